@@ -1,0 +1,352 @@
+//! The syntax tree: what was written, nothing resolved.
+//!
+//! In: made by `parse`. Out: read by `check` and the printers.
+//! Guarantee: free of the parser generator; every node knows its span.
+
+use crate::source::Span;
+
+/// A whole script.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Script {
+    /// `config = { key = value; … }`, in source order.
+    pub config: Vec<ConfigEntry>,
+    /// `#define NAME value` constants, in source order.
+    pub defines: Vec<Define>,
+    /// Probe blocks in source order.
+    pub blocks: Vec<ProbeBlock>,
+}
+
+/// One `key = value` of the config block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfigEntry {
+    /// The key.
+    pub key: Ident,
+    /// An integer, string, boolean or bare word.
+    pub value: Expr,
+}
+
+/// A `#define NAME value` constant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Define {
+    /// The constant's name.
+    pub name: Ident,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// A name with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ident {
+    /// The name, without sigil.
+    pub text: String,
+    /// Its place.
+    pub span: Span,
+}
+
+/// `[name=] probe[, probe…] /predicate/ { body }`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProbeBlock {
+    /// The block's own name, when given.
+    pub name: Option<Ident>,
+    /// At least one attach point.
+    pub points: Vec<AttachPoint>,
+    /// The condition between slashes.
+    pub predicate: Option<Expr>,
+    /// The statements.
+    pub body: Vec<Stmt>,
+    /// From the first attach point to the closing brace.
+    pub span: Span,
+}
+
+/// `kind:part:part…` as written. `BEGIN` has no parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachPoint {
+    /// The part before the first colon (`tracepoint`, `t`, `BEGIN`).
+    pub kind: Ident,
+    /// The parts after it; quotes removed, `$1` not yet replaced.
+    pub parts: Vec<Ident>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// A statement with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stmt {
+    /// What it does.
+    pub kind: StmtKind,
+    /// Its characters, without the semicolon.
+    pub span: Span,
+}
+
+/// The statements.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StmtKind {
+    /// An expression for its effect: `@++`, `printf(…)`, `_ = e`.
+    Expr(Expr),
+    /// `target = value` or, with `op`, `target op= value`. The target is `$x`, `@x` or `@x[…]`.
+    Assign {
+        /// A `Var` or `Map` expression.
+        target: Expr,
+        /// The operator of a compound assignment.
+        op: Option<BinaryOp>,
+        /// The right side.
+        value: Expr,
+    },
+    /// `let $x`, `let $x : type`, `let $x = value`.
+    Let {
+        /// The variable.
+        name: Ident,
+        /// Its declared type.
+        ty: Option<TypeName>,
+        /// Its first value.
+        value: Option<Expr>,
+    },
+    /// `if cond { … } else { … }`; `else if` is an `otherwise` of one `If`.
+    If {
+        /// The condition.
+        cond: Expr,
+        /// Statements when it holds.
+        then: Vec<Stmt>,
+        /// Statements when it does not.
+        otherwise: Vec<Stmt>,
+    },
+    /// `unroll (n) { … }`.
+    Unroll {
+        /// How often.
+        count: Expr,
+        /// The statements.
+        body: Vec<Stmt>,
+    },
+    /// `while (cond) { … }`.
+    While {
+        /// The condition.
+        cond: Expr,
+        /// The statements.
+        body: Vec<Stmt>,
+    },
+    /// `for $i : a..b { … }`.
+    ForRange {
+        /// The loop variable.
+        name: Ident,
+        /// First value.
+        start: Expr,
+        /// One past the last value.
+        end: Expr,
+        /// The statements.
+        body: Vec<Stmt>,
+    },
+    /// `for $kv : @map { … }`.
+    ForMap {
+        /// The loop variable, a (key, value) tuple.
+        name: Ident,
+        /// The map, a `Map` expression without keys.
+        map: Expr,
+        /// The statements.
+        body: Vec<Stmt>,
+    },
+    /// A bare `{ … }`.
+    Block(Vec<Stmt>),
+    /// `return` with or without a value.
+    Return(Option<Expr>),
+    /// `break`.
+    Break,
+    /// `continue`.
+    Continue,
+}
+
+/// An expression with its place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Its characters.
+    pub span: Span,
+}
+
+/// The expressions.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExprKind {
+    /// An integer literal; durations are given in nanoseconds.
+    Int(u64),
+    /// A duration literal such as `10ms`, in nanoseconds.
+    Duration(u64),
+    /// A string literal, escapes resolved.
+    Str(Vec<u8>),
+    /// `true` or `false`.
+    Bool(bool),
+    /// A bare name: builtin, enum constant, `#define`.
+    Name(String),
+    /// `$x`.
+    Var(String),
+    /// `@x` or `@x[keys]`; `keys` is empty for a bare `@x`. The name has no sigil; `@` alone is "".
+    Map {
+        /// The name without `@`.
+        name: String,
+        /// The key expressions as written between the brackets.
+        keys: Vec<Expr>,
+    },
+    /// `$1`, counted from 1.
+    Positional(u32),
+    /// `$#`.
+    PositionalCount,
+    /// `-e`, `!e`, `~e`, `*e`, `&e`.
+    Unary(UnaryOp, Box<Expr>),
+    /// `a op b`.
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// `c ? a : b`; without `then`, `c ?: b`.
+    Ternary {
+        /// The condition.
+        cond: Box<Expr>,
+        /// Value when it holds; absent for `?:`, which yields the condition.
+        then: Option<Box<Expr>>,
+        /// Value when it does not.
+        otherwise: Box<Expr>,
+    },
+    /// `++x`, `x++`, `--x`, `x--`; the target is a `Var` or `Map`.
+    Step {
+        /// What is changed.
+        target: Box<Expr>,
+        /// Whether it grows.
+        increment: bool,
+        /// Whether the value is the one after the change.
+        prefix: bool,
+    },
+    /// `name(args)`.
+    Call {
+        /// The function.
+        name: Ident,
+        /// Its arguments.
+        args: Vec<Expr>,
+    },
+    /// `e.name` or `e->name`; both mean the same.
+    Field(Box<Expr>, Ident),
+    /// `e.0`: a tuple's part.
+    TupleField(Box<Expr>, u32),
+    /// `e[i]`.
+    Index(Box<Expr>, Box<Expr>),
+    /// `(type)e`.
+    Cast(TypeName, Box<Expr>),
+    /// `sizeof(type)`.
+    SizeofType(TypeName),
+    /// `sizeof(expr)`.
+    SizeofExpr(Box<Expr>),
+    /// `offsetof(struct x, a.b)`.
+    Offsetof(TypeName, Vec<Ident>),
+    /// `(a, b)`, `(a,)`, `()`.
+    Tuple(Vec<Expr>),
+    /// `{ …; e }`: the value of the last expression.
+    Block(Vec<Stmt>, Box<Expr>),
+}
+
+/// A type as written: `uint64`, `struct task_struct *`, `uint8[16]`, `string[64]`, `uint8 *`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeName {
+    /// Base name without `struct`/`union`/`enum`.
+    pub name: String,
+    /// The keyword before the name.
+    pub tag: TypeTag,
+    /// Postfix parts in source order.
+    pub suffixes: Vec<TypeSuffix>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// The keyword before a type's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TypeTag {
+    /// None: an integer type, a typedef, `string`, or a struct named without its keyword.
+    None,
+    /// `struct`.
+    Struct,
+    /// `union`.
+    Union,
+    /// `enum`.
+    Enum,
+}
+
+/// A postfix part of a type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TypeSuffix {
+    /// `*`.
+    Pointer,
+    /// `[n]`.
+    Array(u32),
+}
+
+/// Prefix operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UnaryOp {
+    /// `-`
+    Neg,
+    /// `!`
+    Not,
+    /// `~`
+    BitNot,
+    /// `*`
+    Deref,
+    /// `&`
+    AddressOf,
+}
+
+/// Infix operators, tightest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each variant is the operator of its name")]
+pub enum BinaryOp {
+    LogicalOr,
+    LogicalAnd,
+    BitOr,
+    BitXor,
+    BitAnd,
+    Equal,
+    NotEqual,
+    Less,
+    Greater,
+    LessEqual,
+    GreaterEqual,
+    ShiftLeft,
+    ShiftRight,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+}
+
+impl BinaryOp {
+    /// The operator as written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            BinaryOp::LogicalOr => "||",
+            BinaryOp::LogicalAnd => "&&",
+            BinaryOp::BitOr => "|",
+            BinaryOp::BitXor => "^",
+            BinaryOp::BitAnd => "&",
+            BinaryOp::Equal => "==",
+            BinaryOp::NotEqual => "!=",
+            BinaryOp::Less => "<",
+            BinaryOp::Greater => ">",
+            BinaryOp::LessEqual => "<=",
+            BinaryOp::GreaterEqual => ">=",
+            BinaryOp::ShiftLeft => "<<",
+            BinaryOp::ShiftRight => ">>",
+            BinaryOp::Add => "+",
+            BinaryOp::Sub => "-",
+            BinaryOp::Mul => "*",
+            BinaryOp::Div => "/",
+            BinaryOp::Mod => "%",
+        }
+    }
+}
+
+impl UnaryOp {
+    /// The operator as written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            UnaryOp::Neg => "-",
+            UnaryOp::Not => "!",
+            UnaryOp::BitNot => "~",
+            UnaryOp::Deref => "*",
+            UnaryOp::AddressOf => "&",
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The compiler of the profiler probe language.
+#![forbid(unsafe_code)]
+pub mod ast;
+pub mod diagnostic;
+pub mod source;
