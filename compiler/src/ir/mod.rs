@@ -1,0 +1,604 @@
+//! The intermediate representation: one function a BPF program, in basic blocks over virtual registers.
+//!
+//! In: made by `lower`. Out: optimised in place, verified, printed, evaluated by [`eval`], and turned into bytecode by `emit`.
+//! Guarantees after [`verify`]: every block ends in one terminator, every used register was defined on every path to
+//! the use, every slot access lies inside its slot, every helper call has its helper's number of arguments.
+//!
+//! Level: registers hold 64 bits. A register may be assigned more than once (it is not SSA); loops are back edges.
+//! Memory is reached through *addresses the kernel's verifier knows*: slots (the BPF stack), data sections,
+//! map values (results of a look-up, after a null check), ring-buffer records and the context. Everything else is read
+//! by `ProbeRead*` helpers into a slot. Sub-64-bit loads zero-extend; use [`Inst::Extend`] for signed values.
+
+use crate::source::Span;
+
+/// A virtual register: 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VReg(pub u32);
+
+/// An object on the function's stack frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SlotId(pub u32);
+
+/// A basic block of the function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockId(pub u32);
+
+/// A map of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MapId(pub u32);
+
+/// Everything that becomes one object file.
+#[derive(Debug, Clone, Default)]
+pub struct Program {
+    /// One a BPF program.
+    pub functions: Vec<Function>,
+    /// Maps, named as in the object (`at_start`), without the data sections.
+    pub maps: Vec<Map>,
+    /// Bytes of the frozen `.rodata` section.
+    pub rodata: Vec<u8>,
+    /// Size of the zero-initialised `.bss` section.
+    pub bss_size_bytes: u32,
+}
+
+/// A BPF map declaration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Map {
+    /// Symbol name: `[A-Za-z_][A-Za-z0-9_]*`, at most 15 characters matter to the kernel.
+    pub name: String,
+    /// What kind.
+    pub kind: MapKind,
+    /// Bytes of a key; 0 for a ring buffer.
+    pub key_size_bytes: u32,
+    /// Bytes of a value; 0 for a ring buffer.
+    pub value_size_bytes: u32,
+    /// Entries, or bytes for a ring buffer (a power of two, a multiple of the page size).
+    pub max_entries: u32,
+    /// Allocate entries on demand (`BPF_F_NO_PREALLOC`).
+    pub no_prealloc: bool,
+}
+
+/// The kernel's map types that we use. Numbers: `enum bpf_map_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each variant is the kernel's map type of its name")]
+pub enum MapKind {
+    Hash = 1,
+    Array = 2,
+    PerCpuHash = 5,
+    PerCpuArray = 6,
+    StackTrace = 7,
+    LruHash = 9,
+    LruPerCpuHash = 10,
+    RingBuf = 27,
+    TaskStorage = 29,
+}
+
+/// One BPF program.
+#[derive(Debug, Clone)]
+pub struct Function {
+    /// Symbol name, unique in the object.
+    pub name: String,
+    /// ELF section, which tells a loader how to attach: `raw_tp/sys_enter`, `tp/sched/sched_switch`, `uprobe.multi`, `perf_event`.
+    pub section: String,
+    /// The context's size that may be read, in bytes; 0 when the context is not touched.
+    pub context_size_bytes: u32,
+    /// Blocks; execution starts at block 0.
+    pub blocks: Vec<Block>,
+    /// Number of virtual registers.
+    pub vregs: u32,
+    /// Stack objects.
+    pub slots: Vec<Slot>,
+    /// The probe block in the script.
+    pub span: Span,
+}
+
+/// An object on the stack frame. Contents are undefined until written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slot {
+    /// Size; at most 512 less what spills need.
+    pub size_bytes: u32,
+    /// Alignment: 1, 2, 4 or 8.
+    pub align_bytes: u32,
+    /// For the printer: `key`, `str`, `event`.
+    pub name: &'static str,
+}
+
+/// Straight-line code with one way out.
+#[derive(Debug, Clone)]
+pub struct Block {
+    /// The instructions, each with the script's characters it came from.
+    pub insts: Vec<(Inst, Span)>,
+    /// The way out.
+    pub end: Terminator,
+    /// The characters the terminator came from.
+    pub end_span: Span,
+}
+
+/// A register or a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// A register.
+    Reg(VReg),
+    /// A constant; sign-extended 64 bits.
+    Imm(i64),
+}
+
+/// Width of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Width {
+    /// Low 32 bits of both sides; the result is zero-extended.
+    W32,
+    /// All 64 bits.
+    W64,
+}
+
+/// Size of a memory access or of an extension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "bytes of the name")]
+pub enum Size {
+    B1 = 1,
+    B2 = 2,
+    B4 = 4,
+    B8 = 8,
+}
+
+/// Arithmetic. `Div` and `Mod` are unsigned: x/0 = 0, x%0 = x. Shift counts are masked to the width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each variant is the operation of its name")]
+pub enum BinOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Mod,
+    And,
+    Or,
+    Xor,
+    Shl,
+    /// Logical.
+    Shr,
+    /// Arithmetic.
+    Sar,
+}
+
+/// Comparisons; `S` is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each variant is the comparison of its name")]
+pub enum CmpOp {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    SLt,
+    SLe,
+    SGt,
+    SGe,
+}
+
+/// A data section of the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Section {
+    /// Read-only, filled at compile time.
+    Rodata,
+    /// Zero at start, shared by all CPUs, mapped into the profiler.
+    Bss,
+}
+
+/// Where a memory access goes: a base and a constant byte offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Addr {
+    /// The base.
+    pub base: Base,
+    /// Bytes added to it.
+    pub offset: i32,
+}
+
+/// The base of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Base {
+    /// A register that holds an address the verifier knows.
+    Reg(VReg),
+    /// The start of a stack object.
+    Slot(SlotId),
+}
+
+/// An argument of a helper call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Arg {
+    /// A register or a constant.
+    Value(Operand),
+    /// The address of a stack object plus an offset.
+    Slot(SlotId, i32),
+    /// A map.
+    Map(MapId),
+    /// The program's context.
+    Context,
+}
+
+/// The instructions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inst {
+    /// `dst = src`.
+    Copy {
+        /// Result.
+        dst: VReg,
+        /// What.
+        src: Operand,
+    },
+    /// `dst = a op b`.
+    Bin {
+        /// The operation.
+        op: BinOp,
+        /// Its width.
+        width: Width,
+        /// Result.
+        dst: VReg,
+        /// Left.
+        a: Operand,
+        /// Right.
+        b: Operand,
+    },
+    /// `dst = a op b ? 1 : 0`.
+    Set {
+        /// The comparison.
+        op: CmpOp,
+        /// Its width.
+        width: Width,
+        /// Result, 0 or 1.
+        dst: VReg,
+        /// Left.
+        a: Operand,
+        /// Right.
+        b: Operand,
+    },
+    /// `dst` = the low `size` bytes of `src`, sign- or zero-extended to 64 bits.
+    Extend {
+        /// Result.
+        dst: VReg,
+        /// What.
+        src: VReg,
+        /// Bytes kept.
+        size: Size,
+        /// Whether the top bit is spread.
+        signed: bool,
+    },
+    /// `dst` = the low `size` bytes of `src` in reversed order, zero-extended (`bswap`).
+    Swap {
+        /// Result.
+        dst: VReg,
+        /// What.
+        src: VReg,
+        /// Bytes reversed: 2, 4 or 8.
+        size: Size,
+    },
+    /// `dst = *(size *)addr`, zero-extended.
+    Load {
+        /// Result.
+        dst: VReg,
+        /// From where.
+        addr: Addr,
+        /// How many bytes.
+        size: Size,
+    },
+    /// `*(size *)addr = src`.
+    Store {
+        /// To where.
+        addr: Addr,
+        /// What.
+        src: Operand,
+        /// How many bytes.
+        size: Size,
+    },
+    /// Sets `size_bytes` bytes at `addr` to zero.
+    Zero {
+        /// Where; aligned to 8 when the size is at least 8.
+        addr: Addr,
+        /// How many.
+        size_bytes: u32,
+    },
+    /// Copies `size_bytes` bytes; the ranges do not overlap.
+    Move {
+        /// Where to.
+        to: Addr,
+        /// Where from.
+        from: Addr,
+        /// How many.
+        size_bytes: u32,
+        /// Alignment that both addresses have: 1, 2, 4 or 8.
+        align_bytes: u32,
+    },
+    /// `*(size *)addr += src`, atomically; with `fetch`, the old value goes there. Size is `B4` or `B8`.
+    /// Since 5.12 for every `fetch` and every operation but `Add`.
+    Atomic {
+        /// `Add`, `And`, `Or`, `Xor`.
+        op: BinOp,
+        /// Where.
+        addr: Addr,
+        /// What.
+        src: VReg,
+        /// Receives the old value.
+        fetch: Option<VReg>,
+        /// `B4` or `B8`.
+        size: Size,
+    },
+    /// `dst` = the old value; `*addr = src`, atomically (8 bytes). Since 5.12.
+    Exchange {
+        /// Receives the old value.
+        dst: VReg,
+        /// Where.
+        addr: Addr,
+        /// What.
+        src: VReg,
+    },
+    /// `dst` = the old value; `*addr = new` if it was `expected`, atomically (8 bytes). Since 5.12.
+    CompareExchange {
+        /// Receives the old value.
+        dst: VReg,
+        /// Where.
+        addr: Addr,
+        /// What it must be.
+        expected: VReg,
+        /// What it becomes.
+        new: VReg,
+    },
+    /// `dst` = the context's address.
+    Context {
+        /// Result.
+        dst: VReg,
+    },
+    /// `dst` = the address of a stack object plus an offset.
+    SlotAddr {
+        /// Result.
+        dst: VReg,
+        /// The object.
+        slot: SlotId,
+        /// Bytes into it.
+        offset: i32,
+    },
+    /// `dst` = the address of a byte of a data section.
+    DataAddr {
+        /// Result.
+        dst: VReg,
+        /// The section.
+        section: Section,
+        /// Bytes into it.
+        offset: u32,
+    },
+    /// `dst = helper(args…)`. At most five arguments.
+    Call {
+        /// The result, when wanted.
+        dst: Option<VReg>,
+        /// The helper.
+        helper: Helper,
+        /// Its arguments.
+        args: Vec<Arg>,
+    },
+}
+
+/// How a block ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Terminator {
+    /// Goes on at a block.
+    Jump(BlockId),
+    /// Goes on at `then` when `a op b`, else at `otherwise`.
+    Branch {
+        /// The comparison.
+        op: CmpOp,
+        /// Its width.
+        width: Width,
+        /// Left.
+        a: Operand,
+        /// Right.
+        b: Operand,
+        /// Where to when it holds.
+        then: BlockId,
+        /// Where to when it does not.
+        otherwise: BlockId,
+        /// Which side is expected to run, for the layout.
+        likely: Likely,
+    },
+    /// Ends the program with 0 or another constant.
+    Return(i32),
+}
+
+/// Which side of a branch is expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Likely {
+    /// `then`.
+    Then,
+    /// `otherwise`.
+    Otherwise,
+    /// Not known.
+    #[default]
+    Unknown,
+}
+
+/// The kernel helpers that we call. Numbers: `enum bpf_func_id`; the minimum kernel is given where above 5.8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
+#[allow(missing_docs, reason = "each variant is the kernel's helper of its name")]
+pub enum Helper {
+    MapLookupElem = 1,
+    MapUpdateElem = 2,
+    MapDeleteElem = 3,
+    KtimeGetNs = 5,
+    TracePrintk = 6,
+    GetPrandomU32 = 7,
+    GetSmpProcessorId = 8,
+    GetCurrentPidTgid = 14,
+    GetCurrentUidGid = 15,
+    GetCurrentComm = 16,
+    GetStackid = 27,
+    GetCurrentTask = 35,
+    GetNumaNodeId = 42,
+    GetCurrentCgroupId = 80,
+    GetCurrentAncestorCgroupId = 123,
+    SendSignal = 109,
+    ProbeReadUser = 112,
+    ProbeReadKernel = 113,
+    ProbeReadUserStr = 114,
+    ProbeReadKernelStr = 115,
+    GetNsCurrentPidTgid = 120,
+    KtimeGetBootNs = 125,
+    RingbufOutput = 130,
+    RingbufReserve = 131,
+    RingbufSubmit = 132,
+    RingbufDiscard = 133,
+    RingbufQuery = 134,
+    TaskStorageGet = 156,
+    TaskStorageDelete = 157,
+    /// Since 5.11.
+    GetCurrentTaskBtf = 158,
+    /// Since 5.15.
+    GetFuncIp = 173,
+    /// Since 5.15.
+    GetAttachCookie = 174,
+    /// Since 5.15.
+    TaskPtRegs = 175,
+    /// Since 6.1.
+    KtimeGetTaiNs = 208,
+}
+
+/// What a helper does to the program's knowledge; for the optimiser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Same result during one run of the program (current pid, comm into a slot is not): calls may be shared.
+    Constant,
+    /// Reads something that moves (clock, random): may be dropped when unused, not shared.
+    Reads,
+    /// Writes memory, maps or rings: never dropped or moved.
+    Writes,
+}
+
+impl Helper {
+    /// Number of arguments that the kernel's prototype has.
+    pub fn arity(self) -> usize {
+        match self {
+            Helper::KtimeGetNs
+            | Helper::GetPrandomU32
+            | Helper::GetSmpProcessorId
+            | Helper::GetCurrentPidTgid
+            | Helper::GetCurrentUidGid
+            | Helper::GetCurrentTask
+            | Helper::GetNumaNodeId
+            | Helper::GetCurrentCgroupId
+            | Helper::KtimeGetBootNs
+            | Helper::GetCurrentTaskBtf
+            | Helper::KtimeGetTaiNs => 0,
+            Helper::GetCurrentAncestorCgroupId
+            | Helper::SendSignal
+            | Helper::GetFuncIp
+            | Helper::GetAttachCookie
+            | Helper::TaskPtRegs => 1,
+            Helper::MapLookupElem
+            | Helper::MapDeleteElem
+            | Helper::GetCurrentComm
+            | Helper::RingbufSubmit
+            | Helper::RingbufDiscard
+            | Helper::RingbufQuery
+            | Helper::TaskStorageDelete => 2,
+            Helper::GetStackid
+            | Helper::ProbeReadUser
+            | Helper::ProbeReadKernel
+            | Helper::ProbeReadUserStr
+            | Helper::ProbeReadKernelStr
+            | Helper::RingbufReserve => 3,
+            Helper::MapUpdateElem
+            | Helper::GetNsCurrentPidTgid
+            | Helper::RingbufOutput
+            | Helper::TaskStorageGet => 4,
+            Helper::TracePrintk => 5,
+        }
+    }
+
+    /// What calling it does.
+    pub fn effect(self) -> Effect {
+        match self {
+            Helper::GetSmpProcessorId
+            | Helper::GetCurrentPidTgid
+            | Helper::GetCurrentUidGid
+            | Helper::GetCurrentTask
+            | Helper::GetCurrentTaskBtf
+            | Helper::GetNumaNodeId
+            | Helper::GetCurrentCgroupId
+            | Helper::GetCurrentAncestorCgroupId
+            | Helper::GetFuncIp
+            | Helper::GetAttachCookie
+            | Helper::TaskPtRegs => Effect::Constant,
+            Helper::KtimeGetNs
+            | Helper::KtimeGetBootNs
+            | Helper::KtimeGetTaiNs
+            | Helper::GetPrandomU32
+            | Helper::RingbufQuery => Effect::Reads,
+            _ => Effect::Writes,
+        }
+    }
+}
+
+impl CmpOp {
+    /// The comparison that holds exactly when this one does not.
+    #[must_use]
+    pub fn negated(self) -> CmpOp {
+        match self {
+            CmpOp::Eq => CmpOp::Ne,
+            CmpOp::Ne => CmpOp::Eq,
+            CmpOp::Lt => CmpOp::Ge,
+            CmpOp::Le => CmpOp::Gt,
+            CmpOp::Gt => CmpOp::Le,
+            CmpOp::Ge => CmpOp::Lt,
+            CmpOp::SLt => CmpOp::SGe,
+            CmpOp::SLe => CmpOp::SGt,
+            CmpOp::SGt => CmpOp::SLe,
+            CmpOp::SGe => CmpOp::SLt,
+        }
+    }
+}
+
+impl Size {
+    /// Bytes.
+    pub fn bytes(self) -> u32 {
+        self as u32
+    }
+
+    /// The size of that many bytes, when there is one.
+    pub fn from_bytes(bytes: u32) -> Option<Size> {
+        match bytes {
+            1 => Some(Size::B1),
+            2 => Some(Size::B2),
+            4 => Some(Size::B4),
+            8 => Some(Size::B8),
+            _ => None,
+        }
+    }
+}
+
+impl From<VReg> for Operand {
+    fn from(reg: VReg) -> Operand {
+        Operand::Reg(reg)
+    }
+}
+
+impl From<i64> for Operand {
+    fn from(value: i64) -> Operand {
+        Operand::Imm(value)
+    }
+}
+
+impl Addr {
+    /// `offset` bytes past the address in a register.
+    pub fn reg(reg: VReg, offset: i32) -> Addr {
+        Addr { base: Base::Reg(reg), offset }
+    }
+
+    /// `offset` bytes into a stack object.
+    pub fn slot(slot: SlotId, offset: i32) -> Addr {
+        Addr { base: Base::Slot(slot), offset }
+    }
+
+    /// The address some bytes further on.
+    #[must_use]
+    pub fn plus(self, bytes: i32) -> Addr {
+        Addr { base: self.base, offset: self.offset + bytes }
+    }
+}
