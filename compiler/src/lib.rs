@@ -1,6 +1,20 @@
-//! The compiler of the profiler probe language.
+//! The compiler of the profiler probe language: text in, one ELF object out.
+//!
+//! In: a [`source::Source`], the words of the language, a [`target::Target`]. Out: an [`object::Object`] or diagnostics.
+//! Guarantee: pure. No I/O, no clock, no unsafe code; the same input gives the same bytes.
 #![forbid(unsafe_code)]
+
 pub mod ast;
+pub mod btf;
+pub mod decode;
 pub mod diagnostic;
-pub mod source;
+pub mod format;
 pub mod ir;
+pub mod layout;
+pub mod object;
+pub mod source;
+pub mod target;
+pub mod typed;
+pub mod types;
+pub mod value;
+pub mod words;

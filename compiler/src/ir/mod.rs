@@ -504,10 +504,7 @@ impl Helper {
             | Helper::ProbeReadUserStr
             | Helper::ProbeReadKernelStr
             | Helper::RingbufReserve => 3,
-            Helper::MapUpdateElem
-            | Helper::GetNsCurrentPidTgid
-            | Helper::RingbufOutput
-            | Helper::TaskStorageGet => 4,
+            Helper::MapUpdateElem | Helper::GetNsCurrentPidTgid | Helper::RingbufOutput | Helper::TaskStorageGet => 4,
             Helper::TracePrintk => 5,
         }
     }

@@ -1,0 +1,287 @@
+//! What the compiler hands to a runtime: one ELF file and everything needed to attach it and to read its results.
+//!
+//! In: assembled by [`crate::compile`]. Out: read by the runtime; `profiler build` writes the ELF alone.
+//! Guarantee: plain data, no file descriptor, no address.
+
+use crate::source::Span;
+use crate::types::Type;
+use crate::words::{Aggregation, Function};
+
+/// A compiled script.
+#[derive(Debug)]
+pub struct Object {
+    /// The relocatable BPF ELF.
+    pub elf: Vec<u8>,
+    /// Its programs, in the order of the script.
+    pub programs: Vec<Program>,
+    /// The script's maps (`@x`), sorted by name.
+    pub maps: Vec<UserMap>,
+    /// Kinds of records in the rings; a record's first `u32` is an index in here.
+    pub events: Vec<Event>,
+    /// Names that values of type probe name index.
+    pub probe_names: Vec<String>,
+    /// Strings that values index (time formats).
+    pub strings: Vec<String>,
+    /// Name of the ring-buffer map with data, when any event needs it.
+    pub data_ring: Option<String>,
+    /// Name of the ring-buffer map with control events, when any event needs it.
+    pub control_ring: Option<String>,
+    /// Offset in `.bss` of a `u64`: nonzero while the reader sleeps and wants to be woken by a commit.
+    pub wake_flag_offset: Option<u32>,
+    /// Offset in `.bss` of a `u64`: the boot-clock time in ns at which the run started; written by the runtime before
+    /// anything is attached (`elapsed`).
+    pub start_time_offset: Option<u32>,
+    /// Stack tables by name with the most frames of an entry (key `u32`, value that many `u64`).
+    pub stack_tables: Vec<StackTable>,
+    /// Counters of what was lost.
+    pub ledger: Vec<Counter>,
+    /// Settings from the script's config block that concern the runtime.
+    pub config: Config,
+}
+
+/// A table of stacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StackTable {
+    /// The map's name in the object.
+    pub map: String,
+    /// Most frames of an entry; also selects the table for a value of [`Type::Stack`] with this limit.
+    pub limit: u8,
+}
+
+/// Runtime settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Print all maps when the run ends.
+    pub print_maps_on_exit: bool,
+    /// Most bytes that `cat` prints.
+    pub max_cat_bytes: u64,
+    /// What follows a string that was cut (`..`).
+    pub str_trunc_trailer: String,
+}
+
+/// One BPF program.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Its name in the object.
+    pub name: String,
+    /// The probes it serves, as bpftrace would print them (`tracepoint:syscalls:sys_enter_openat`).
+    pub probes: Vec<String>,
+    /// How many attach points count for `Attached N probes`.
+    pub points: u32,
+    /// How it is attached.
+    pub attach: Attach,
+    /// The block in the script.
+    pub span: Span,
+}
+
+/// How a program is attached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Attach {
+    /// Run once, by test run, before everything else is attached.
+    Begin,
+    /// Run once, by test run, after everything else is detached.
+    End,
+    /// Run by test run from a timer of the runtime.
+    Timer {
+        /// Period.
+        period_ns: u64,
+    },
+    /// Each raw tracepoint named here.
+    RawTracepoint {
+        /// Their names (`sched_switch`).
+        names: Vec<String>,
+    },
+    /// A tracepoint through a perf event.
+    Tracepoint {
+        /// Category (`sched`).
+        category: String,
+        /// Event (`sched_switch`).
+        event: String,
+    },
+    /// Entries or returns of functions in a file.
+    Uprobe {
+        /// The file.
+        path: String,
+        /// At the return instead of the entry.
+        at_return: bool,
+        /// File offsets, each with its cookie.
+        sites: Vec<Site>,
+        /// One multi link (the program's section is `uprobe.multi`); else one perf event a site. Since 6.6.
+        multi: bool,
+        /// Only this process.
+        pid: Option<u32>,
+    },
+    /// A perf event on each CPU.
+    PerfEvent {
+        /// `PERF_TYPE_*`.
+        kind: u32,
+        /// `PERF_COUNT_*`.
+        config: u64,
+        /// How often.
+        rate: Rate,
+        /// Only this process.
+        pid: Option<u32>,
+    },
+}
+
+/// Where a uprobe sits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// Offset in the file.
+    pub file_offset: u64,
+    /// The function or `0x…`.
+    pub name: String,
+    /// What `bpf_get_attach_cookie` yields there.
+    pub cookie: u64,
+}
+
+/// How often a perf event fires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rate {
+    /// Times a second.
+    Hertz(u64),
+    /// Once every so many counts (ns for clocks).
+    Period(u64),
+}
+
+/// A map of the script.
+#[derive(Debug)]
+pub struct UserMap {
+    /// The name with its sigil: `@`, `@start`.
+    pub name: String,
+    /// Key; `None` for a scalar.
+    pub key: Option<Type>,
+    /// Value.
+    pub value: MapValue,
+    /// Where it lives.
+    pub storage: Storage,
+    /// First use in the script.
+    pub span: Span,
+}
+
+/// What a map holds.
+#[derive(Debug)]
+pub enum MapValue {
+    /// A value that was assigned.
+    Plain(Type),
+    /// An aggregation.
+    Aggregate {
+        /// Which.
+        word: &'static dyn Aggregation,
+        /// Its constants (bounds, steps).
+        params: Vec<i64>,
+        /// Whether the aggregated values are signed.
+        signed: bool,
+    },
+}
+
+/// Where a map lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// Copies in `.bss`, `copies` of them, `stride_bytes` apart (one a CPU for aggregations). Each copy is a `u64` that is
+    /// nonzero once the map was written, then the value.
+    Global {
+        /// Offset of the first copy in `.bss`.
+        offset_bytes: u32,
+        /// Distance of two copies.
+        stride_bytes: u32,
+        /// How many.
+        copies: u32,
+        /// Size of the value behind the `u64`.
+        value_size_bytes: u32,
+    },
+    /// A BPF map; entries exist as soon as they were written.
+    Map {
+        /// Its name in the object.
+        map: String,
+        /// Whether each CPU has its own values, which the aggregation merges.
+        per_cpu: bool,
+        /// Size of a key.
+        key_size_bytes: u32,
+        /// Size of a value.
+        value_size_bytes: u32,
+        /// Room for entries.
+        max_entries: u32,
+    },
+}
+
+/// A kind of ring-buffer record: bytes 0..4 are the event's index, 4..8 the record's size, then its fields.
+#[derive(Debug)]
+pub struct Event {
+    /// The function that made it and knows what to do with it.
+    pub word: &'static dyn Function,
+    /// Constants of the call (formats, map indices, modes).
+    pub constants: Vec<Constant>,
+    /// Its fields.
+    pub fields: Vec<Field>,
+    /// Index of the program that emits it.
+    pub program: usize,
+    /// The call in the script.
+    pub span: Span,
+}
+
+/// A constant of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Constant {
+    /// A number.
+    Int(i64),
+    /// A string.
+    Str(String),
+    /// A map of [`Object::maps`].
+    Map(usize),
+    /// A format string, parsed.
+    Format(crate::format::Format),
+}
+
+/// A field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its type.
+    pub ty: Type,
+    /// Where it lies; for `variable` ones a `u32` offset and a `u32` length of the bytes in the record.
+    pub offset_bytes: u32,
+    /// Whether only its real length is in the record (strings and buffers).
+    pub variable: bool,
+}
+
+/// A `u64` in `.bss` that counts something lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counter {
+    /// Offset in `.bss`.
+    pub offset_bytes: u32,
+    /// What it counts.
+    pub loss: Loss,
+}
+
+/// What can be lost.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Loss {
+    /// Records of a program that found the data ring full.
+    Events {
+        /// Index of the program.
+        program: usize,
+    },
+    /// Control records that found the control ring full.
+    Control {
+        /// Index of the program.
+        program: usize,
+    },
+    /// Updates refused because a map was full.
+    MapFull {
+        /// Index of the map.
+        map: usize,
+    },
+    /// Stacks that could not be stored.
+    Stacks,
+    /// Runs that found no scratch memory free.
+    Scratch {
+        /// Index of the program.
+        program: usize,
+    },
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { print_maps_on_exit: true, max_cat_bytes: 10240, str_trunc_trailer: "..".into() }
+    }
+}

@@ -1,0 +1,98 @@
+//! What the compiler asks about the machine that a script will run on.
+//!
+//! In: implemented by the runtime for the running kernel and by fixtures in tests. Out: read by `check` and `lower`.
+//! Guarantee: the compiler learns of a kernel through this trait only.
+
+use crate::btf::Btf;
+
+/// A machine to compile for.
+pub trait Target {
+    /// The processor.
+    fn arch(&self) -> Arch;
+    /// Kernel version as (major, minor).
+    fn kernel(&self) -> (u32, u32);
+    /// Number of CPUs that can ever exist (`/sys/devices/system/cpu/possible`).
+    fn possible_cpus(&self) -> u32;
+    /// Memory page size.
+    fn page_size_bytes(&self) -> u32;
+    /// The kernel's types, when they are readable. The first call may map the file.
+    fn btf(&self) -> Option<&Btf>;
+    /// Tracepoints `(category, event)` that match two patterns (`*` wildcards), sorted.
+    fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError>;
+    /// The fields of a tracepoint's record.
+    fn tracepoint_format(&self, category: &str, event: &str) -> Result<TracepointFormat, TargetError>;
+    /// Files that a binary's name in a probe means: a path (wildcards allowed), a command in `PATH`, or a library such as
+    /// `libc`. Sorted, canonical, at least one.
+    fn binaries(&self, name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError>;
+    /// Function symbols of a file whose name matches a pattern, sorted by name, without duplicates.
+    fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError>;
+    /// The file offset of a virtual address of an executable file; `None` when no executable segment holds it.
+    fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError>;
+    /// The address of a kernel symbol.
+    fn kernel_symbol(&self, name: &str) -> Option<u64>;
+    /// The cgroup v2 id of a path.
+    fn cgroup_id(&self, path: &str) -> Result<u64, TargetError>;
+}
+
+/// A processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arch {
+    /// AMD64.
+    X86_64,
+    /// `ARMv8`, 64 bits.
+    Aarch64,
+}
+
+/// Why the machine could not say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetError {
+    /// It does not exist; with the nearest names that do.
+    Missing {
+        /// Names that are close.
+        near: Vec<String>,
+    },
+    /// It exists and may not be read: what was refused, and what to do.
+    Refused(String),
+    /// It is not what it should be (not an ELF file, a directory…): in words.
+    Invalid(String),
+}
+
+/// A tracepoint's record, from its `format` file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracepointFormat {
+    /// The event's number.
+    pub id: u32,
+    /// Fields after the common ones, by offset.
+    pub fields: Vec<TracepointField>,
+}
+
+/// A field of a tracepoint's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracepointField {
+    /// Its name.
+    pub name: String,
+    /// Its C type as the kernel prints it, without name and array part (`unsigned long`, `char`, `const char *`,
+    /// `__data_loc char[]`).
+    pub c_type: String,
+    /// Elements of an array field.
+    pub array_len: Option<u32>,
+    /// Offset in the record, whose first 8 bytes are the common fields.
+    pub offset_bytes: u32,
+    /// Size.
+    pub size_bytes: u32,
+    /// Two's complement.
+    pub signed: bool,
+    /// Whether it holds an offset and a length of data behind the record (`__data_loc`).
+    pub data_loc: bool,
+}
+
+/// A function in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionSymbol {
+    /// Its name as in the symbol table.
+    pub name: String,
+    /// Where it starts in the file.
+    pub file_offset: u64,
+    /// Its size; 0 when unknown.
+    pub size_bytes: u64,
+}

@@ -1,0 +1,270 @@
+//! The typed program: every name resolved, every expression typed, wildcards expanded.
+//!
+//! In: made by `check`. Out: read by `lower` and the printers.
+//! Guarantee: nothing in here can fail to lower, but for limits that only the code generator can see.
+
+use crate::ast::{BinaryOp, UnaryOp};
+use crate::object::{Attach, Config, Constant};
+use crate::source::Span;
+use crate::types::Type;
+use crate::words::{Aggregation, Builtin, Function};
+
+/// A checked script.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// BPF programs, in the order of the script.
+    pub probes: Vec<Probe>,
+    /// Maps, sorted by name.
+    pub maps: Vec<Map>,
+    /// Names that `probe` may yield.
+    pub probe_names: Vec<String>,
+    /// Settings.
+    pub config: Config,
+    /// Most entries of a keyed map.
+    pub max_map_keys: u32,
+    /// Size of the data ring in bytes.
+    pub ring_size_bytes: u32,
+}
+
+/// A map.
+#[derive(Debug)]
+pub struct Map {
+    /// Name with sigil.
+    pub name: String,
+    /// Key; a tuple type for several keys.
+    pub key: Option<Type>,
+    /// What it holds.
+    pub value: MapValue,
+    /// First use.
+    pub span: Span,
+}
+
+/// What a map holds.
+#[derive(Debug, Clone)]
+pub enum MapValue {
+    /// A value that is assigned.
+    Plain(Type),
+    /// An aggregation with its constants.
+    Aggregate {
+        /// Which.
+        word: &'static dyn Aggregation,
+        /// Bounds and steps.
+        params: Vec<i64>,
+        /// Whether the values are signed.
+        signed: bool,
+    },
+}
+
+/// Index of a map in [`Program::maps`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MapIndex(pub usize);
+
+/// Index of a variable in [`Probe::vars`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VarIndex(pub usize);
+
+/// One BPF program: a block of the script for one or more attach points that share code.
+#[derive(Debug)]
+pub struct Probe {
+    /// Attach points as bpftrace would print them.
+    pub names: Vec<String>,
+    /// Attach points of this program that the user asked for (`Attached N probes`).
+    pub points: u32,
+    /// How to attach.
+    pub attach: Attach,
+    /// ELF section.
+    pub section: String,
+    /// What the program sees.
+    pub context: Context,
+    /// Runs only when this holds.
+    pub predicate: Option<Expr>,
+    /// The statements.
+    pub body: Vec<Stmt>,
+    /// Scratch variables.
+    pub vars: Vec<Var>,
+    /// The block.
+    pub span: Span,
+}
+
+/// A scratch variable.
+#[derive(Debug, Clone)]
+pub struct Var {
+    /// Name without sigil.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// What a program's context is and which code must come before the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// The layout of the context.
+    pub kind: ContextKind,
+    /// System-call numbers that the body is for; `None` when the program is not a dispatcher.
+    pub syscalls: Option<SyscallFilter>,
+    /// First index into [`Program::probe_names`]; the name at run time is this plus the attach cookie or the position of the
+    /// system call in the filter.
+    pub first_name: u32,
+    /// Whether user threads may be preempted while the program runs, so that per-CPU memory can be entered twice.
+    pub preemptible: bool,
+}
+
+/// Which system calls a dispatching program serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyscallFilter {
+    /// Numbers, in the order of the probe names.
+    pub numbers: Vec<u32>,
+}
+
+/// The layout of a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ContextKind {
+    /// Nothing to read (`BEGIN`, timers).
+    Empty,
+    /// An array of `u64` arguments.
+    RawTracepoint,
+    /// The tracepoint's record.
+    Tracepoint,
+    /// `struct pt_regs`.
+    Registers,
+    /// `struct bpf_perf_event_data`: registers, then the sample period.
+    PerfEvent,
+}
+
+/// A statement with its place.
+#[derive(Debug, Clone)]
+pub struct Stmt {
+    /// What it does.
+    pub kind: StmtKind,
+    /// Its place.
+    pub span: Span,
+}
+
+/// The statements.
+#[derive(Debug, Clone)]
+pub enum StmtKind {
+    /// Evaluates for effect.
+    Expr(Expr),
+    /// `$x = value`.
+    AssignVar(VarIndex, Expr),
+    /// `@x[key] = value`.
+    AssignMap(MapIndex, Option<Expr>, Expr),
+    /// `@x[key] op= value` on integers: one atomic operation where the machine has one.
+    UpdateMap(MapIndex, Option<Expr>, BinaryOp, Expr),
+    /// `@x[key] = count()` and its kin.
+    Aggregate(MapIndex, Option<Expr>, Vec<Expr>),
+    /// A condition.
+    If(Expr, Vec<Stmt>, Vec<Stmt>),
+    /// Statements in their own scope.
+    Block(Vec<Stmt>),
+    /// Leaves the probe.
+    Return,
+}
+
+/// An expression with type and place.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Type,
+    /// Its place.
+    pub span: Span,
+}
+
+/// The expressions.
+#[derive(Debug, Clone)]
+pub enum ExprKind {
+    /// A constant of a scalar type.
+    Int(i64),
+    /// A string constant.
+    Str(Vec<u8>),
+    /// A scratch variable.
+    Var(VarIndex),
+    /// A map's value; zero when missing.
+    Map(MapIndex, Option<Box<Expr>>),
+    /// A builtin, with what `check` found out about it.
+    Builtin(&'static dyn Builtin, Vec<Constant>),
+    /// A function.
+    Call(Call),
+    /// `-`, `~` on integers; `!` yields a bool.
+    Unary(UnaryOp, Box<Expr>),
+    /// Both sides have the same integer type (shifts: the left one's), or are booleans, or strings for `==`/`!=`.
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// `c ? a : b`; both sides have this expression's type.
+    Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `x++` and kin on a variable.
+    StepVar {
+        /// Which.
+        var: VarIndex,
+        /// What is added (pointers: the element's size).
+        by: i64,
+        /// The value after the change, or before.
+        prefix: bool,
+    },
+    /// `@x[k]++` and kin: atomic.
+    StepMap {
+        /// Which.
+        map: MapIndex,
+        /// Its key.
+        key: Option<Box<Expr>>,
+        /// What is added.
+        by: i64,
+        /// The value after the change, or before.
+        prefix: bool,
+    },
+    /// Integer conversion to this expression's type (also bool and pointers).
+    Convert(Box<Expr>),
+    /// A field of the tracepoint's record: byte offset in the context, read directly.
+    ContextField(u32),
+    /// `__data_loc` data behind the tracepoint's record: offset of the descriptor.
+    ContextData(u32),
+    /// The n-th `u64` of a raw tracepoint's context.
+    ContextArg(u32),
+    /// A register of the traced thread at the probe (offset in `pt_regs`), when the context is registers.
+    Register(u32),
+    /// A register of the thread that enters a system call: the context's first argument points at its `pt_regs`.
+    SyscallRegister(u32),
+    /// Memory that a pointer refers to, at a byte offset: `base` is a pointer.
+    Deref {
+        /// The pointer.
+        base: Box<Expr>,
+        /// Bytes added.
+        offset_bytes: u32,
+        /// Bits of a bit-field: (first bit from the least significant, width).
+        bits: Option<(u8, u8)>,
+    },
+    /// A part of an aggregate value in our own memory (tuple part, element with a constant index).
+    Part {
+        /// The aggregate.
+        base: Box<Expr>,
+        /// Byte offset in it.
+        offset_bytes: u32,
+    },
+    /// An element with an index known at run time; `base` is a pointer or an array in foreign memory.
+    Element {
+        /// A pointer to the first element.
+        base: Box<Expr>,
+        /// The index.
+        index: Box<Expr>,
+        /// Size of an element.
+        stride_bytes: u32,
+    },
+    /// The address of foreign memory that an aggregate expression denotes (a struct or array behind a pointer).
+    AddressOf(Box<Expr>),
+    /// A tuple.
+    Tuple(Vec<Expr>),
+    /// Statements, then a value.
+    Block(Vec<Stmt>, Box<Expr>),
+}
+
+/// A call of a function.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The function.
+    pub word: &'static dyn Function,
+    /// Arguments evaluated at run time.
+    pub args: Vec<Expr>,
+    /// Arguments known now.
+    pub constants: Vec<Constant>,
+}

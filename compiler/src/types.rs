@@ -1,0 +1,185 @@
+//! The types of the language.
+//!
+//! In: made by `check`. Out: read by `lower`, [`crate::layout`] and the renderers.
+//! Guarantee: a type says everything that is needed to store, compare, decode and print its values.
+
+use crate::btf::BtfId;
+
+/// The type of a value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// Not known: not yet inferred, or the poison that stops a cascade of errors.
+    Unknown,
+    /// No value: a statement-like call.
+    None,
+    /// `true` or `false`; 1 byte.
+    Bool,
+    /// An integer.
+    Int(Int),
+    /// A NUL-terminated string in a fixed room; the room is NUL-padded wherever it is compared or hashed.
+    Str {
+        /// Room including the terminating NUL.
+        capacity_bytes: u32,
+    },
+    /// Raw bytes with their length.
+    Buf {
+        /// Most bytes it can hold.
+        capacity_bytes: u32,
+    },
+    /// An address.
+    Pointer {
+        /// What is there; `None` for `void *`.
+        to: Box<Type>,
+        /// Whose memory.
+        space: Space,
+    },
+    /// A struct or union that the kernel's BTF describes.
+    Struct(BtfId),
+    /// An enum that the kernel's BTF describes; stored as its integer.
+    Enum {
+        /// The enum.
+        id: BtfId,
+        /// Its integer.
+        int: Int,
+    },
+    /// A fixed number of elements.
+    Array {
+        /// The element.
+        of: Box<Type>,
+        /// How many.
+        len: u32,
+    },
+    /// `(a, b, …)`.
+    Tuple(Vec<Type>),
+    /// A stack trace.
+    Stack(StackType),
+    /// An address in the kernel, printed as a symbol.
+    KernelSymbol,
+    /// An address in a process, printed as a symbol.
+    UserSymbol,
+    /// An IPv4 or IPv6 address.
+    Inet,
+    /// A time to be printed with a format.
+    Timestamp,
+    /// A user id, printed as a name.
+    Username,
+    /// The name of a probe.
+    ProbeName,
+}
+
+/// An integer type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Int {
+    /// 1, 2, 4 or 8.
+    pub size_bytes: u8,
+    /// Two's complement.
+    pub signed: bool,
+}
+
+/// Whose memory an address points into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// The kernel's.
+    Kernel,
+    /// The current process's.
+    User,
+}
+
+/// How a stack is taken and printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StackType {
+    /// `kstack` or `ustack`.
+    pub space: Space,
+    /// How it is printed.
+    pub mode: StackMode,
+    /// Most frames; 1..=127.
+    pub limit: u8,
+}
+
+/// How a stack is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StackMode {
+    /// `symbol+offset` lines.
+    Bpftrace,
+    /// `address symbol+offset (module)` lines.
+    Perf,
+    /// Addresses only.
+    Raw,
+}
+
+impl Int {
+    /// `int64`.
+    pub const I64: Int = Int { size_bytes: 8, signed: true };
+    /// `uint64`.
+    pub const U64: Int = Int { size_bytes: 8, signed: false };
+    /// `int32`.
+    pub const I32: Int = Int { size_bytes: 4, signed: true };
+    /// `uint32`.
+    pub const U32: Int = Int { size_bytes: 4, signed: false };
+}
+
+impl Type {
+    /// `int64`.
+    pub const I64: Type = Type::Int(Int::I64);
+    /// `uint64`.
+    pub const U64: Type = Type::Int(Int::U64);
+    /// `int32`.
+    pub const I32: Type = Type::Int(Int::I32);
+    /// `uint32`.
+    pub const U32: Type = Type::Int(Int::U32);
+
+    /// Whether a value fits a register: integers, booleans, enums and pointers.
+    pub fn is_scalar(&self) -> bool {
+        matches!(self, Type::Bool | Type::Int(_) | Type::Pointer { .. } | Type::Enum { .. })
+    }
+
+    /// The integer that a scalar is stored as; pointers are unsigned 64 bits.
+    pub fn as_int(&self) -> Option<Int> {
+        match self {
+            Type::Bool => Some(Int { size_bytes: 1, signed: false }),
+            Type::Int(int) | Type::Enum { int, .. } => Some(*int),
+            Type::Pointer { .. } => Some(Int::U64),
+            _ => None,
+        }
+    }
+
+    /// The type in the words of the language, for diagnostics; structs by number when no BTF is at hand.
+    pub fn describe(&self, btf: Option<&crate::btf::Btf>) -> String {
+        match self {
+            Type::Unknown => "unknown".into(),
+            Type::None => "no value".into(),
+            Type::Bool => "bool".into(),
+            Type::Int(int) => int.to_string(),
+            Type::Str { capacity_bytes } => format!("string[{capacity_bytes}]"),
+            Type::Buf { capacity_bytes } => format!("buffer[{capacity_bytes}]"),
+            Type::Pointer { to, .. } => match to.as_ref() {
+                Type::None => "void *".into(),
+                to => format!("{} *", to.describe(btf)),
+            },
+            Type::Struct(id) => btf.map_or_else(|| format!("struct #{}", id.0), |b| b.describe(*id)),
+            Type::Enum { id, .. } => btf.map_or_else(|| format!("enum #{}", id.0), |b| b.describe(*id)),
+            Type::Array { of, len } => format!("{}[{len}]", of.describe(btf)),
+            Type::Tuple(parts) => {
+                let parts: Vec<String> = parts.iter().map(|p| p.describe(btf)).collect();
+                format!("({})", parts.join(", "))
+            }
+            Type::Stack(stack) => match stack.space {
+                Space::Kernel => "kstack".into(),
+                Space::User => "ustack".into(),
+            },
+            Type::KernelSymbol => "ksym".into(),
+            Type::UserSymbol => "usym".into(),
+            Type::Inet => "inet".into(),
+            Type::Timestamp => "timestamp".into(),
+            Type::Username => "username".into(),
+            Type::ProbeName => "probe name".into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Int {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = if self.signed { "int" } else { "uint" };
+        write!(f, "{sign}{}", u32::from(self.size_bytes) * 8)
+    }
+}

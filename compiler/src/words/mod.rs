@@ -1,0 +1,126 @@
+//! The catalogue of words: builtins, functions, aggregations and probe kinds.
+//!
+//! In: one file a word, one line a word in the sorted registry of its kind. Out: [`Catalogue`], which the stages consult.
+//! Guarantee: the stages name no word. A word holds its signature, documentation, checking, lowering and decoding.
+
+use std::fmt::Debug;
+
+use crate::object::{Event, Field};
+use crate::value::{Symbols, Value};
+
+/// What `profiler help` and the spec say of a word.
+#[derive(Debug, Clone, Copy)]
+pub struct Doc {
+    /// How it is written: `hist(n)`, `pid`.
+    pub signature: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+}
+
+/// A bare name with a value: `pid`, `comm`.
+pub trait Builtin: Debug + Sync {
+    /// The name.
+    fn name(&self) -> &'static str;
+    /// What it is.
+    fn doc(&self) -> Doc;
+}
+
+/// A function: `printf(…)`, `str(p)`.
+pub trait Function: Debug + Sync {
+    /// The name.
+    fn name(&self) -> &'static str;
+    /// What it does.
+    fn doc(&self) -> Doc;
+    /// Acts on a record that the function's code sent (functions that act in user space).
+    fn perform(&self, _event: &Event, _record: &Record<'_>, _sink: &mut dyn Sink) {}
+}
+
+/// An aggregation: `count()`, `hist(n)`.
+pub trait Aggregation: Debug + Sync {
+    /// The name.
+    fn name(&self) -> &'static str;
+    /// What it keeps.
+    fn doc(&self) -> Doc;
+    /// Bytes it keeps a key (and a CPU); a multiple of 8, all zero at first.
+    fn size_bytes(&self, params: &[i64]) -> u32;
+    /// The result over all CPUs' bytes.
+    fn merge(&self, params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value;
+    /// The word of JSON's `type` for a map of it: `map`, `hist`, `stats`.
+    fn json_type(&self) -> &'static str {
+        "map"
+    }
+    /// The value divided, as `print(@x, top, div)` asks.
+    fn divide(&self, value: Value, _by: i64) -> Value {
+        value
+    }
+}
+
+/// A record from a ring, decoded on demand.
+#[derive(Debug)]
+pub struct Record<'a> {
+    /// What kind it is.
+    pub event: &'a Event,
+    /// Its bytes from the 8-byte header on.
+    pub bytes: &'a [u8],
+    /// The object's probe names and strings and the runtime's stacks.
+    pub lookup: &'a dyn crate::decode::Lookup,
+}
+
+impl<'a> Record<'a> {
+    /// The bytes of a field: for variable ones, the real bytes. Empty when the record is too short.
+    pub fn field_bytes(&self, field: &Field) -> &'a [u8] {
+        let at = field.offset_bytes as usize;
+        if !field.variable {
+            return self.bytes.get(at..).unwrap_or_default();
+        }
+        let word = |at: usize| {
+            let bytes = self.bytes.get(at..at + 4)?;
+            Some(u32::from_ne_bytes(bytes.try_into().ok()?) as usize)
+        };
+        let (Some(start), Some(len)) = (word(at), word(at + 4)) else { return &[] };
+        self.bytes.get(start..start + len).unwrap_or_default()
+    }
+
+    /// The value of field `index`; missing when there is no such field.
+    pub fn value(&self, index: usize) -> Value {
+        let Some(field) = self.event.fields.get(index) else { return Value::Missing };
+        crate::decode::decode(&field.ty, self.field_bytes(field), self.lookup)
+    }
+}
+
+/// What a function's user-space half can do; implemented by the runtime.
+pub trait Sink {
+    /// Text of a kind that JSON output names (`printf`, `time`, `join`, `cat`, `syscall`).
+    fn text(&mut self, kind: &'static str, bytes: &[u8]);
+    /// A value printed by `print(v)`.
+    fn value(&mut self, value: &Value);
+    /// A map printed by `print(@x, top, div)`; zero means all and undivided.
+    fn print_map(&mut self, map: usize, top: u64, div: u64);
+    /// One entry printed by `print(@x[key])`: the key's bytes as in the map.
+    fn print_entry(&mut self, map: usize, key: &[u8]);
+    /// Removes all entries.
+    fn clear_map(&mut self, map: usize);
+    /// Sets all values to zero and keeps the keys.
+    fn zero_map(&mut self, map: usize);
+    /// Ends the run.
+    fn exit(&mut self, code: u8);
+    /// Prints a file.
+    fn cat(&mut self, path: &str);
+    /// Runs a command.
+    fn system(&mut self, command: &str);
+    /// Names for addresses.
+    fn symbols(&self) -> &dyn Symbols;
+    /// Wall-clock nanoseconds since 1970.
+    fn now_ns(&self) -> u64;
+}
+
+/// All words, each list sorted by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Catalogue {
+    /// Builtins.
+    pub builtins: &'static [&'static dyn Builtin],
+    /// Functions.
+    pub functions: &'static [&'static dyn Function],
+    /// Aggregations.
+    pub aggregations: &'static [&'static dyn Aggregation],
+}

@@ -1,0 +1,49 @@
+//! Results on the screen.
+//!
+//! In: values. Out: bytes, as text or JSON lines.
+//! Guarantee: a renderer sees values only, never maps, records or file descriptors.
+
+use profiler_compiler::value::{Symbols, Value};
+use profiler_compiler::words::Aggregation;
+
+/// A map's contents at one moment.
+#[derive(Debug)]
+pub struct MapSnapshot<'a> {
+    /// Name with sigil.
+    pub name: &'a str,
+    /// Whether it has keys.
+    pub keyed: bool,
+    /// The aggregation, when it is one.
+    pub aggregation: Option<&'static dyn Aggregation>,
+    /// Entries in any order; the key is `None` for a scalar. Empty when nothing was written.
+    pub entries: Vec<(Option<Value>, Value)>,
+}
+
+/// How a map is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MapPrint {
+    /// Only the last so many entries of the order; 0 for all.
+    pub top: u64,
+    /// Values are divided by this; 0 or 1 for not at all.
+    pub div: u64,
+}
+
+/// An output format.
+pub trait Render {
+    /// All probes are attached.
+    fn attached(&mut self, probes: u32);
+    /// Text of a kind that JSON names (`printf`, `time`, `join`, `cat`, `syscall`).
+    fn text(&mut self, kind: &'static str, bytes: &[u8]);
+    /// A value printed by `print(v)`.
+    fn value(&mut self, value: &Value, symbols: &dyn Symbols);
+    /// A map.
+    fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols);
+    /// The run is over and maps are about to be printed.
+    fn end_of_run(&mut self);
+    /// Events were lost since the last call.
+    fn lost(&mut self, events: u64);
+    /// The ledger's closing lines: each what was lost, in words, and how often.
+    fn ledger(&mut self, losses: &[(String, u64)]);
+    /// Writes out what is buffered. An error means that nobody reads any more.
+    fn flush(&mut self) -> std::io::Result<()>;
+}
