@@ -9,6 +9,8 @@
 //! map values (results of a look-up, after a null check), ring-buffer records and the context. Everything else is read
 //! by `ProbeRead*` helpers into a slot. Sub-64-bit loads zero-extend; use [`Inst::Extend`] for signed values.
 
+pub mod build;
+
 use crate::source::Span;
 
 /// A virtual register: 64 bits.

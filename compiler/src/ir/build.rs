@@ -1,0 +1,339 @@
+//! Making one IR function, instruction by instruction.
+//!
+//! In: calls from the lowering, in source order. Out: an [`ir::Function`](Function) whose blocks all end in a terminator.
+//! Guarantee: every instruction carries the span that was current when it was added. What follows a `return` goes
+//! to a block that nothing reaches, so that the lowering needs no special case for dead source code.
+
+use super::{
+    Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, MapId, Operand,
+    Section, Size, Slot, SlotId, Terminator, VReg, Width,
+};
+use crate::source::Span;
+
+/// A function that is being made. Instructions go to the end of the current block, which at first is block 0.
+#[derive(Debug, Clone)]
+pub struct FunctionBuilder {
+    name: String,
+    section: String,
+    context_size_bytes: u32,
+    function_span: Span,
+    blocks: Vec<OpenBlock>,
+    vregs: u32,
+    slots: Vec<Slot>,
+    current: BlockId,
+    span: Span,
+}
+
+/// A block that may not have its terminator yet.
+#[derive(Debug, Clone, Default)]
+struct OpenBlock {
+    insts: Vec<(Inst, Span)>,
+    end: Option<(Terminator, Span)>,
+}
+
+impl FunctionBuilder {
+    /// A function called `name` in the ELF section `section`, made from the probe block at `span`.
+    pub fn new(name: impl Into<String>, section: impl Into<String>, span: Span) -> FunctionBuilder {
+        FunctionBuilder {
+            name: name.into(),
+            section: section.into(),
+            context_size_bytes: 0,
+            function_span: span,
+            blocks: vec![OpenBlock::default()],
+            vregs: 0,
+            slots: Vec::new(),
+            current: BlockId(0),
+            span,
+        }
+    }
+
+    /// Says how many bytes of the context may be read.
+    pub fn set_context_size(&mut self, size_bytes: u32) {
+        self.context_size_bytes = size_bytes;
+    }
+
+    /// Sets the span that later instructions carry; returns the one before, to be put back.
+    pub fn set_span(&mut self, span: Span) -> Span {
+        std::mem::replace(&mut self.span, span)
+    }
+
+    /// The span that instructions carry now.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// A register that nothing is assigned to yet.
+    pub fn new_vreg(&mut self) -> VReg {
+        self.vregs += 1;
+        VReg(self.vregs - 1)
+    }
+
+    /// An object on the stack frame.
+    pub fn slot(&mut self, size_bytes: u32, align_bytes: u32, name: &'static str) -> SlotId {
+        self.slots.push(Slot { size_bytes, align_bytes, name });
+        SlotId(self.slots.len() as u32 - 1)
+    }
+
+    /// An empty block that nothing jumps to yet; the current block stays.
+    pub fn new_block(&mut self) -> BlockId {
+        self.blocks.push(OpenBlock::default());
+        BlockId(self.blocks.len() as u32 - 1)
+    }
+
+    /// Goes on at the end of `block`.
+    pub fn switch_to(&mut self, block: BlockId) {
+        self.current = block;
+    }
+
+    /// The block that instructions go to.
+    pub fn current_block(&self) -> BlockId {
+        self.current
+    }
+
+    /// Whether the current block has its terminator.
+    pub fn is_terminated(&self) -> bool {
+        self.open().end.is_some()
+    }
+
+    /// Adds an instruction; behind a terminator it goes to a fresh block that nothing reaches.
+    pub fn inst(&mut self, inst: Inst) {
+        if self.is_terminated() {
+            self.current = self.new_block();
+        }
+        let span = self.span;
+        self.open_mut().insts.push((inst, span));
+    }
+
+    /// `src` in a new register.
+    pub fn copy(&mut self, src: impl Into<Operand>) -> VReg {
+        let dst = self.new_vreg();
+        self.assign(dst, src);
+        dst
+    }
+
+    /// `dst = src`, for a register that is assigned more than once.
+    pub fn assign(&mut self, dst: VReg, src: impl Into<Operand>) {
+        self.inst(Inst::Copy { dst, src: src.into() });
+    }
+
+    /// `a op b` in a new register.
+    pub fn bin(
+        &mut self,
+        op: BinOp,
+        width: Width,
+        a: impl Into<Operand>,
+        b: impl Into<Operand>,
+    ) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Bin { op, width, dst, a: a.into(), b: b.into() });
+        dst
+    }
+
+    /// `a op b ? 1 : 0` in a new register.
+    pub fn set(
+        &mut self,
+        op: CmpOp,
+        width: Width,
+        a: impl Into<Operand>,
+        b: impl Into<Operand>,
+    ) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Set { op, width, dst, a: a.into(), b: b.into() });
+        dst
+    }
+
+    /// The low `size` bytes of `src`, sign- or zero-extended, in a new register.
+    pub fn extend(&mut self, src: VReg, size: Size, signed: bool) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Extend { dst, src, size, signed });
+        dst
+    }
+
+    /// The low `size` bytes of `src` in reversed order, in a new register.
+    pub fn swap(&mut self, src: VReg, size: Size) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Swap { dst, src, size });
+        dst
+    }
+
+    /// The `size` bytes at `addr`, zero-extended, in a new register.
+    pub fn load(&mut self, addr: Addr, size: Size) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Load { dst, addr, size });
+        dst
+    }
+
+    /// `*(size *)addr = src`.
+    pub fn store(&mut self, addr: Addr, src: impl Into<Operand>, size: Size) {
+        self.inst(Inst::Store { addr, src: src.into(), size });
+    }
+
+    /// Sets `size_bytes` bytes at `addr` to zero.
+    pub fn zero(&mut self, addr: Addr, size_bytes: u32) {
+        self.inst(Inst::Zero { addr, size_bytes });
+    }
+
+    /// Copies `size_bytes` bytes between addresses that both have the alignment.
+    pub fn move_(&mut self, to: Addr, from: Addr, size_bytes: u32, align_bytes: u32) {
+        self.inst(Inst::Move { to, from, size_bytes, align_bytes });
+    }
+
+    /// `*(size *)addr += src`, atomically.
+    pub fn atomic_add(&mut self, addr: Addr, src: VReg, size: Size) {
+        self.inst(Inst::Atomic { op: BinOp::Add, addr, src, fetch: None, size });
+    }
+
+    /// Calls a helper for its result.
+    pub fn call(&mut self, helper: Helper, args: &[Arg]) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Call { dst: Some(dst), helper, args: args.to_vec() });
+        dst
+    }
+
+    /// Calls a helper for what it does.
+    pub fn call_void(&mut self, helper: Helper, args: &[Arg]) {
+        self.inst(Inst::Call { dst: None, helper, args: args.to_vec() });
+    }
+
+    /// The address of a byte of a data section.
+    pub fn data_addr(&mut self, section: Section, offset: u32) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::DataAddr { dst, section, offset });
+        dst
+    }
+
+    /// The address of a stack object plus `offset` bytes.
+    pub fn slot_addr(&mut self, slot: SlotId, offset: i32) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::SlotAddr { dst, slot, offset });
+        dst
+    }
+
+    /// The context's address.
+    pub fn context(&mut self) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Context { dst });
+        dst
+    }
+
+    /// Ends the block: goes on at `then` when `a op b`, else at `otherwise`.
+    #[allow(clippy::too_many_arguments, reason = "one a field of the terminator")]
+    pub fn branch(
+        &mut self,
+        op: CmpOp,
+        width: Width,
+        a: impl Into<Operand>,
+        b: impl Into<Operand>,
+        then: BlockId,
+        otherwise: BlockId,
+        likely: Likely,
+    ) {
+        let (a, b) = (a.into(), b.into());
+        self.end(Terminator::Branch { op, width, a, b, then, otherwise, likely });
+    }
+
+    /// Ends the block: goes on at `block`.
+    pub fn jump(&mut self, block: BlockId) {
+        self.end(Terminator::Jump(block));
+    }
+
+    /// Ends the block and the program.
+    pub fn ret(&mut self, value: i32) {
+        self.end(Terminator::Return(value));
+    }
+
+    /// Ends the block; a block that has its terminator keeps it, for nothing runs behind it.
+    pub fn end(&mut self, end: Terminator) {
+        let span = self.span;
+        self.open_mut().end.get_or_insert((end, span));
+    }
+
+    /// The finished function. A block without a terminator is a mistake of the caller's, and panics.
+    pub fn finish(self) -> Function {
+        let close = |(index, block): (usize, OpenBlock)| match block.end {
+            Some((end, end_span)) => Block { insts: block.insts, end, end_span },
+            None => panic!("block b{index} of `{}` has no terminator", self.name),
+        };
+        let blocks = self.blocks.into_iter().enumerate().map(close).collect();
+        Function {
+            name: self.name,
+            section: self.section,
+            context_size_bytes: self.context_size_bytes,
+            blocks,
+            vregs: self.vregs,
+            slots: self.slots,
+            span: self.function_span,
+        }
+    }
+
+    fn open(&self) -> &OpenBlock {
+        &self.blocks[self.current.0 as usize]
+    }
+
+    fn open_mut(&mut self) -> &mut OpenBlock {
+        &mut self.blocks[self.current.0 as usize]
+    }
+}
+
+impl From<VReg> for Arg {
+    fn from(reg: VReg) -> Arg {
+        Arg::Value(Operand::Reg(reg))
+    }
+}
+
+impl From<Operand> for Arg {
+    fn from(operand: Operand) -> Arg {
+        Arg::Value(operand)
+    }
+}
+
+impl From<i64> for Arg {
+    fn from(value: i64) -> Arg {
+        Arg::Value(Operand::Imm(value))
+    }
+}
+
+impl From<SlotId> for Arg {
+    fn from(slot: SlotId) -> Arg {
+        Arg::Slot(slot, 0)
+    }
+}
+
+impl From<MapId> for Arg {
+    fn from(map: MapId) -> Arg {
+        Arg::Map(map)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_return_goes_to_a_block_that_nothing_reaches() {
+        let mut b = FunctionBuilder::new("f", "raw_tp/sys_enter", Span::new(0, 9));
+        b.copy(1);
+        b.ret(0);
+        b.jump(BlockId(0));
+        assert!(b.is_terminated());
+        b.set_span(Span::new(3, 4));
+        b.copy(2);
+        assert!(!b.is_terminated());
+        b.ret(1);
+        let f = b.finish();
+        assert_eq!(f.blocks.len(), 2);
+        assert_eq!(f.blocks[0].end, Terminator::Return(0));
+        assert_eq!(f.blocks[1].insts[0].1, Span::new(3, 4));
+        assert_eq!(f.blocks[1].end, Terminator::Return(1));
+        assert_eq!(f.vregs, 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "block b1 of `f` has no terminator")]
+    fn a_block_without_terminator_is_refused() {
+        let mut b = FunctionBuilder::new("f", "raw_tp/sys_enter", Span::default());
+        let next = b.new_block();
+        b.jump(next);
+        b.finish();
+    }
+}
