@@ -202,6 +202,9 @@ pub enum Storage {
         value_size_bytes: u32,
         /// Room for entries.
         max_entries: u32,
+        /// `.bss` offset of a `u64` with the number of entries, when programs keep one: whoever removes entries from
+        /// outside must subtract them there.
+        length_offset: Option<u32>,
     },
 }
 

@@ -76,6 +76,8 @@ pub struct Probe {
     pub section: String,
     /// What the program sees.
     pub context: Context,
+    /// Runs only for this process.
+    pub only_pid: Option<u32>,
     /// Runs only when this holds.
     pub predicate: Option<Expr>,
     /// The statements.

@@ -5,8 +5,20 @@
 
 use std::fmt::Debug;
 
-use crate::object::{Event, Field};
+use crate::ast;
+use crate::check;
+use crate::ir;
+use crate::lower;
+use crate::object::{Constant, Event, Field};
+use crate::source::Span;
+use crate::typed;
+use crate::types::Type;
 use crate::value::{Symbols, Value};
+
+mod aggregations;
+mod builtins;
+mod functions;
+mod probes;
 
 /// What `profiler help` and the spec say of a word.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +35,10 @@ pub trait Builtin: Debug + Sync {
     fn name(&self) -> &'static str;
     /// What it is.
     fn doc(&self) -> Doc;
+    /// The typed expression for this use; reports what is wrong.
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr;
+    /// Its value.
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, ty: &Type, constants: &[Constant]) -> lower::Value;
 }
 
 /// A function: `printf(…)`, `str(p)`.
@@ -31,6 +47,14 @@ pub trait Function: Debug + Sync {
     fn name(&self) -> &'static str;
     /// What it does.
     fn doc(&self) -> Doc;
+    /// Whether it needs `--unsafe`.
+    fn is_unsafe(&self) -> bool {
+        false
+    }
+    /// The typed expression for this call; reports what is wrong.
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr;
+    /// Its value.
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> lower::Value;
     /// Acts on a record that the function's code sent (functions that act in user space).
     fn perform(&self, _event: &Event, _record: &Record<'_>, _sink: &mut dyn Sink) {}
 }
@@ -41,6 +65,10 @@ pub trait Aggregation: Debug + Sync {
     fn name(&self) -> &'static str;
     /// What it keeps.
     fn doc(&self) -> Doc;
+    /// The constants and typed arguments of this use; reports what is wrong.
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated>;
+    /// Adds one value to the bytes at `slot`.
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &lower::AggregateSlot, args: &[ir::Operand]);
     /// Bytes it keeps a key (and a CPU); a multiple of 8, all zero at first.
     fn size_bytes(&self, params: &[i64]) -> u32;
     /// The result over all CPUs' bytes.
@@ -53,6 +81,31 @@ pub trait Aggregation: Debug + Sync {
     fn divide(&self, value: Value, _by: i64) -> Value {
         value
     }
+}
+
+/// A use of an aggregation, checked.
+#[derive(Debug, Clone)]
+pub struct Aggregated {
+    /// Its constants.
+    pub params: Vec<i64>,
+    /// Whether the values are signed.
+    pub signed: bool,
+    /// Arguments evaluated at run time; all integers.
+    pub args: Vec<typed::Expr>,
+}
+
+/// A kind of probe: `tracepoint`, `interval`.
+pub trait ProbeKind: Debug + Sync {
+    /// The full name.
+    fn name(&self) -> &'static str;
+    /// Short names.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// What it is.
+    fn doc(&self) -> Doc;
+    /// The programs that an attach point needs: wildcards expanded, files and events looked up.
+    fn expand(&'static self, cx: &mut check::Points<'_, '_>, point: &ast::AttachPoint) -> Vec<check::Seed>;
 }
 
 /// A record from a ring, decoded on demand.
@@ -123,4 +176,39 @@ pub struct Catalogue {
     pub functions: &'static [&'static dyn Function],
     /// Aggregations.
     pub aggregations: &'static [&'static dyn Aggregation],
+    /// Probe kinds.
+    pub probes: &'static [&'static dyn ProbeKind],
+}
+
+/// The words of the language.
+pub const CATALOGUE: Catalogue = Catalogue {
+    builtins: builtins::ALL,
+    functions: functions::ALL,
+    aggregations: aggregations::ALL,
+    probes: probes::ALL,
+};
+
+impl Catalogue {
+    /// The builtin of a name.
+    pub fn builtin(&self, name: &str) -> Option<&'static dyn Builtin> {
+        self.builtins.iter().find(|word| word.name() == name).copied()
+    }
+
+    /// The function of a name.
+    pub fn function(&self, name: &str) -> Option<&'static dyn Function> {
+        self.functions.iter().find(|word| word.name() == name).copied()
+    }
+
+    /// The aggregation of a name.
+    pub fn aggregation(&self, name: &str) -> Option<&'static dyn Aggregation> {
+        self.aggregations.iter().find(|word| word.name() == name).copied()
+    }
+
+    /// The probe kind of a name (any case) or of a short name (this case).
+    pub fn probe(&self, name: &str) -> Option<&'static dyn ProbeKind> {
+        let is = |word: &&&'static dyn ProbeKind| {
+            word.name().eq_ignore_ascii_case(name) || word.aliases().contains(&name)
+        };
+        self.probes.iter().find(is).copied()
+    }
 }

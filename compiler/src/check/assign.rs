@@ -1,0 +1,264 @@
+//! Assignments and the types they give to variables and maps.
+//!
+//! In: a target, an operator, a value. Out: a typed statement.
+//! Guarantee: an aggregation stands only where a map takes it; a map holds one kind of value.
+
+use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName};
+use crate::check::{Body, unify};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+use crate::typed::{self, MapIndex, MapValue, StmtKind};
+use crate::types::{Int, Type};
+use crate::words::Aggregation;
+
+impl Body<'_, '_> {
+    /// `target = value`, `target op= value`.
+    pub fn assign(&mut self, target: &Expr, op: Option<BinaryOp>, value: &Expr, span: Span) -> Option<StmtKind> {
+        match &target.kind {
+            ExprKind::Var(name) => self.assign_var(name, target.span, op, value),
+            ExprKind::Map { name, keys } => self.assign_map(name, keys, target, op, value),
+            ExprKind::Name(name) if name == "_" && op.is_none() => Some(StmtKind::Expr(self.expr(value))),
+            _ => {
+                let message = "only a variable `$x` or a map `@x` can be assigned to";
+                self.error(Diagnostic::error(Code(316), target.span, message).related(span, "in this assignment"));
+                None
+            }
+        }
+    }
+
+    /// `let $x : type = value`.
+    pub fn declaration(&mut self, name: &Ident, ty: Option<&TypeName>, value: Option<&Expr>) -> Option<StmtKind> {
+        let declared = match ty {
+            Some(ty) => self.type_named(ty)?,
+            None => Type::Unknown,
+        };
+        let value = value.map(|v| self.value_for(v));
+        if self.find_var(&name.text).is_some() {
+            let message = format!("`${}` is already declared", name.text);
+            self.error(Diagnostic::error(Code(206), name.span, message).help("use another name, or assign without `let`"));
+            return None;
+        }
+        let first = value.as_ref().map_or(Type::Unknown, |v| v.ty.clone());
+        let Some(both) = unify(&declared, &first) else {
+            let value_span = value.map_or(name.span, |v| v.span);
+            self.clash(&format!("${}", name.text), &declared, name.span, &first, value_span);
+            return None;
+        };
+        let keep = if declared == Type::Unknown { both } else { declared };
+        let var = self.declare(&name.text, keep);
+        let value = value?;
+        Some(StmtKind::AssignVar(var, self.convert_to_var(value, var)))
+    }
+
+    fn assign_var(&mut self, name: &str, at: Span, op: Option<BinaryOp>, value: &Expr) -> Option<StmtKind> {
+        let known = self.find_var(name);
+        let value = match (op, known) {
+            (Some(op), Some(var)) => {
+                let left = typed::Expr { kind: typed::ExprKind::Var(var), ty: self.var_type(var).clone(), span: at };
+                let right = self.expr(value);
+                self.binary(op, left, right, at.to(value.span))
+            }
+            (Some(_), None) => {
+                self.unknown_var(name, at);
+                return None;
+            }
+            (None, _) => self.value_for(value),
+        };
+        let var = match known {
+            None => self.declare(name, value.ty.clone()),
+            Some(var) => {
+                let old = self.var_type(var).clone();
+                let Some(both) = unify(&old, &value.ty) else {
+                    self.clash(&format!("${name}"), &old, at, &value.ty, value.span);
+                    return None;
+                };
+                self.set_var_type(var, both);
+                var
+            }
+        };
+        Some(StmtKind::AssignVar(var, self.convert_to_var(value, var)))
+    }
+
+    fn convert_to_var(&self, value: typed::Expr, var: typed::VarIndex) -> typed::Expr {
+        Self::convert(value, self.var_type(var))
+    }
+
+    fn assign_map(
+        &mut self,
+        name: &str,
+        keys: &[Expr],
+        target: &Expr,
+        op: Option<BinaryOp>,
+        value: &Expr,
+    ) -> Option<StmtKind> {
+        let map = self.env.maps.index(name);
+        let key = self.map_key(map, keys, target.span);
+        if let ExprKind::Call { name: word, args } = &value.kind
+            && let Some(word) = self.env.catalogue.aggregation(&word.text)
+        {
+            if op.is_some() {
+                let message = format!("`{}()` is assigned with `=`", word.name());
+                self.error(Diagnostic::error(Code(317), target.span.to(value.span), message));
+                return None;
+            }
+            return self.aggregate(map, key, word, args, value.span);
+        }
+        let value = self.value_for(value);
+        let span = value.span;
+        match op {
+            None => {
+                self.map_holds(map, &value.ty, span)?;
+                let value = Self::convert(value, &self.plain_type(map));
+                Some(StmtKind::AssignMap(map, key, value))
+            }
+            Some(op) => {
+                self.map_holds(map, &Type::I64_OR_KNOWN, span)?;
+                let ty = self.plain_type(map);
+                if ty.as_int().is_none() && ty != Type::Unknown {
+                    self.not_a_number(&self.env.maps.get(map).name.clone(), &ty, target.span);
+                    return None;
+                }
+                if value.ty.as_int().is_none() && value.ty != Type::Unknown {
+                    self.not_a_number("this", &value.ty, span);
+                    return None;
+                }
+                self.map_holds(map, &value.ty, span)?;
+                let value = Self::convert(value, &self.plain_type(map));
+                Some(StmtKind::UpdateMap(map, key, op, value))
+            }
+        }
+    }
+
+    fn aggregate(
+        &mut self,
+        map: MapIndex,
+        key: Option<typed::Expr>,
+        word: &'static dyn Aggregation,
+        args: &[Expr],
+        span: Span,
+    ) -> Option<StmtKind> {
+        let used = word.check(self, args, span)?;
+        let info = self.env.maps.get_mut(map);
+        match &mut info.value {
+            Some(MapValue::Aggregate { word: known, params, signed })
+                if known.name() == word.name() && *params == used.params =>
+            {
+                *signed |= used.signed;
+            }
+            Some(MapValue::Plain(Type::Unknown)) | None => {
+                info.value = Some(MapValue::Aggregate { word, params: used.params, signed: used.signed });
+                info.value_span = span;
+                self.env.changed = true;
+            }
+            Some(other) => {
+                let holds = match other {
+                    MapValue::Plain(ty) => format!("a {}", ty.describe(None)),
+                    MapValue::Aggregate { word: known, .. } if known.name() == word.name() => {
+                        format!("`{}()` with other bounds", known.name())
+                    }
+                    MapValue::Aggregate { word: known, .. } => format!("`{}()`", known.name()),
+                };
+                let message = format!("`{}` holds {holds}, so it cannot take `{}()`", info.name, word.name());
+                let first = info.value_span;
+                self.error(
+                    Diagnostic::error(Code(302), span, message)
+                        .related(first, "first assigned here")
+                        .help("use another map for it"),
+                );
+                return None;
+            }
+        }
+        Some(StmtKind::Aggregate(map, key, used.args))
+    }
+
+    /// Records that a map is given values of a type; reports a clash.
+    pub fn map_holds(&mut self, map: MapIndex, ty: &Type, span: Span) -> Option<()> {
+        let stored = match ty {
+            // Integers are kept in 8 bytes, so that one atomic operation fits all of them.
+            Type::Int(int) => Type::Int(Int { size_bytes: 8, signed: int.signed }),
+            other => other.clone(),
+        };
+        if stored == Type::None {
+            let message = "this has no value that a map could keep";
+            self.error(Diagnostic::error(Code(318), span, message));
+            return None;
+        }
+        let info = self.env.maps.get(map);
+        let unified = match &info.value {
+            None => Some(stored.clone()),
+            Some(MapValue::Plain(known)) => unify(known, &stored),
+            Some(MapValue::Aggregate { .. }) => None,
+        };
+        let Some(unified) = unified else {
+            let (name, first) = (info.name.clone(), info.value_span);
+            let holds = match &info.value {
+                Some(MapValue::Aggregate { word, .. }) => format!("`{}()`", word.name()),
+                Some(MapValue::Plain(known)) => format!("a {}", self.describe(known)),
+                None => String::new(),
+            };
+            let message = format!("`{name}` holds {holds}, so it cannot take a {}", self.describe(ty));
+            self.error(
+                Diagnostic::error(Code(302), span, message)
+                    .related(first, "first assigned here")
+                    .help("use another map for it"),
+            );
+            return None;
+        };
+        let info = self.env.maps.get_mut(map);
+        if info.value.is_none() {
+            info.value_span = span;
+        }
+        if !matches!(&info.value, Some(MapValue::Plain(known)) if *known == unified) {
+            info.value = Some(MapValue::Plain(unified));
+            self.env.changed = true;
+        }
+        Some(())
+    }
+
+    /// The type of a plain map's values; unknown for others.
+    pub fn plain_type(&self, map: MapIndex) -> Type {
+        match &self.env.maps.get(map).value {
+            Some(MapValue::Plain(ty)) => ty.clone(),
+            _ => Type::Unknown,
+        }
+    }
+
+    /// The value of an expression that is to be kept: literals of strings and integers get their type.
+    pub fn value_for(&mut self, e: &Expr) -> typed::Expr {
+        let checked = self.expr(e);
+        if checked.ty == Type::None {
+            return self.fail(Diagnostic::error(Code(318), e.span, "this has no value"));
+        }
+        self.keepable(checked)
+    }
+
+    /// A value that can be stored: a struct or a whole array of foreign memory cannot yet.
+    pub fn keepable(&mut self, value: typed::Expr) -> typed::Expr {
+        if let Type::Struct(_) = value.ty {
+            let message = format!("a whole {} cannot be kept or printed yet", self.describe(&value.ty));
+            let help = "take a field of it with `.name`, or its address with `&`";
+            return self.fail(Diagnostic::error(Code(391), value.span, message).help(help));
+        }
+        value
+    }
+
+    fn clash(&mut self, what: &str, old: &Type, old_span: Span, new: &Type, new_span: Span) {
+        let message = format!("`{what}` is a {}, this is a {}", self.describe(old), self.describe(new));
+        self.error(
+            Diagnostic::error(Code(301), new_span, message)
+                .label(format!("a {}", self.describe(new)))
+                .related(old_span, format!("a {}", self.describe(old)))
+                .help("use another name, or a cast"),
+        );
+    }
+
+    fn not_a_number(&mut self, what: &str, ty: &Type, span: Span) {
+        let message = format!("{what} is a {}, and this needs a number", self.describe(ty));
+        self.error(Diagnostic::error(Code(303), span, message));
+    }
+}
+
+impl Type {
+    /// What a compound assignment says of a map that nothing else gives a type.
+    const I64_OR_KNOWN: Type = Type::Unknown;
+}

@@ -1,0 +1,240 @@
+//! Statements of one program's body.
+//!
+//! In: a block and the [`Seed`] of one program for it. Out: a [`typed::Probe`].
+//! Guarantee: variables keep their index from round to round, so that inference converges.
+
+use crate::ast::{Expr, ExprKind, ProbeBlock, Stmt, StmtKind};
+use crate::check::{Env, Seed, unify};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+use crate::typed::{self, VarIndex};
+use crate::types::Type;
+
+/// A body being checked.
+#[derive(Debug)]
+pub struct Body<'a, 'e> {
+    /// What all bodies share.
+    pub env: &'a mut Env<'e>,
+    /// The program that the body is for.
+    pub seed: &'a Seed,
+    vars: Vec<typed::Var>,
+    /// Variables declared so far in this round.
+    declared: usize,
+    scopes: Vec<Vec<(String, VarIndex)>>,
+}
+
+/// `unroll` copies its body; bpftrace has the same limit.
+const MAX_UNROLL: i64 = 100;
+
+impl<'a, 'e> Body<'a, 'e> {
+    /// A body whose variables had these types in the round before.
+    pub fn new(env: &'a mut Env<'e>, seed: &'a Seed, vars: Vec<typed::Var>) -> Body<'a, 'e> {
+        Body { env, seed, vars, declared: 0, scopes: vec![Vec::new()] }
+    }
+
+    /// Checks the block.
+    pub fn check(mut self, block: &ProbeBlock) -> typed::Probe {
+        let predicate = block.predicate.as_ref().map(|e| self.condition(e));
+        let body = self.stmts(&block.body);
+        let seed = self.seed;
+        typed::Probe {
+            names: seed.names.clone(),
+            points: seed.points,
+            attach: seed.attach.clone(),
+            section: seed.section.clone(),
+            context: seed.context.clone(),
+            only_pid: if seed.filter_pid { self.env.options.pid } else { None },
+            predicate,
+            body,
+            vars: self.vars,
+            span: block.span,
+        }
+    }
+
+    /// Reports a diagnostic.
+    pub fn error(&mut self, diagnostic: Diagnostic) {
+        self.env.report.push(diagnostic);
+    }
+
+    /// The expression that stands for a mistake: it stops a cascade.
+    pub fn poison(span: Span) -> typed::Expr {
+        typed::Expr { kind: typed::ExprKind::Int(0), ty: Type::Unknown, span }
+    }
+
+    /// Reports a diagnostic and yields poison.
+    pub fn fail(&mut self, diagnostic: Diagnostic) -> typed::Expr {
+        let span = diagnostic.span;
+        self.error(diagnostic);
+        Self::poison(span)
+    }
+
+    /// Statements in the present scope.
+    pub fn stmts(&mut self, stmts: &[Stmt]) -> Vec<typed::Stmt> {
+        let mut checked = Vec::with_capacity(stmts.len());
+        for stmt in stmts {
+            self.stmt(stmt, &mut checked);
+        }
+        checked
+    }
+
+    fn scoped(&mut self, stmts: &[Stmt]) -> Vec<typed::Stmt> {
+        self.scopes.push(Vec::new());
+        let checked = self.stmts(stmts);
+        self.scopes.pop();
+        checked
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, out: &mut Vec<typed::Stmt>) {
+        let span = stmt.span;
+        let kind = match &stmt.kind {
+            StmtKind::Expr(e) => match self.expression_statement(e) {
+                Some(kind) => kind,
+                None => return,
+            },
+            StmtKind::Assign { target, op, value } => match self.assign(target, *op, value, span) {
+                Some(kind) => kind,
+                None => return,
+            },
+            StmtKind::Let { name, ty, value } => match self.declaration(name, ty.as_ref(), value.as_ref()) {
+                Some(kind) => kind,
+                None => return,
+            },
+            StmtKind::If { cond, then, otherwise } => {
+                let cond = self.condition(cond);
+                typed::StmtKind::If(cond, self.scoped(then), self.scoped(otherwise))
+            }
+            StmtKind::Unroll { count, body } => {
+                self.unroll(count, body, out);
+                return;
+            }
+            StmtKind::Block(body) => typed::StmtKind::Block(self.scoped(body)),
+            StmtKind::Return(None) => typed::StmtKind::Return,
+            StmtKind::Return(Some(value)) => {
+                self.error(
+                    Diagnostic::error(Code(312), value.span, "a probe returns no value").help("write `return;`"),
+                );
+                return;
+            }
+            StmtKind::While { .. } | StmtKind::ForRange { .. } | StmtKind::ForMap { .. } => {
+                let message = "loops other than `unroll` are not compiled yet";
+                self.error(Diagnostic::error(Code(390), span, message).help("a fixed number of repetitions can be written as `unroll (N) { … }`"));
+                return;
+            }
+            StmtKind::Break | StmtKind::Continue => {
+                self.error(Diagnostic::error(Code(313), span, "there is no loop to leave or to continue here"));
+                return;
+            }
+        };
+        out.push(typed::Stmt { kind, span });
+    }
+
+    fn expression_statement(&mut self, e: &Expr) -> Option<typed::StmtKind> {
+        if let ExprKind::Call { name, .. } = &e.kind
+            && self.env.catalogue.aggregation(&name.text).is_some()
+        {
+            let message = format!("`{}()` must be assigned to a map", name.text);
+            self.error(Diagnostic::error(Code(314), e.span, message).help(format!("write `@ = {}`", "count();".replace("count", &name.text))));
+            return None;
+        }
+        let checked = self.expr(e);
+        let pure = matches!(
+            checked.kind,
+            typed::ExprKind::Int(_) | typed::ExprKind::Str(_) | typed::ExprKind::Var(_) | typed::ExprKind::Binary(..)
+        );
+        if pure && checked.ty != Type::Unknown {
+            self.error(
+                Diagnostic::warning(Code(901), e.span, "this value is not used")
+                    .help("assign it, or print it with `print(…)`"),
+            );
+        }
+        Some(typed::StmtKind::Expr(checked))
+    }
+
+    fn unroll(&mut self, count: &Expr, body: &[Stmt], out: &mut Vec<typed::Stmt>) {
+        let times = self.constant_int(count);
+        match times {
+            Some(n @ 1..=MAX_UNROLL) => {
+                for _ in 0..n {
+                    let span = count.span;
+                    out.push(typed::Stmt { kind: typed::StmtKind::Block(self.scoped(body)), span });
+                }
+            }
+            Some(_) | None => {
+                let message = format!("`unroll` repeats a constant number of times, from 1 to {MAX_UNROLL}");
+                self.error(Diagnostic::error(Code(315), count.span, message));
+            }
+        }
+    }
+
+    /// An expression used as a condition: an integer, a pointer or a boolean.
+    pub fn condition(&mut self, e: &Expr) -> typed::Expr {
+        let checked = self.expr(e);
+        if checked.ty.is_scalar() || checked.ty == Type::Unknown {
+            return checked;
+        }
+        let message = format!("a condition must be a number or a boolean, this is a {}", self.describe(&checked.ty));
+        self.fail(Diagnostic::error(Code(305), e.span, message))
+    }
+
+    /// The words for a type.
+    pub fn describe(&self, ty: &Type) -> String {
+        match ty {
+            Type::Struct(_) | Type::Enum { .. } | Type::Pointer { .. } | Type::Array { .. } | Type::Tuple(_) => {
+                ty.describe(self.env.target.btf())
+            }
+            other => other.describe(None),
+        }
+    }
+
+    /// The variable of a name in reach.
+    pub fn find_var(&self, name: &str) -> Option<VarIndex> {
+        let in_scope = |scope: &Vec<(String, VarIndex)>| scope.iter().rev().find(|(n, _)| n == name).map(|(_, v)| *v);
+        self.scopes.iter().rev().find_map(in_scope)
+    }
+
+    /// Names of the variables in reach.
+    pub fn var_names(&self) -> impl Iterator<Item = &str> {
+        self.scopes.iter().flatten().map(|(name, _)| name.as_str())
+    }
+
+    /// The type of a variable.
+    pub fn var_type(&self, var: VarIndex) -> &Type {
+        &self.vars[var.0].ty
+    }
+
+    /// Declares a variable in the innermost scope.
+    pub fn declare(&mut self, name: &str, ty: Type) -> VarIndex {
+        let var = VarIndex(self.declared);
+        self.declared += 1;
+        match self.vars.get(var.0) {
+            None => {
+                self.vars.push(typed::Var { name: name.into(), ty });
+            }
+            Some(known) => {
+                let both = unify(&known.ty, &ty).unwrap_or(ty);
+                self.set_var_type(var, both);
+            }
+        }
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push((name.into(), var));
+        }
+        var
+    }
+
+    /// Gives a variable a type; asks for another round when it is a new one.
+    pub fn set_var_type(&mut self, var: VarIndex, ty: Type) {
+        if self.vars[var.0].ty != ty {
+            self.vars[var.0].ty = ty;
+            self.env.changed = true;
+        }
+    }
+
+    /// Checks statements in a scope of their own and lets `then` see their variables.
+    pub fn in_scope<T>(&mut self, stmts: &[Stmt], then: impl FnOnce(&mut Self, Vec<typed::Stmt>) -> T) -> T {
+        self.scopes.push(Vec::new());
+        let checked = self.stmts(stmts);
+        let result = then(self, checked);
+        self.scopes.pop();
+        result
+    }
+}

@@ -1,0 +1,49 @@
+//! Collecting diagnostics.
+//!
+//! In: diagnostics as they are found. Out: each once, in the order of the script.
+//! Guarantee: a block that is checked for many attach points reports a mistake once.
+
+use crate::diagnostic::Diagnostic;
+
+/// The diagnostics of a check.
+#[derive(Debug, Default)]
+pub struct Report {
+    list: Vec<Diagnostic>,
+}
+
+impl Report {
+    /// Adds one, unless it is there.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if !self.list.contains(&diagnostic) {
+            self.list.push(diagnostic);
+        }
+    }
+
+    /// Adds several.
+    pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        for diagnostic in diagnostics {
+            self.push(diagnostic);
+        }
+    }
+
+    /// Whether any is an error.
+    pub fn has_errors(&self) -> bool {
+        self.list.iter().any(Diagnostic::is_error)
+    }
+
+    /// The present length, for [`Report::rewind`].
+    pub fn mark(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Forgets everything after a mark.
+    pub fn rewind(&mut self, mark: usize) {
+        self.list.truncate(mark);
+    }
+
+    /// All of them by place.
+    pub fn finish(mut self) -> Vec<Diagnostic> {
+        self.list.sort_by_key(|d| (d.span, d.code));
+        self.list
+    }
+}

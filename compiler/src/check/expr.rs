@@ -1,0 +1,211 @@
+//! Expressions.
+//!
+//! In: an expression of the tree. Out: a [`typed::Expr`].
+//! Guarantee: a part of unknown type was reported already, so nothing is said of it again.
+
+use crate::ast::{Expr, ExprKind, Ident, TypeName};
+use crate::check::{Body, types, unify};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::layout;
+use crate::similar;
+use crate::source::Span;
+use crate::typed;
+use crate::types::{Int, Type};
+
+impl Body<'_, '_> {
+    /// Checks an expression.
+    pub fn expr(&mut self, e: &Expr) -> typed::Expr {
+        let span = e.span;
+        match &e.kind {
+            ExprKind::Int(n) | ExprKind::Duration(n) => Self::int_literal(*n, span),
+            ExprKind::Str(text) => Self::str_literal(text, span),
+            ExprKind::Bool(b) => typed::Expr { kind: typed::ExprKind::Int(i64::from(*b)), ty: Type::Bool, span },
+            ExprKind::Name(name) => self.name(name, span),
+            ExprKind::Var(name) => self.variable(name, span),
+            ExprKind::Map { name, keys } => self.map_value(name, keys, span),
+            ExprKind::Positional(index) => self.positional(*index, span),
+            ExprKind::PositionalCount => Self::int_literal(self.env.options.positional.len() as u64, span),
+            ExprKind::Unary(op, inner) => self.unary(*op, inner, span),
+            ExprKind::Binary(op, a, b) => {
+                let (a, b) = (self.expr(a), self.expr(b));
+                self.binary(*op, a, b, span)
+            }
+            ExprKind::Ternary { cond, then, otherwise } => self.ternary(cond, then.as_deref(), otherwise, span),
+            ExprKind::Step { target, increment, prefix } => self.step(target, *increment, *prefix, span),
+            ExprKind::Call { name, args } => self.call(name, args, span),
+            ExprKind::Field(base, field) => self.field(base, field, span),
+            ExprKind::TupleField(base, index) => self.tuple_field(base, *index, span),
+            ExprKind::Index(base, index) => self.index(base, index, span),
+            ExprKind::Cast(ty, inner) => self.cast(ty, inner, span),
+            ExprKind::SizeofType(ty) => self.type_named(ty).map_or(Self::poison(span), |ty| self.sizeof(&ty, span)),
+            ExprKind::SizeofExpr(inner) => {
+                let ty = self.expr(inner).ty;
+                self.sizeof(&ty, span)
+            }
+            ExprKind::Offsetof(ty, path) => self.offsetof(ty, path, span),
+            ExprKind::Tuple(parts) => {
+                let parts: Vec<typed::Expr> = parts.iter().map(|p| self.value_for(p)).collect();
+                let ty = Type::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
+                typed::Expr { kind: typed::ExprKind::Tuple(parts), ty, span }
+            }
+            ExprKind::Block(body, value) => self.in_scope(body, |cx, body| {
+                let value = cx.value_for(value);
+                let ty = value.ty.clone();
+                typed::Expr { kind: typed::ExprKind::Block(body, Box::new(value)), ty, span }
+            }),
+        }
+    }
+
+    fn call(&mut self, name: &Ident, args: &[Expr], span: Span) -> typed::Expr {
+        let catalogue = self.env.catalogue;
+        if let Some(word) = catalogue.function(&name.text) {
+            if word.is_unsafe() && !self.env.options.allow_unsafe {
+                let message = format!("`{}` changes the system, so it needs --unsafe", name.text);
+                return self.fail(Diagnostic::error(Code(601), span, message).help("run again with --unsafe if that is what you want"));
+            }
+            return word.check(self, args, span);
+        }
+        if let Some(word) = catalogue.builtin(&name.text)
+            && args.is_empty()
+        {
+            return word.check(self, span);
+        }
+        let message = if catalogue.aggregation(&name.text).is_some() {
+            format!("`{}()` must be assigned to a map", name.text)
+        } else {
+            format!("there is no function called `{}`", name.text)
+        };
+        let known = catalogue.functions.iter().map(|w| w.name()).chain(catalogue.aggregations.iter().map(|w| w.name()));
+        let near = similar::nearest(&name.text, known, 1);
+        let mut diagnostic = Diagnostic::error(Code(203), name.span, message);
+        if let Some(near) = near.first().filter(|n| **n != name.text) {
+            diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
+        }
+        self.fail(diagnostic)
+    }
+
+    fn ternary(&mut self, cond: &Expr, then: Option<&Expr>, otherwise: &Expr, span: Span) -> typed::Expr {
+        let checked = self.condition(cond);
+        let a = then.map_or_else(|| checked.clone(), |e| self.expr(e));
+        let b = self.expr(otherwise);
+        if a.ty == Type::None && b.ty == Type::None {
+            let kind = typed::ExprKind::Ternary(Box::new(checked), Box::new(a), Box::new(b));
+            return typed::Expr { kind, ty: Type::None, span };
+        }
+        let (a, b) = (self.keepable(a), self.keepable(b));
+        let Some(ty) = unify(&a.ty, &b.ty) else {
+            let message = format!("the two sides differ: a {} and a {}", self.describe(&a.ty), self.describe(&b.ty));
+            let (at, other) = (b.span, a.span);
+            return self.fail(
+                Diagnostic::error(Code(306), at, message).related(other, "the other side").help("both sides need one type"),
+            );
+        };
+        let (a, b) = (Self::convert(a, &ty), Self::convert(b, &ty));
+        typed::Expr { kind: typed::ExprKind::Ternary(Box::new(checked), Box::new(a), Box::new(b)), ty, span }
+    }
+
+    fn step(&mut self, target: &Expr, increment: bool, prefix: bool, span: Span) -> typed::Expr {
+        let sign = if increment { 1 } else { -1 };
+        match &target.kind {
+            ExprKind::Var(name) => {
+                let var = self.variable(name, target.span);
+                let typed::ExprKind::Var(index) = var.kind else { return var };
+                let Some(size) = self.step_size(&var.ty) else { return self.cannot_step(&var.ty, target.span) };
+                let kind = typed::ExprKind::StepVar { var: index, by: sign * size, prefix };
+                typed::Expr { kind, ty: var.ty, span }
+            }
+            ExprKind::Map { name, keys } => {
+                let map = self.env.maps.index(name);
+                let key = self.map_key(map, keys, target.span).map(Box::new);
+                if self.map_holds(map, &Type::I64, span).is_none() {
+                    return Self::poison(span);
+                }
+                let ty = self.plain_type(map);
+                let Some(size) = self.step_size(&ty) else { return self.cannot_step(&ty, target.span) };
+                let kind = typed::ExprKind::StepMap { map, key, by: sign * size, prefix };
+                typed::Expr { kind, ty, span }
+            }
+            _ => self.fail(Diagnostic::error(Code(316), target.span, "only a variable `$x` or a map `@x` can be counted up or down")),
+        }
+    }
+
+    fn step_size(&self, ty: &Type) -> Option<i64> {
+        match ty {
+            Type::Int(_) | Type::Unknown => Some(1),
+            Type::Pointer { to, .. } => Some(i64::from(layout::of(to, self.env.target.btf()).size_bytes.max(1))),
+            _ => None,
+        }
+    }
+
+    fn cannot_step(&mut self, ty: &Type, span: Span) -> typed::Expr {
+        let message = format!("a {} cannot be counted up or down", self.describe(ty));
+        self.fail(Diagnostic::error(Code(303), span, message))
+    }
+
+    fn cast(&mut self, name: &TypeName, inner: &Expr, span: Span) -> typed::Expr {
+        let value = self.expr(inner);
+        let Some(ty) = self.type_named(name) else { return Self::poison(span) };
+        let possible = match (&value.ty, &ty) {
+            (Type::Unknown, _) => true,
+            (from, to) if from == to => true,
+            (from, to) => from.is_scalar() && to.is_scalar(),
+        };
+        if !possible {
+            let message = format!("a {} cannot be cast to {}", self.describe(&value.ty), self.describe(&ty));
+            return self.fail(Diagnostic::error(Code(307), span, message));
+        }
+        // A cast keeps the address space that the pointer came with.
+        let ty = match ty {
+            Type::Pointer { to, space } => Type::Pointer { to, space: types::space_of(&value.ty, space) },
+            other => other,
+        };
+        let mut converted = Self::convert(value, &ty);
+        converted.span = span;
+        converted
+    }
+
+    fn sizeof(&mut self, ty: &Type, span: Span) -> typed::Expr {
+        let size = layout::of(ty, self.env.target.btf()).size_bytes;
+        typed::Expr { kind: typed::ExprKind::Int(i64::from(size)), ty: Type::U64, span }
+    }
+
+    /// The same value as another type: integers change width and sign, the rest must agree but for room.
+    pub fn convert(value: typed::Expr, ty: &Type) -> typed::Expr {
+        if value.ty == *ty || value.ty == Type::Unknown || *ty == Type::Unknown {
+            return value;
+        }
+        let span = value.span;
+        match (value.kind, &value.ty, ty) {
+            (typed::ExprKind::Int(n), _, to) if to.as_int().is_some() => {
+                let n = if *to == Type::Bool { i64::from(n != 0) } else { to.as_int().map_or(n, |int| truncate(n, int)) };
+                typed::Expr { kind: typed::ExprKind::Int(n), ty: ty.clone(), span }
+            }
+            (kind @ typed::ExprKind::Str(_), _, Type::Str { .. }) => typed::Expr { kind, ty: ty.clone(), span },
+            (typed::ExprKind::Tuple(parts), _, Type::Tuple(types)) => {
+                let parts = parts.into_iter().zip(types).map(|(p, t)| Self::convert(p, t)).collect();
+                typed::Expr { kind: typed::ExprKind::Tuple(parts), ty: ty.clone(), span }
+            }
+            (kind, from, to) if from.is_scalar() && to.is_scalar() => {
+                let inner = typed::Expr { kind, ty: from.clone(), span };
+                typed::Expr { kind: typed::ExprKind::Convert(Box::new(inner)), ty: ty.clone(), span }
+            }
+            (kind, from, _) => {
+                let inner = typed::Expr { kind, ty: from.clone(), span };
+                typed::Expr { kind: typed::ExprKind::Convert(Box::new(inner)), ty: ty.clone(), span }
+            }
+        }
+    }
+}
+
+/// The low bytes of a constant, extended by its sign.
+pub fn truncate(n: i64, int: Int) -> i64 {
+    match (int.size_bytes, int.signed) {
+        (1, true) => i64::from(n as i8),
+        (1, false) => i64::from(n as u8),
+        (2, true) => i64::from(n as i16),
+        (2, false) => i64::from(n as u16),
+        (4, true) => i64::from(n as i32),
+        (4, false) => i64::from(n as u32),
+        _ => n,
+    }
+}

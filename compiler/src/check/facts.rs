@@ -1,0 +1,114 @@
+//! What a block uses, found by looking at its syntax alone.
+//!
+//! In: a probe block. Out: [`Facts`], by which attach points choose between sharing a program and having one each.
+//! Guarantee: says "uses" whenever the checked body might.
+
+use std::collections::BTreeSet;
+
+use crate::ast::{Expr, ExprKind, ProbeBlock, Stmt, StmtKind};
+
+/// What a block uses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Bare names and called names (`pid`, `kstack`, `args`).
+    pub names: BTreeSet<String>,
+    /// Fields taken of `args`.
+    pub arg_fields: BTreeSet<String>,
+}
+
+impl Facts {
+    /// The facts of a block.
+    pub fn of(block: &ProbeBlock) -> Facts {
+        let mut facts = Facts::default();
+        let mut visit = |e: &Expr| facts.note(e);
+        if let Some(predicate) = &block.predicate {
+            walk_expr(predicate, &mut visit);
+        }
+        walk_stmts(&block.body, &mut visit);
+        facts
+    }
+
+    /// Whether a bare or called name occurs.
+    pub fn uses(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    fn note(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Name(name) => {
+                self.names.insert(name.clone());
+            }
+            ExprKind::Call { name, .. } => {
+                self.names.insert(name.text.clone());
+            }
+            ExprKind::Field(base, field) if matches!(&base.kind, ExprKind::Name(n) if n == "args") => {
+                self.arg_fields.insert(field.text.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Calls `visit` on every expression in `stmts`, outer ones first.
+pub fn walk_stmts(stmts: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
+    for stmt in stmts {
+        walk_stmt(stmt, visit);
+    }
+}
+
+fn walk_stmt(stmt: &Stmt, visit: &mut dyn FnMut(&Expr)) {
+    match &stmt.kind {
+        StmtKind::Expr(e) | StmtKind::Return(Some(e)) => walk_expr(e, visit),
+        StmtKind::Assign { target, value, .. } => {
+            walk_expr(target, visit);
+            walk_expr(value, visit);
+        }
+        StmtKind::Let { value, .. } => value.iter().for_each(|e| walk_expr(e, visit)),
+        StmtKind::If { cond, then, otherwise } => {
+            walk_expr(cond, visit);
+            walk_stmts(then, visit);
+            walk_stmts(otherwise, visit);
+        }
+        StmtKind::Unroll { count: e, body } | StmtKind::While { cond: e, body } | StmtKind::ForMap { map: e, body, .. } => {
+            walk_expr(e, visit);
+            walk_stmts(body, visit);
+        }
+        StmtKind::ForRange { start, end, body, .. } => {
+            walk_expr(start, visit);
+            walk_expr(end, visit);
+            walk_stmts(body, visit);
+        }
+        StmtKind::Block(body) => walk_stmts(body, visit),
+        StmtKind::Return(None) | StmtKind::Break | StmtKind::Continue => {}
+    }
+}
+
+/// Calls `visit` on an expression and all inside it, outer ones first.
+pub fn walk_expr(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
+    visit(expr);
+    match &expr.kind {
+        ExprKind::Map { keys: list, .. } | ExprKind::Tuple(list) | ExprKind::Call { args: list, .. } => {
+            list.iter().for_each(|e| walk_expr(e, visit));
+        }
+        ExprKind::Unary(_, e)
+        | ExprKind::Field(e, _)
+        | ExprKind::TupleField(e, _)
+        | ExprKind::Cast(_, e)
+        | ExprKind::SizeofExpr(e)
+        | ExprKind::Step { target: e, .. } => walk_expr(e, visit),
+        ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => {
+            walk_expr(a, visit);
+            walk_expr(b, visit);
+        }
+        ExprKind::Ternary { cond, then, otherwise } => {
+            walk_expr(cond, visit);
+            then.iter().for_each(|e| walk_expr(e, visit));
+            walk_expr(otherwise, visit);
+        }
+        ExprKind::Block(body, value) => {
+            walk_stmts(body, visit);
+            walk_expr(value, visit);
+        }
+        _ => {}
+    }
+}

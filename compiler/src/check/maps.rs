@@ -1,0 +1,98 @@
+//! The maps of a script and what is known of their types.
+//!
+//! In: uses, as bodies are checked. Out: [`typed::Map`]s.
+//! Guarantee: a map has one key type and one kind of value; widths only grow.
+
+use std::collections::BTreeMap;
+
+use crate::ast::{ExprKind, Script};
+use crate::check::{Report, facts};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+use crate::typed::{self, MapIndex, MapValue};
+use crate::types::Type;
+
+/// What is known of a map.
+#[derive(Debug)]
+pub struct MapInfo {
+    /// Name with sigil.
+    pub name: String,
+    /// Where it was seen first.
+    pub span: Span,
+    /// Keyed or not, and its key type; `None` until a use tells.
+    pub key: Option<Option<Type>>,
+    /// Where the key was seen first.
+    pub key_span: Span,
+    /// What it holds; `None` until something is assigned.
+    pub value: Option<MapValue>,
+    /// Where a value was assigned first.
+    pub value_span: Span,
+}
+
+/// All maps, sorted by name.
+#[derive(Debug, Default)]
+pub struct Maps {
+    /// The maps.
+    pub list: Vec<MapInfo>,
+}
+
+impl Maps {
+    /// The maps that a script mentions, nothing known of them.
+    pub fn collect(script: &Script) -> Maps {
+        let mut spans: BTreeMap<String, Span> = BTreeMap::new();
+        let mut note = |e: &crate::ast::Expr| {
+            if let ExprKind::Map { name, .. } = &e.kind {
+                spans.entry(name.clone()).or_insert(e.span);
+            }
+        };
+        for block in &script.blocks {
+            block.predicate.iter().for_each(|e| facts::walk_expr(e, &mut note));
+            facts::walk_stmts(&block.body, &mut note);
+        }
+        let info = |(name, span): (String, Span)| MapInfo {
+            name: format!("@{name}"),
+            span,
+            key: None,
+            key_span: span,
+            value: None,
+            value_span: span,
+        };
+        Maps { list: spans.into_iter().map(info).collect() }
+    }
+
+    /// The map of a name without sigil.
+    pub fn index(&self, name: &str) -> MapIndex {
+        let found = self.list.binary_search_by(|m| m.name[1..].cmp(name));
+        MapIndex(found.unwrap_or_else(|_| panic!("map @{name} was not collected")))
+    }
+
+    /// What is known of a map.
+    pub fn get(&self, map: MapIndex) -> &MapInfo {
+        &self.list[map.0]
+    }
+
+    /// The same, to change it.
+    pub fn get_mut(&mut self, map: MapIndex) -> &mut MapInfo {
+        &mut self.list[map.0]
+    }
+
+    /// The maps for lowering; a map that was used and never written is an error.
+    pub fn finish(&mut self, report: &mut Report) -> Vec<typed::Map> {
+        let mut maps = Vec::with_capacity(self.list.len());
+        for info in &self.list {
+            let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(Type::Unknown)));
+            let Some(value) = known else {
+                let message = format!("nothing is ever assigned to `{}`", info.name);
+                report.push(
+                    Diagnostic::error(Code(204), info.span, message)
+                        .label("used here")
+                        .help(format!("assign to it in some probe: `{} = count();`", info.name)),
+                );
+                continue;
+            };
+            let key = info.key.clone().unwrap_or(None);
+            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span });
+        }
+        maps
+    }
+}

@@ -1,0 +1,174 @@
+//! The check stage: a syntax tree becomes a typed program.
+//!
+//! In: the tree, the words, the target, the options. Out: [`typed::Program`] and diagnostics.
+//! Guarantee: without an error among the diagnostics, the program lowers. Nothing here names a word of the language.
+//!
+//! Order: settings and constants; every attach point expanded to programs ([`Seed`]s); then all bodies, again and again
+//! until the types of maps and variables no longer change. Only the last round's diagnostics are kept.
+
+mod assign;
+mod body;
+mod config;
+mod errors;
+mod expr;
+mod facts;
+mod fields;
+mod literals;
+mod maps;
+mod names;
+mod operators;
+mod points;
+mod types;
+
+use std::collections::BTreeMap;
+
+pub use body::Body;
+pub use errors::Report;
+pub use facts::Facts;
+pub use maps::{MapInfo, Maps};
+pub use points::{ArgField, Points, Seed};
+pub use types::{unify, widest};
+
+use crate::ast;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+use crate::target::Target;
+use crate::typed;
+use crate::words::Catalogue;
+
+/// What a user asked for on the command line.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Only this process.
+    pub pid: Option<u32>,
+    /// The process of `-c`.
+    pub child_pid: Option<u32>,
+    /// `$1`, `$2`, ….
+    pub positional: Vec<String>,
+    /// Whether functions that change the system may be used.
+    pub allow_unsafe: bool,
+}
+
+/// What all bodies of a script share while they are checked.
+#[derive(Debug)]
+pub struct Env<'a> {
+    /// The machine.
+    pub target: &'a dyn Target,
+    /// The command line.
+    pub options: &'a Options,
+    /// The words.
+    pub catalogue: &'a Catalogue,
+    /// `#define`d constants.
+    pub defines: BTreeMap<String, ast::Expr>,
+    /// The maps.
+    pub maps: Maps,
+    /// Room of a string that the script does not size.
+    pub max_strlen: u32,
+    /// What is wrong.
+    pub report: Report,
+    /// Whether a type changed in this round.
+    pub changed: bool,
+}
+
+/// Most rounds of inference; widths only grow, so real scripts need three.
+const MAX_ROUNDS: usize = 16;
+
+/// Most BPF programs of one script, as in bpftrace.
+const MAX_PROGRAMS: usize = 1024;
+
+/// Checks a script.
+pub fn check(
+    script: &ast::Script,
+    catalogue: &Catalogue,
+    target: &dyn Target,
+    options: &Options,
+) -> (typed::Program, Vec<Diagnostic>) {
+    let settings = config::read(&script.config);
+    let mut env = Env {
+        target,
+        options,
+        catalogue,
+        defines: script.defines.iter().map(|d| (d.name.text.clone(), d.value.clone())).collect(),
+        maps: Maps::collect(script),
+        max_strlen: settings.max_strlen,
+        report: Report::default(),
+        changed: false,
+    };
+    env.report.extend(settings.diagnostics);
+    let mut program = typed::Program {
+        config: settings.runtime,
+        max_map_keys: settings.max_map_keys,
+        ring_size_bytes: settings.ring_size_bytes,
+        ..typed::Program::default()
+    };
+    let work = expand(script, &mut env, &mut program.probe_names);
+    if !env.report.has_errors() {
+        program.probes = infer(&work, &mut env);
+        program.maps = env.maps.finish(&mut env.report);
+    }
+    (program, env.report.finish())
+}
+
+/// A block together with one program that it needs.
+#[derive(Debug)]
+struct Work<'a> {
+    block: &'a ast::ProbeBlock,
+    seed: Seed,
+    vars: Vec<typed::Var>,
+}
+
+/// Turns every attach point into the programs that it needs.
+fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<String>) -> Vec<Work<'a>> {
+    let mut work = Vec::new();
+    for block in &script.blocks {
+        let facts = Facts::of(block);
+        for point in &block.points {
+            for mut seed in Points::new(env, facts.clone()).expand(point) {
+                name_probes(&mut seed, probe_names);
+                work.push(Work { block, seed, vars: Vec::new() });
+            }
+        }
+    }
+    if work.len() > MAX_PROGRAMS {
+        let span = script.blocks.first().map_or(Span::default(), |b| b.span);
+        let message = format!("this script needs {} BPF programs, the limit is {MAX_PROGRAMS}", work.len());
+        env.report.push(
+            Diagnostic::error(Code(501), span, message)
+                .help("narrow the wildcards; system calls by wildcard share one program unless they use `args`"),
+        );
+    }
+    work
+}
+
+/// Gives a program's probes (and functions) their numbers.
+fn name_probes(seed: &mut Seed, probe_names: &mut Vec<String>) {
+    seed.context.first_name = probe_names.len() as u32;
+    probe_names.extend(seed.names.iter().cloned());
+    seed.first_function = probe_names.len() as u32;
+    probe_names.extend(seed.functions.iter().cloned());
+}
+
+/// Checks all bodies until no type changes any more.
+fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
+    let mut vars: Vec<Vec<typed::Var>> = work.iter().map(|w| w.vars.clone()).collect();
+    for _ in 0..MAX_ROUNDS {
+        env.changed = false;
+        let mark = env.report.mark();
+        let mut probes = Vec::with_capacity(work.len());
+        for (item, vars) in work.iter().zip(&mut vars) {
+            let probe = Body::new(env, &item.seed, std::mem::take(vars)).check(item.block);
+            vars.clone_from(&probe.vars);
+            probes.push(probe);
+        }
+        if !env.changed {
+            return probes;
+        }
+        env.report.rewind(mark);
+    }
+    let span = work.first().map_or(Span::default(), |w| w.block.span);
+    env.report.push(
+        Diagnostic::error(Code(310), span, "the types of this script's maps and variables depend on each other in a circle")
+            .help("give one of them a type with a cast, such as `(uint64)`"),
+    );
+    Vec::new()
+}

@@ -1,0 +1,216 @@
+//! Attach points, expanded to programs.
+//!
+//! In: an attach point and what its block uses. Out: [`Seed`]s, made by the probe kinds.
+//! Guarantee: a point that matches nothing is a diagnostic with the nearest names.
+
+use crate::ast::{AttachPoint, Ident};
+use crate::check::{Env, Facts};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::object::Attach;
+use crate::similar;
+use crate::source::Span;
+use crate::target::TargetError;
+use crate::typed::{Context, ContextKind, ExprKind};
+use crate::types::{Space, Type};
+
+/// One BPF program that an attach point needs, before its body is checked.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// The probes it serves, in full.
+    pub names: Vec<String>,
+    /// The functions they sit in, in the same order; empty where there is none.
+    pub functions: Vec<String>,
+    /// Number of the first function among the program's names.
+    pub first_function: u32,
+    /// How many attach points it counts for.
+    pub points: u32,
+    /// How it is attached.
+    pub attach: Attach,
+    /// ELF section.
+    pub section: String,
+    /// What the program sees.
+    pub context: Context,
+    /// Whose memory an address is in when nothing else tells.
+    pub pointer_space: Space,
+    /// What `args.x` can be.
+    pub args: Vec<ArgField>,
+    /// Advice when there is none.
+    pub no_args: &'static str,
+    /// Whether `-p` must be tested in the program.
+    pub filter_pid: bool,
+}
+
+/// A field of `args`.
+#[derive(Debug, Clone)]
+pub struct ArgField {
+    /// Its name.
+    pub name: String,
+    /// How it is read.
+    pub kind: ExprKind,
+    /// Its type.
+    pub ty: Type,
+}
+
+/// The surroundings of an attach point.
+#[derive(Debug)]
+pub struct Points<'a, 'e> {
+    /// What all bodies share.
+    pub env: &'a mut Env<'e>,
+    /// What the block uses.
+    pub facts: Facts,
+}
+
+impl Seed {
+    /// A program for one probe with nothing special about it.
+    pub fn new(name: String, section: String, kind: ContextKind, attach: Attach) -> Seed {
+        Seed {
+            names: vec![name],
+            functions: Vec::new(),
+            first_function: 0,
+            points: 1,
+            attach,
+            section,
+            context: Context { kind, syscalls: None, first_name: 0, preemptible: false },
+            pointer_space: Space::Kernel,
+            args: Vec::new(),
+            no_args: "tracepoints have `args`; `profiler list -v PROBE` shows them",
+            filter_pid: false,
+        }
+    }
+}
+
+impl<'a, 'e> Points<'a, 'e> {
+    /// For one block.
+    pub fn new(env: &'a mut Env<'e>, facts: Facts) -> Points<'a, 'e> {
+        Points { env, facts }
+    }
+
+    /// The programs of one attach point.
+    pub fn expand(&mut self, point: &AttachPoint) -> Vec<Seed> {
+        let Some(point) = self.substitute(point) else { return Vec::new() };
+        let catalogue = self.env.catalogue;
+        if let Some(kind) = catalogue.probe(&point.kind.text) {
+            return kind.expand(self, &point);
+        }
+        let known = catalogue.probes.iter().map(|w| w.name());
+        let mut diagnostic =
+            Diagnostic::error(Code(401), point.kind.span, format!("there is no probe kind `{}`", point.kind.text));
+        diagnostic = match similar::nearest(&point.kind.text, known.clone(), 1).first() {
+            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+            None => diagnostic.help(format!("the kinds: {}", known.collect::<Vec<_>>().join(", "))),
+        };
+        self.error(diagnostic);
+        Vec::new()
+    }
+
+    /// Reports a diagnostic.
+    pub fn error(&mut self, diagnostic: Diagnostic) {
+        self.env.report.push(diagnostic);
+    }
+
+    /// Replaces `$1` and `$#` in the parts.
+    fn substitute(&mut self, point: &AttachPoint) -> Option<AttachPoint> {
+        let mut point = point.clone();
+        for part in &mut point.parts {
+            if part.text.contains('$') {
+                part.text = self.positional(part)?;
+            }
+        }
+        Some(point)
+    }
+
+    fn positional(&mut self, part: &Ident) -> Option<String> {
+        let mut text = String::new();
+        let mut rest = part.text.as_str();
+        while let Some(at) = rest.find('$') {
+            text.push_str(&rest[..at]);
+            let digits: String = rest[at + 1..].chars().take_while(char::is_ascii_digit).collect();
+            let index: usize = digits.parse().unwrap_or(0);
+            let Some(value) = index.checked_sub(1).and_then(|i| self.env.options.positional.get(i)) else {
+                let message = format!("`${digits}` is not given");
+                self.error(Diagnostic::error(Code(402), part.span, message).help("parameters follow the script's name on the command line"));
+                return None;
+            };
+            text.push_str(value);
+            rest = &rest[at + 1 + digits.len()..];
+        }
+        text.push_str(rest);
+        Some(text)
+    }
+
+    /// Reports unless the point has this many parts.
+    pub fn parts<const N: usize>(&mut self, point: &AttachPoint, form: &str) -> Option<[String; N]> {
+        let texts: Vec<String> = point.parts.iter().map(|p| p.text.clone()).collect();
+        if let Ok(parts) = <[String; N]>::try_from(texts) {
+            return Some(parts);
+        }
+        self.wrong_form(point, form);
+        None
+    }
+
+    /// Reports an attach point that is not written as its kind wants it.
+    pub fn wrong_form(&mut self, point: &AttachPoint, form: &str) {
+        let message = format!("`{}` is written `{form}`", point.kind.text);
+        self.error(Diagnostic::error(Code(403), point.span, message));
+    }
+
+    /// A period: `s:1`, `ms:10`, `us:50`, `hz:99`, `10ms`, or nanoseconds. Yields it and whether it is a frequency.
+    pub fn rate(&mut self, point: &AttachPoint, form: &str) -> Option<crate::object::Rate> {
+        use crate::object::Rate;
+        let texts: Vec<&str> = point.parts.iter().map(|p| p.text.as_str()).collect();
+        let rate = match texts.as_slice() {
+            ["hz", n] => n.parse().ok().map(Rate::Hertz),
+            [unit, n] => n.parse::<u64>().ok().and_then(|n| Some(Rate::Period(n.checked_mul(unit_ns(unit)?)?))),
+            [whole] => {
+                let digits = whole.find(|c: char| !c.is_ascii_digit()).unwrap_or(whole.len());
+                let unit = if digits == whole.len() { Some(1) } else { unit_ns(&whole[digits..]) };
+                whole[..digits].parse::<u64>().ok().and_then(|n| Some(Rate::Period(n.checked_mul(unit?)?)))
+            }
+            _ => None,
+        };
+        match rate {
+            Some(Rate::Hertz(1..=1_000_000)) => rate,
+            Some(Rate::Period(ns)) if ns >= 1_000 => rate,
+            Some(_) => {
+                let message = "the period must be from 1 microsecond, the frequency from 1 to 1000000 a second";
+                self.error(Diagnostic::error(Code(404), point.span, message));
+                None
+            }
+            None => {
+                self.wrong_form(point, form);
+                None
+            }
+        }
+    }
+
+    /// Reports what the target said of a probe.
+    pub fn refused(&mut self, span: Span, what: &str, error: TargetError) {
+        let diagnostic = match error {
+            TargetError::Missing { near } => {
+                let diagnostic = Diagnostic::error(Code(405), span, format!("{what} does not exist here"));
+                match near.as_slice() {
+                    [] => diagnostic.help("`profiler list PATTERN` shows what there is"),
+                    near => diagnostic.help(format!("near names: {}", near.join(", "))),
+                }
+            }
+            TargetError::Refused(words) => {
+                Diagnostic::error(Code(602), span, format!("{what} cannot be looked up")).help(words)
+            }
+            TargetError::Invalid(words) => Diagnostic::error(Code(406), span, format!("{what}: {words}")),
+        };
+        self.error(diagnostic);
+    }
+}
+
+fn unit_ns(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "ns" => 1,
+        "us" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => 86_400_000_000_000,
+        _ => return None,
+    })
+}

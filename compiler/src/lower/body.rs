@@ -1,0 +1,273 @@
+//! One program's body: registers, memory, the frame.
+//!
+//! In: a [`typed::Probe`]. Out: an [`ir::Function`].
+//! Guarantee: memory that a word asks for is large enough, aligned to 8 bytes and the program's own: small objects are on
+//! the BPF stack, large ones in scratch memory of this program and CPU, which nothing else enters.
+
+use crate::ir::build::FunctionBuilder;
+use crate::ir::{self, Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand, Section, Size, VReg, Width};
+use crate::layout;
+use crate::lower::Shared;
+use crate::object::Loss;
+use crate::typed;
+use crate::types::Type;
+
+/// A lowered value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Nothing.
+    None,
+    /// A scalar, extended to 64 bits by the sign of its type.
+    Scalar(Operand),
+    /// Bytes of our own, laid out as [`layout`] says, padded with zeros.
+    Memory(Addr),
+    /// A string in our own memory of which only the first so many bytes (with NUL) are written.
+    Text(Addr, Operand),
+    /// A string constant, without NUL.
+    Bytes(Vec<u8>),
+}
+
+/// Objects up to this size go on the stack.
+const MAX_STACK_OBJECT_BYTES: u32 = 64;
+
+/// So much of the 512-byte stack is for objects; the rest is for spilled registers.
+const MAX_STACK_OBJECTS_BYTES: u32 = 320;
+
+/// Programs that can be preempted share this many scratch frames a CPU.
+pub(super) const SHARED_FRAMES: u32 = 4;
+
+/// Where a variable lives.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum VarPlace {
+    Register(VReg),
+    Memory(Addr),
+}
+
+/// A place offered to an expression.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub addr: Addr,
+    /// Whether bytes behind a string's NUL must be zero.
+    pub padded: bool,
+}
+
+/// A program being lowered.
+#[derive(Debug)]
+pub struct Body<'a, 'p> {
+    pub(super) shared: &'a mut Shared<'p>,
+    /// The function being built.
+    pub b: FunctionBuilder,
+    pub(super) index: usize,
+    pub(super) probe: &'p typed::Probe,
+    pub(super) vars: Vec<VarPlace>,
+    pub(super) exit: BlockId,
+    /// The address of this run's scratch memory.
+    pub(super) scratch: Option<VReg>,
+    /// The flag of a shared scratch frame that this run has taken.
+    pub(super) claimed: Option<VReg>,
+    scratch_used_bytes: u32,
+    stack_used_bytes: u32,
+    /// Where the expression being lowered should put its bytes.
+    pub(super) wanted: Option<Wanted>,
+}
+
+impl<'a, 'p> Body<'a, 'p> {
+    pub(super) fn new(shared: &'a mut Shared<'p>, index: usize) -> Body<'a, 'p> {
+        let probe = &shared.program.probes[index];
+        let mut b = FunctionBuilder::new(format!("p{index}"), probe.section.clone(), probe.span);
+        let exit = b.new_block();
+        Body {
+            shared,
+            b,
+            index,
+            probe,
+            vars: Vec::new(),
+            exit,
+            scratch: None,
+            claimed: None,
+            scratch_used_bytes: 0,
+            stack_used_bytes: 0,
+            wanted: None,
+        }
+    }
+
+    pub(super) fn lower(mut self) -> ir::Function {
+        self.prologue();
+        self.declare_vars();
+        if let Some(predicate) = &self.probe.predicate {
+            let (body, exit) = (self.b.new_block(), self.exit);
+            self.branch_on(predicate, body, exit);
+            self.b.switch_to(body);
+        }
+        self.stmts(&self.probe.body);
+        self.b.jump(self.exit);
+        self.b.switch_to(self.exit);
+        self.epilogue();
+        self.b.ret(0);
+        self.shared.learned.scratch_bytes[self.index] = self.scratch_used_bytes;
+        let mut function = self.b.finish();
+        function.context_size_bytes = 0;
+        function
+    }
+
+    fn declare_vars(&mut self) {
+        for var in &self.probe.vars {
+            let place = if var.ty.is_scalar() || var.ty == Type::Unknown {
+                // Defined on every path; the optimiser removes what is not needed.
+                VarPlace::Register(self.b.copy(0))
+            } else {
+                VarPlace::Memory(self.room_for(&var.ty, "var"))
+            };
+            self.vars.push(place);
+        }
+    }
+
+    /// The layout of a type.
+    pub fn layout(&self, ty: &Type) -> layout::Layout {
+        layout::of(ty, self.shared.target.btf_if_needed(ty))
+    }
+
+    /// Memory for a value of a type: the place that was asked for, or new memory. Its contents are undefined unless the
+    /// place must be padded; then it is zero.
+    pub fn room(&mut self, ty: &Type) -> Addr {
+        let size_bytes = self.layout(ty).size_bytes;
+        let (addr, padded) = match self.wanted.take() {
+            Some(wanted) => (wanted.addr, wanted.padded),
+            None => (self.memory(size_bytes, "temp"), true),
+        };
+        if padded {
+            self.zero(addr, size_bytes);
+        }
+        addr
+    }
+
+    pub(super) fn room_for(&mut self, ty: &Type, name: &'static str) -> Addr {
+        let size_bytes = self.layout(ty).size_bytes;
+        self.memory(size_bytes, name)
+    }
+
+    /// Memory of the program's own, aligned to 8 bytes, contents undefined.
+    pub fn memory(&mut self, size_bytes: u32, name: &'static str) -> Addr {
+        let rounded = size_bytes.max(1).next_multiple_of(8);
+        if rounded <= MAX_STACK_OBJECT_BYTES && self.stack_used_bytes + rounded <= MAX_STACK_OBJECTS_BYTES {
+            self.stack_used_bytes += rounded;
+            return Addr::slot(self.b.slot(rounded, 8, name), 0);
+        }
+        let offset = self.scratch_used_bytes;
+        self.scratch_used_bytes += rounded;
+        // In the first round there is no scratch memory yet; that round's code is thrown away.
+        let base = match self.scratch {
+            Some(base) => base,
+            None => self.b.copy(0),
+        };
+        Addr::reg(base, offset as i32)
+    }
+
+    /// Sets memory to zero; large areas by one copy from zeros.
+    pub fn zero(&mut self, addr: Addr, size_bytes: u32) {
+        const MAX_STORES_BYTES: u32 = 128;
+        if size_bytes <= MAX_STORES_BYTES {
+            self.zero_by_stores(addr, size_bytes);
+            return;
+        }
+        let offset = self.shared.zeros(size_bytes);
+        let zeros = self.b.data_addr(Section::Rodata, offset);
+        let to = self.address_arg(addr);
+        self.b.call_void(Helper::ProbeReadKernel, &[to, Arg::Value(i64::from(size_bytes).into()), Arg::Value(zeros.into())]);
+    }
+
+    fn zero_by_stores(&mut self, addr: Addr, size_bytes: u32) {
+        let mut at = 0;
+        while at < size_bytes && (addr.offset + at as i32) % 8 != 0 {
+            let size = super::conditions::chunk(addr.plus(at as i32), (size_bytes - at) as usize);
+            self.b.store(addr.plus(at as i32), 0, size);
+            at += size.bytes();
+        }
+        if at < size_bytes {
+            self.b.zero(addr.plus(at as i32), size_bytes - at);
+        }
+    }
+
+    /// The same address as an argument of a helper.
+    pub fn address_arg(&mut self, addr: Addr) -> Arg {
+        match addr.base {
+            ir::Base::Slot(slot) => Arg::Slot(slot, addr.offset),
+            ir::Base::Reg(_) => Arg::Value(self.address(addr).into()),
+        }
+    }
+
+    /// The same address in a register.
+    pub fn address(&mut self, addr: Addr) -> VReg {
+        match addr.base {
+            ir::Base::Slot(slot) => self.b.slot_addr(slot, addr.offset),
+            ir::Base::Reg(reg) if addr.offset == 0 => reg,
+            ir::Base::Reg(reg) => self.b.bin(BinOp::Add, Width::W64, reg, i64::from(addr.offset)),
+        }
+    }
+
+    /// This CPU's number, bounded for the verifier by a mask.
+    pub fn cpu_slot(&mut self) -> VReg {
+        let cpu = self.b.call(Helper::GetSmpProcessorId, &[]);
+        let mask = i64::from(self.shared.cpu_slots() - 1);
+        // Verifier: the number has no bound of its own; the mask covers every possible CPU.
+        self.b.bin(BinOp::And, Width::W64, cpu, mask)
+    }
+
+    /// The address of this CPU's copy in an array of copies in `.bss`.
+    pub(super) fn cpu_copy(&mut self, offset_bytes: u32, stride_bytes: u32) -> VReg {
+        let cpu = self.cpu_slot();
+        let distance = self.b.bin(BinOp::Mul, Width::W64, cpu, i64::from(stride_bytes));
+        let base = self.b.data_addr(Section::Bss, offset_bytes);
+        self.b.bin(BinOp::Add, Width::W64, base, distance)
+    }
+
+    /// Counts a loss.
+    pub fn count_loss(&mut self, loss: Loss) {
+        let offset = self.shared.counter(loss);
+        let counter = self.b.data_addr(Section::Bss, offset);
+        let one = self.b.copy(1);
+        self.b.atomic_add(Addr::reg(counter, 0), one, Size::B8);
+    }
+
+    /// The index of this body's program in the object.
+    pub fn program_index(&self) -> usize {
+        self.index
+    }
+
+    /// The probe's context and attachment.
+    pub fn probe(&self) -> &'p typed::Probe {
+        self.probe
+    }
+
+    /// The index of a string in the object.
+    pub fn string_index(&mut self, text: &str) -> u64 {
+        self.shared.string(text)
+    }
+
+    /// The `.bss` offset of the time at which the run started.
+    pub fn start_time_offset(&mut self) -> u32 {
+        if let Some(offset) = self.shared.start_time {
+            return offset;
+        }
+        let offset = self.shared.bss(8);
+        self.shared.start_time = Some(offset);
+        offset
+    }
+
+    /// Branches on a comparison of 64 bits with no expectation.
+    pub(super) fn branch(
+        &mut self,
+        op: CmpOp,
+        a: impl Into<Operand>,
+        b: impl Into<Operand>,
+        then: BlockId,
+        otherwise: BlockId,
+    ) {
+        self.b.branch(op, Width::W64, a, b, then, otherwise, Likely::Unknown);
+    }
+
+    /// Leaves the probe.
+    pub fn leave(&mut self) {
+        self.b.jump(self.exit);
+    }
+}

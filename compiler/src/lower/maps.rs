@@ -1,0 +1,390 @@
+//! Reading and writing maps.
+//!
+//! In: a map's place, its key, a value. Out: code.
+//! Guarantee: an update that a full map refuses is counted; `++`, `+=`, `-=`, `|=`, `&=`, `^=` and all aggregations
+//! lose no update to another CPU or to an interrupt. Other compound assignments are a read and a write.
+
+use crate::ast::BinaryOp;
+use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, MapId, Operand, Section, Size, VReg, Width};
+use crate::lower::storage::Place;
+use crate::lower::{Body, Value};
+use crate::object::Loss;
+use crate::typed::{Expr, MapIndex, MapValue};
+use crate::types::Type;
+
+/// `BPF_ANY`: insert or replace.
+const ANY: i64 = 0;
+/// `BPF_NOEXIST`: insert only.
+const NOEXIST: i64 = 1;
+/// `BPF_EXIST`: replace only.
+const EXIST: i64 = 2;
+
+/// Where an aggregation's bytes for a key are.
+#[derive(Debug, Clone, Copy)]
+pub struct AggregateSlot {
+    /// The first byte.
+    pub addr: Addr,
+    /// Whether another program or CPU may update the same bytes meanwhile.
+    pub atomic: bool,
+    /// Whether the values are signed.
+    pub signed: bool,
+}
+
+impl Body<'_, '_> {
+    fn map_place(&self, map: MapIndex) -> Place {
+        self.shared.places[map.0].clone()
+    }
+
+    /// The key's bytes in memory.
+    fn key(&mut self, map: MapIndex, key: Option<&Expr>) -> Addr {
+        let ty = self.shared.program.maps[map.0].key.clone().unwrap_or(Type::I64);
+        match key.map(|k| (k, self.key_in_place(k, &ty))) {
+            Some((_, Some(addr))) => addr,
+            Some((key, None)) => {
+                let addr = self.room_for(&ty, "key");
+                self.store_as(key, &ty, addr);
+                addr
+            }
+            None => self.memory(8, "key"),
+        }
+    }
+
+    /// The address of a key that is in memory already (a variable).
+    fn key_in_place(&mut self, key: &Expr, ty: &Type) -> Option<Addr> {
+        if key.ty != *ty || ty.is_scalar() || !matches!(key.kind, crate::typed::ExprKind::Var(_)) {
+            return None;
+        }
+        match self.expr(key) {
+            Value::Memory(addr) => Some(addr),
+            _ => None,
+        }
+    }
+
+    /// The address of a map's value for the key, or 0.
+    fn look_up(&mut self, id: MapId, key: Addr) -> VReg {
+        let key = self.address_arg(key);
+        self.b.call(Helper::MapLookupElem, &[Arg::Map(id), key])
+    }
+
+    /// The value of a map, zero when there is none.
+    pub(super) fn read_map(&mut self, map: MapIndex, key: Option<&Expr>, ty: &Type) -> Value {
+        self.wanted = None;
+        match self.map_place(map) {
+            // What was never written or was deleted is zero there.
+            Place::Global { offset_bytes, .. } => {
+                let base = self.b.data_addr(Section::Bss, offset_bytes);
+                self.load_as(Addr::reg(base, 8), ty)
+            }
+            Place::Map { id, .. } => {
+                let key = self.key(map, key);
+                let found = self.look_up(id, key);
+                self.value_or_zero(found, ty)
+            }
+        }
+    }
+
+    fn value_or_zero(&mut self, found: VReg, ty: &Type) -> Value {
+        let (hit, miss, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
+        let result = self.b.new_vreg();
+        self.b.branch(CmpOp::Ne, Width::W64, found, 0, hit, miss, Likely::Then);
+        self.b.switch_to(hit);
+        let scalar = ty.is_scalar() || *ty == Type::Unknown;
+        let value = if scalar { self.load_as(Addr::reg(found, 0), ty) } else { Value::Scalar(found.into()) };
+        if let Value::Scalar(value) = value {
+            self.b.assign(result, value);
+        }
+        self.b.jump(done);
+        self.b.switch_to(miss);
+        let zero = if scalar {
+            Operand::Imm(0)
+        } else {
+            let size_bytes = self.layout(ty).size_bytes.next_multiple_of(8);
+            let offset = self.shared.zeros(size_bytes);
+            self.b.data_addr(Section::Rodata, offset).into()
+        };
+        self.b.assign(result, zero);
+        self.b.jump(done);
+        self.b.switch_to(done);
+        if scalar { Value::Scalar(result.into()) } else { Value::Memory(Addr::reg(result, 0)) }
+    }
+
+    fn plain_type(&self, map: MapIndex) -> Type {
+        match &self.shared.program.maps[map.0].value {
+            MapValue::Plain(ty) => ty.clone(),
+            MapValue::Aggregate { .. } => Type::U64,
+        }
+    }
+
+    pub(super) fn assign_map(&mut self, map: MapIndex, key: Option<&Expr>, value: &Expr) {
+        let ty = self.plain_type(map);
+        match self.map_place(map) {
+            Place::Global { offset_bytes, .. } => {
+                let value = if ty.is_scalar() { Some(self.scalar(value)) } else { None }.ok_or(value);
+                let base = self.b.data_addr(Section::Bss, offset_bytes);
+                match value {
+                    Ok(scalar) => self.store(Value::Scalar(scalar), &ty, Addr::reg(base, 8)),
+                    Err(value) => self.store_as(value, &ty, Addr::reg(base, 8)),
+                }
+                self.b.store(Addr::reg(base, 0), 1, Size::B8);
+            }
+            Place::Map { id, length_offset, .. } => {
+                let to = self.room_for(&ty, "value");
+                self.store_as(value, &ty, to);
+                let key = self.key(map, key);
+                self.put(map, id, length_offset, key, to, &ty);
+            }
+        }
+    }
+
+    /// Inserts or replaces. Where nothing is ever deleted, keys are mostly there already, and a store into the old value
+    /// is cheaper than a new element.
+    fn put(&mut self, map: MapIndex, id: MapId, length: Option<u32>, key: Addr, value: Addr, ty: &Type) {
+        let done = self.b.new_block();
+        let deleted = self.shared.facts.deleted.contains(&map.0);
+        if length.is_none() && !deleted && ty.is_scalar() {
+            let found = self.look_up(id, key);
+            let (hit, miss) = (self.b.new_block(), self.b.new_block());
+            self.b.branch(CmpOp::Ne, Width::W64, found, 0, hit, miss, Likely::Then);
+            self.b.switch_to(hit);
+            let size_bytes = self.layout(ty).size_bytes;
+            self.copy(Addr::reg(found, 0), value, size_bytes);
+            self.b.jump(done);
+            self.b.switch_to(miss);
+        }
+        let result = match length {
+            None => self.update(id, key, value, ANY),
+            Some(offset) => {
+                let (new, old) = (self.b.new_block(), self.b.new_block());
+                let inserted = self.update(id, key, value, NOEXIST);
+                self.branch(CmpOp::Eq, inserted, 0, new, old);
+                self.b.switch_to(new);
+                self.add_to_length(offset, 1);
+                self.b.jump(done);
+                self.b.switch_to(old);
+                self.update(id, key, value, EXIST)
+            }
+        };
+        self.count_refusal(map, result, done);
+        self.b.switch_to(done);
+    }
+
+    fn update(&mut self, id: MapId, key: Addr, value: Addr, flags: i64) -> VReg {
+        let (key, value) = (self.address_arg(key), self.address_arg(value));
+        self.b.call(Helper::MapUpdateElem, &[Arg::Map(id), key, value, Arg::Value(flags.into())])
+    }
+
+    /// Counts an update that failed, then goes to `done`.
+    fn count_refusal(&mut self, map: MapIndex, result: VReg, done: BlockId) {
+        let refused = self.b.new_block();
+        self.b.branch(CmpOp::Eq, Width::W64, result, 0, done, refused, Likely::Then);
+        self.b.switch_to(refused);
+        self.count_loss(Loss::MapFull { map: map.0 });
+        self.b.jump(done);
+    }
+
+    fn add_to_length(&mut self, offset: u32, by: i64) {
+        let counter = self.b.data_addr(Section::Bss, offset);
+        let by = self.b.copy(by);
+        self.b.atomic_add(Addr::reg(counter, 0), by, Size::B8);
+    }
+
+    /// The address of the key's value, made zero when it was not there; goes to `full` when there is no room.
+    fn find_or_insert(&mut self, map: MapIndex, id: MapId, length: Option<u32>, key: Addr, full: BlockId) -> VReg {
+        let value_size_bytes = self.shared.ir.maps[id.0 as usize].value_size_bytes;
+        let result = self.b.new_vreg();
+        let (miss, found_block, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
+        let found = self.look_up(id, key);
+        self.b.branch(CmpOp::Ne, Width::W64, found, 0, found_block, miss, Likely::Then);
+        self.b.switch_to(found_block);
+        self.b.assign(result, found);
+        self.b.jump(done);
+        self.b.switch_to(miss);
+        let offset = self.shared.zeros(value_size_bytes);
+        let zeros = self.b.data_addr(Section::Rodata, offset);
+        let inserted = self.update(id, key, Addr::reg(zeros, 0), NOEXIST);
+        if let Some(offset) = length {
+            let (new, old) = (self.b.new_block(), self.b.new_block());
+            self.branch(CmpOp::Eq, inserted, 0, new, old);
+            self.b.switch_to(new);
+            self.add_to_length(offset, 1);
+            self.b.jump(old);
+            self.b.switch_to(old);
+        }
+        // Another CPU may have inserted it first, so the second look decides.
+        let again = self.look_up(id, key);
+        let (got, refused) = (self.b.new_block(), self.b.new_block());
+        self.b.branch(CmpOp::Ne, Width::W64, again, 0, got, refused, Likely::Then);
+        self.b.switch_to(refused);
+        self.count_loss(Loss::MapFull { map: map.0 });
+        self.b.jump(full);
+        self.b.switch_to(got);
+        self.b.assign(result, again);
+        self.b.jump(done);
+        self.b.switch_to(done);
+        result
+    }
+
+    /// The address of an integer value that is about to be changed in place; with the block behind it all.
+    fn integer_place(&mut self, map: MapIndex, key: Option<&Expr>) -> (Addr, BlockId) {
+        let done = self.b.new_block();
+        let addr = match self.map_place(map) {
+            Place::Global { offset_bytes, .. } => {
+                let base = self.b.data_addr(Section::Bss, offset_bytes);
+                self.b.store(Addr::reg(base, 0), 1, Size::B8);
+                Addr::reg(base, 8)
+            }
+            Place::Map { id, length_offset, .. } => {
+                let key = self.key(map, key);
+                Addr::reg(self.find_or_insert(map, id, length_offset, key, done), 0)
+            }
+        };
+        (addr, done)
+    }
+
+    pub(super) fn step_map(&mut self, map: MapIndex, key: Option<&Expr>, by: i64, old: Option<VReg>) {
+        if let Some(old) = old {
+            self.b.assign(old, 0);
+        }
+        let (addr, done) = self.integer_place(map, key);
+        let by = self.b.copy(by);
+        self.b.inst(Inst::Atomic { op: BinOp::Add, addr, src: by, fetch: old, size: Size::B8 });
+        self.b.jump(done);
+        self.b.switch_to(done);
+    }
+
+    pub(super) fn update_map(&mut self, map: MapIndex, key: Option<&Expr>, op: BinaryOp, value: &Expr) {
+        let signed = value.ty.as_int().is_some_and(|int| int.signed);
+        let value = self.scalar(value);
+        let (addr, done) = self.integer_place(map, key);
+        let atomic = match op {
+            BinaryOp::Add | BinaryOp::Sub => Some(BinOp::Add),
+            BinaryOp::BitAnd => Some(BinOp::And),
+            BinaryOp::BitOr => Some(BinOp::Or),
+            BinaryOp::BitXor => Some(BinOp::Xor),
+            _ => None,
+        };
+        if let Some(atomic) = atomic {
+            let src = if op == BinaryOp::Sub {
+                self.b.bin(BinOp::Sub, Width::W64, 0, value)
+            } else {
+                self.b.copy(value)
+            };
+            self.b.inst(Inst::Atomic { op: atomic, addr, src, fetch: None, size: Size::B8 });
+        } else {
+            let old = self.b.load(addr, Size::B8);
+            let new = self.arithmetic(op, old.into(), value, signed);
+            self.b.store(addr, new, Size::B8);
+        }
+        self.b.jump(done);
+        self.b.switch_to(done);
+    }
+
+    pub(super) fn aggregate(&mut self, map: MapIndex, key: Option<&Expr>, args: &[Expr]) {
+        let MapValue::Aggregate { word, signed, .. } = &self.shared.program.maps[map.0].value else { return };
+        let (word, signed) = (*word, *signed);
+        let args: Vec<Operand> = args.iter().map(|a| self.scalar(a)).collect();
+        self.shared.learned.writers[map.0].add(self.index, self.probe);
+        let contended = self.shared.facts.writers.get(map.0).is_some_and(super::storage::Writers::need_atomics);
+        let done = self.b.new_block();
+        let slot = match self.map_place(map) {
+            Place::Global { offset_bytes, stride_bytes, .. } => {
+                let copy = self.cpu_copy(offset_bytes, stride_bytes);
+                self.b.store(Addr::reg(copy, 0), 1, Size::B8);
+                AggregateSlot { addr: Addr::reg(copy, 8), atomic: contended, signed }
+            }
+            Place::Map { id, per_cpu, length_offset } => {
+                let key = self.key(map, key);
+                let found = self.find_or_insert(map, id, length_offset, key, done);
+                AggregateSlot { addr: Addr::reg(found, 0), atomic: contended || !per_cpu, signed }
+            }
+        };
+        word.lower(self, &slot, &args);
+        self.b.jump(done);
+        self.b.switch_to(done);
+    }
+
+    /// Adds to 8 bytes of an aggregation.
+    pub fn aggregate_add(&mut self, slot: &AggregateSlot, offset: i32, value: Operand) {
+        let addr = slot.addr.plus(offset);
+        if slot.atomic {
+            let value = self.b.copy(value);
+            self.b.atomic_add(addr, value, Size::B8);
+        } else {
+            let old = self.b.load(addr, Size::B8);
+            let new = self.b.bin(BinOp::Add, Width::W64, old, value);
+            self.b.store(addr, new, Size::B8);
+        }
+    }
+
+    /// Adds 1 to the `index`-th `u64` of an aggregation of `len` of them.
+    pub fn aggregate_bump(&mut self, slot: &AggregateSlot, index: VReg, len: u32) {
+        let (inside, done) = (self.b.new_block(), self.b.new_block());
+        // Verifier: the index has a bound by construction that it cannot see.
+        self.b.branch(CmpOp::Lt, Width::W64, index, i64::from(len), inside, done, Likely::Then);
+        self.b.switch_to(inside);
+        let distance = self.b.bin(BinOp::Shl, Width::W64, index, 3);
+        let base = self.address(slot.addr);
+        let at = self.b.bin(BinOp::Add, Width::W64, base, distance);
+        let bucket = AggregateSlot { addr: Addr::reg(at, 0), ..*slot };
+        self.aggregate_add(&bucket, 0, Operand::Imm(1));
+        self.b.jump(done);
+        self.b.switch_to(done);
+    }
+
+    /// Whether a map has the key.
+    pub fn map_has(&mut self, map: MapIndex, key: Option<&Expr>) -> Value {
+        match self.map_place(map) {
+            Place::Global { offset_bytes, .. } => {
+                let base = self.b.data_addr(Section::Bss, offset_bytes);
+                let written = self.b.load(Addr::reg(base, 0), Size::B8);
+                Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, written, 0).into())
+            }
+            Place::Map { id, .. } => {
+                let key = self.key(map, key);
+                let found = self.look_up(id, key);
+                Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, found, 0).into())
+            }
+        }
+    }
+
+    /// Removes a key; whether it was there.
+    pub fn map_delete(&mut self, map: MapIndex, key: Option<&Expr>) -> Value {
+        self.shared.learned.deleted.insert(map.0);
+        match self.map_place(map) {
+            Place::Global { offset_bytes, value_size_bytes, stride_bytes, copies } => {
+                let base = self.b.data_addr(Section::Bss, offset_bytes);
+                let written = self.b.load(Addr::reg(base, 0), Size::B8);
+                for copy in 0..copies {
+                    let base = self.b.data_addr(Section::Bss, offset_bytes + copy * stride_bytes);
+                    self.zero(Addr::reg(base, 0), 8 + value_size_bytes);
+                }
+                Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, written, 0).into())
+            }
+            Place::Map { id, length_offset, .. } => {
+                let key = self.key(map, key);
+                let key = self.address_arg(key);
+                let result = self.b.call(Helper::MapDeleteElem, &[Arg::Map(id), key]);
+                let removed = self.b.set(CmpOp::Eq, Width::W64, result, 0);
+                if let Some(offset) = length_offset {
+                    let less = self.b.bin(BinOp::Sub, Width::W64, 0, removed);
+                    let counter = self.b.data_addr(Section::Bss, offset);
+                    self.b.atomic_add(Addr::reg(counter, 0), less, Size::B8);
+                }
+                Value::Scalar(removed.into())
+            }
+        }
+    }
+
+    /// The number of entries of a map.
+    pub fn map_length(&mut self, map: MapIndex) -> Value {
+        self.shared.learned.measured.insert(map.0);
+        match self.map_place(map) {
+            Place::Global { .. } => self.map_has(map, None),
+            Place::Map { length_offset, .. } => {
+                let offset = length_offset.unwrap_or(0);
+                let counter = self.b.data_addr(Section::Bss, offset);
+                Value::Scalar(self.b.load(Addr::reg(counter, 0), Size::B8).into())
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Memory: foreign memory read into our own, values stored where they are wanted.
+//!
+//! In: addresses and types. Out: bytes laid out as [`crate::layout`] says.
+//! Guarantee: foreign memory is read by checked reads only; where it cannot be read, the value is zero or empty.
+
+use crate::ir::{Addr, Arg, BinOp, Helper, Operand, Size, VReg, Width};
+use crate::layout;
+use crate::lower::body::Wanted;
+use crate::lower::conditions::chunk;
+use crate::lower::{Body, Value};
+use crate::typed::{Expr, ExprKind};
+use crate::types::{Space, Type};
+
+impl Body<'_, '_> {
+    /// The value of a type behind a foreign address.
+    pub fn read_memory(&mut self, from: VReg, ty: &Type, space: Space) -> Value {
+        if let Some(int) = ty.as_int() {
+            let size = Size::from_bytes(u32::from(int.size_bytes)).unwrap_or(Size::B8);
+            let to = self.memory(8, "read");
+            self.probe_read(to, from, size.bytes(), space);
+            let value = self.b.load(to, size);
+            return if int.signed { self.extended(value, ty) } else { Value::Scalar(value.into()) };
+        }
+        if let Type::Str { capacity_bytes } = ty {
+            return self.read_string(from, *capacity_bytes, space);
+        }
+        let size_bytes = self.layout(ty).size_bytes;
+        let to = self.room(ty);
+        self.probe_read(to, from, size_bytes, space);
+        Value::Memory(to)
+    }
+
+    /// Reads bytes; the kernel zeroes the room when it cannot.
+    pub fn probe_read(&mut self, to: Addr, from: VReg, size_bytes: u32, space: Space) {
+        let helper = match space {
+            Space::Kernel => Helper::ProbeReadKernel,
+            Space::User => Helper::ProbeReadUser,
+        };
+        let to = self.address_arg(to);
+        self.b.call_void(helper, &[to, Arg::Value(i64::from(size_bytes).into()), Arg::Value(from.into())]);
+    }
+
+    /// Reads a string of at most so many bytes with its NUL.
+    pub fn read_string(&mut self, from: VReg, capacity_bytes: u32, space: Space) -> Value {
+        let padded = self.wanted.is_none_or(|w| w.padded);
+        let to = self.room(&Type::Str { capacity_bytes });
+        let helper = match space {
+            Space::Kernel => Helper::ProbeReadKernelStr,
+            Space::User => Helper::ProbeReadUserStr,
+        };
+        let to_arg = self.address_arg(to);
+        let size = Arg::Value(i64::from(capacity_bytes).into());
+        let len = self.b.call(helper, &[to_arg, size, Arg::Value(from.into())]);
+        if padded { Value::Memory(to) } else { Value::Text(to, len.into()) }
+    }
+
+    pub(super) fn deref(&mut self, base: &Expr, offset_bytes: u32, bits: Option<(u8, u8)>, ty: &Type) -> Value {
+        let space = match base.ty {
+            Type::Pointer { space, .. } => space,
+            _ => Space::Kernel,
+        };
+        let wanted = self.wanted.take();
+        let pointer = self.scalar_reg(base);
+        let from = self.b.bin(BinOp::Add, Width::W64, pointer, i64::from(offset_bytes));
+        self.wanted = wanted;
+        let value = self.read_memory(from, ty, space);
+        let (Some((first, width)), Value::Scalar(Operand::Reg(raw))) = (bits, &value) else { return value };
+        self.bit_field(*raw, first, width, ty)
+    }
+
+    /// Bits `first..first+width` of a number, extended by the sign of the type.
+    fn bit_field(&mut self, raw: VReg, first: u8, width: u8, ty: &Type) -> Value {
+        let signed = ty.as_int().is_some_and(|int| int.signed);
+        let up = self.b.bin(BinOp::Shl, Width::W64, raw, 64 - i64::from(first) - i64::from(width));
+        let op = if signed { BinOp::Sar } else { BinOp::Shr };
+        Value::Scalar(self.b.bin(op, Width::W64, up, 64 - i64::from(width)).into())
+    }
+
+    /// The address of foreign memory that an expression denotes.
+    pub(super) fn address_of(&mut self, place: &Expr) -> Value {
+        let ExprKind::Deref { base, offset_bytes, .. } = &place.kind else { return Value::Scalar(Operand::Imm(0)) };
+        let pointer = self.scalar(base);
+        Value::Scalar(self.b.bin(BinOp::Add, Width::W64, pointer, i64::from(*offset_bytes)).into())
+    }
+
+    pub(super) fn element(&mut self, base: &Expr, index: &Expr, stride_bytes: u32, ty: &Type) -> Value {
+        let space = match base.ty {
+            Type::Pointer { space, .. } => space,
+            _ => Space::Kernel,
+        };
+        let wanted = self.wanted.take();
+        let (pointer, index) = (self.scalar(base), self.scalar(index));
+        let distance = self.b.bin(BinOp::Mul, Width::W64, index, i64::from(stride_bytes));
+        let from = self.b.bin(BinOp::Add, Width::W64, pointer, distance);
+        self.wanted = wanted;
+        self.read_memory(from, ty, space)
+    }
+
+    /// A part of an aggregate in our own memory.
+    pub(super) fn part(&mut self, base: &Expr, offset_bytes: u32, ty: &Type) -> Value {
+        let value = self.expr(base);
+        let addr = self.in_memory(value, &base.ty).plus(offset_bytes as i32);
+        self.load_as(addr, ty)
+    }
+
+    /// The value of a type at an address of our own.
+    pub fn load_as(&mut self, addr: Addr, ty: &Type) -> Value {
+        let Some(int) = ty.as_int() else { return Value::Memory(addr) };
+        let size = Size::from_bytes(u32::from(int.size_bytes)).unwrap_or(Size::B8);
+        let value = self.b.load(addr, size);
+        if int.signed { self.extended(value, ty) } else { Value::Scalar(value.into()) }
+    }
+
+    /// The address of a value's bytes, which are put in memory if they are not.
+    pub fn in_memory(&mut self, value: Value, ty: &Type) -> Addr {
+        match value {
+            Value::Memory(addr) | Value::Text(addr, _) => addr,
+            other => {
+                let addr = self.room_for(ty, "value");
+                self.store(other, ty, addr);
+                addr
+            }
+        }
+    }
+
+    pub(super) fn tuple(&mut self, e: &Expr) -> Value {
+        let addr = match self.wanted.take() {
+            Some(wanted) => wanted.addr,
+            None => self.room_for(&e.ty, "tuple"),
+        };
+        self.store_tuple(e, addr);
+        Value::Memory(addr)
+    }
+
+    fn store_tuple(&mut self, e: &Expr, addr: Addr) {
+        let (ExprKind::Tuple(parts), Type::Tuple(types)) = (&e.kind, &e.ty) else { return };
+        let btf = self.shared.target.btf_if_needed(&e.ty);
+        let (whole, offsets) = layout::tuple(types, btf);
+        let filled: u32 = types.iter().map(|ty| layout::of(ty, btf).size_bytes).sum();
+        if filled != whole.size_bytes {
+            // Padding is part of a key: equal tuples must be equal bytes.
+            self.zero(addr, whole.size_bytes);
+        }
+        for ((part, ty), offset) in parts.iter().zip(types).zip(offsets) {
+            self.store_as(part, ty, addr.plus(offset as i32));
+        }
+    }
+
+    /// Evaluates an expression into a place, as this type (which holds the expression's), padded with zeros.
+    pub fn store_as(&mut self, e: &Expr, ty: &Type, addr: Addr) {
+        if let (ExprKind::Tuple(_), true) = (&e.kind, e.ty == *ty) {
+            self.store_tuple(e, addr);
+            return;
+        }
+        let same = e.ty == *ty && !ty.is_scalar();
+        let value = if same { self.expr_in(e, Wanted { addr, padded: true }) } else { self.expr(e) };
+        match value {
+            Value::Memory(from) if from == addr => {}
+            Value::Memory(from) if !same => self.copy_as(from, &e.ty, ty, addr),
+            value => self.store(value, ty, addr),
+        }
+    }
+
+    /// Stores a value of this type.
+    pub fn store(&mut self, value: Value, ty: &Type, addr: Addr) {
+        match value {
+            Value::None => {}
+            Value::Scalar(operand) => {
+                let bytes = self.layout(ty).size_bytes;
+                let size = Size::from_bytes(bytes).unwrap_or(Size::B8);
+                self.b.store(addr, operand, size);
+            }
+            Value::Memory(from) | Value::Text(from, _) => {
+                let size_bytes = self.layout(ty).size_bytes;
+                self.copy(addr, from, size_bytes);
+            }
+            Value::Bytes(text) => self.store_text(&text, self.layout(ty).size_bytes, addr),
+        }
+    }
+
+    /// Stores a constant string and zeros behind it.
+    fn store_text(&mut self, text: &[u8], room_bytes: u32, addr: Addr) {
+        let mut at = 0u32;
+        let shown = text.len().min(room_bytes.saturating_sub(1) as usize);
+        while (at as usize) < shown {
+            let here = addr.plus(at as i32);
+            let size = chunk(here, (room_bytes - at) as usize);
+            let mut word = [0u8; 8];
+            for (to, from) in word[..size.bytes() as usize].iter_mut().zip(&text[at as usize..shown]) {
+                *to = *from;
+            }
+            self.b.store(here, i64::from_le_bytes(word), size);
+            at += size.bytes();
+        }
+        if at < room_bytes {
+            self.zero(addr.plus(at as i32), room_bytes - at);
+        }
+    }
+
+    /// Copies bytes of our own memory; large areas by one checked read.
+    pub fn copy(&mut self, to: Addr, from: Addr, size_bytes: u32) {
+        const MAX_MOVES_BYTES: u32 = 128;
+        if to == from || size_bytes == 0 {
+            return;
+        }
+        if size_bytes <= MAX_MOVES_BYTES {
+            let align = chunk(to, 8).min(chunk(from, 8)).bytes();
+            self.b.move_(to, from, size_bytes, align);
+            return;
+        }
+        let from = self.address(from);
+        self.probe_read(to, from, size_bytes, Space::Kernel);
+    }
+
+    /// Copies a value of one type as a larger one of the same kind.
+    fn copy_as(&mut self, from: Addr, from_ty: &Type, ty: &Type, to: Addr) {
+        match (from_ty, ty) {
+            (Type::Tuple(have), Type::Tuple(want)) if have != want => {
+                let (_, from_offsets) = layout::tuple(have, self.shared.target.btf_if_needed(from_ty));
+                let (whole, to_offsets) = layout::tuple(want, self.shared.target.btf_if_needed(ty));
+                self.zero(to, whole.size_bytes);
+                for (i, (have, want)) in have.iter().zip(want).enumerate() {
+                    let part = from.plus(from_offsets[i] as i32);
+                    self.copy_as(part, have, want, to.plus(to_offsets[i] as i32));
+                }
+            }
+            (have, want) if want.is_scalar() => {
+                let value = self.load_as(from, have);
+                self.store(value, want, to);
+            }
+            (have, want) => {
+                let (have, want) = (self.layout(have).size_bytes, self.layout(want).size_bytes);
+                self.copy(to, from, have.min(want));
+                if want > have {
+                    self.zero(to.plus(have as i32), want - have);
+                }
+            }
+        }
+    }
+
+    /// A value of one type as a larger one of the same kind, in memory.
+    pub(super) fn convert_memory(&mut self, inner: &Expr, ty: &Type) -> Value {
+        let wanted = self.wanted.take();
+        let value = self.expr(inner);
+        if let Value::Bytes(text) = value {
+            return Value::Bytes(text);
+        }
+        let from = self.in_memory(value, &inner.ty);
+        let to = match wanted {
+            Some(wanted) => wanted.addr,
+            None => self.room_for(ty, "wider"),
+        };
+        self.copy_as(from, &inner.ty, ty, to);
+        Value::Memory(to)
+    }
+}

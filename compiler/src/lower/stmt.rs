@@ -1,0 +1,68 @@
+//! Statements.
+//!
+//! In: typed statements. Out: instructions appended to the function.
+
+use crate::lower::Body;
+use crate::lower::body::VarPlace;
+use crate::typed::{Expr, ExprKind, Stmt, StmtKind, VarIndex};
+
+impl Body<'_, '_> {
+    pub(super) fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            let outer = self.b.set_span(stmt.span);
+            self.stmt(&stmt.kind);
+            self.b.set_span(outer);
+        }
+    }
+
+    fn stmt(&mut self, kind: &StmtKind) {
+        match kind {
+            StmtKind::Expr(e) => self.effect(e),
+            StmtKind::AssignVar(var, value) => self.assign_var(*var, value),
+            StmtKind::AssignMap(map, key, value) => self.assign_map(*map, key.as_ref(), value),
+            StmtKind::UpdateMap(map, key, op, value) => self.update_map(*map, key.as_ref(), *op, value),
+            StmtKind::Aggregate(map, key, args) => self.aggregate(*map, key.as_ref(), args),
+            StmtKind::If(cond, then, otherwise) => self.if_else(cond, then, otherwise),
+            StmtKind::Block(body) => self.stmts(body),
+            StmtKind::Return => self.leave(),
+        }
+    }
+
+    /// Evaluates an expression whose value nobody wants.
+    fn effect(&mut self, e: &Expr) {
+        match &e.kind {
+            ExprKind::StepMap { map, key, by, .. } => self.step_map(*map, key.as_deref(), *by, None),
+            _ => {
+                self.expr(e);
+            }
+        }
+    }
+
+    fn assign_var(&mut self, var: VarIndex, value: &Expr) {
+        match self.vars[var.0] {
+            VarPlace::Register(reg) => {
+                let value = self.scalar(value);
+                self.b.assign(reg, value);
+            }
+            VarPlace::Memory(addr) => {
+                let ty = self.probe.vars[var.0].ty.clone();
+                self.store_as(value, &ty, addr);
+            }
+        }
+    }
+
+    fn if_else(&mut self, cond: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
+        let (yes, done) = (self.b.new_block(), self.b.new_block());
+        let no = if otherwise.is_empty() { done } else { self.b.new_block() };
+        self.branch_on(cond, yes, no);
+        self.b.switch_to(yes);
+        self.stmts(then);
+        self.b.jump(done);
+        if !otherwise.is_empty() {
+            self.b.switch_to(no);
+            self.stmts(otherwise);
+            self.b.jump(done);
+        }
+        self.b.switch_to(done);
+    }
+}
