@@ -9,7 +9,12 @@
 //! map values (results of a look-up, after a null check), ring-buffer records and the context. Everything else is read
 //! by `ProbeRead*` helpers into a slot. Sub-64-bit loads zero-extend; use [`Inst::Extend`] for signed values.
 
+pub mod arithmetic;
 pub mod build;
+pub mod flow;
+pub mod print;
+pub mod verify;
+mod visit;
 
 use crate::source::Span;
 
