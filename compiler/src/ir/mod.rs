@@ -11,6 +11,7 @@
 
 pub mod arithmetic;
 pub mod build;
+pub mod eval;
 pub mod flow;
 pub mod print;
 pub mod verify;
