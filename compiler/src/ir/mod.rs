@@ -13,7 +13,9 @@ pub mod arithmetic;
 pub mod build;
 pub mod eval;
 pub mod flow;
+pub mod optimise;
 pub mod print;
+pub mod random;
 pub mod verify;
 mod visit;
 
@@ -225,7 +227,7 @@ pub enum Arg {
 }
 
 /// The instructions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Inst {
     /// `dst = src`.
     Copy {

@@ -20,6 +20,9 @@ const UPDATE_EXIST: u64 = 2;
 /// The kernel puts this before each record.
 const RECORD_HEADER_BYTES: u64 = 8;
 
+/// A key with its value, or with one value a CPU.
+pub type MapEntry = (Vec<u8>, Vec<Vec<u8>>);
+
 /// A map's entry.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
@@ -67,7 +70,7 @@ fn is_array(kind: MapKind) -> bool {
 impl Machine<'_> {
     /// The entries of a map in the order of their keys, each with its value or with one value a CPU. Of an array,
     /// those that were touched; of a task storage, the task's address is the key.
-    pub fn map_entries(&self, map: MapId) -> Vec<(Vec<u8>, Vec<Vec<u8>>)> {
+    pub fn map_entries(&self, map: MapId) -> Vec<MapEntry> {
         let Some(storage) = self.maps.get(map.0 as usize) else { return Vec::new() };
         let value = |region: &RegionId| self.memory.region(*region).bytes.value.clone();
         let entry = |(key, entry): (&Vec<u8>, &Entry)| {

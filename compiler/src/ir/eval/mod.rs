@@ -19,6 +19,7 @@ use super::{
     SlotId, Terminator, VReg,
 };
 pub use environment::{Environment, Traced};
+pub use maps::MapEntry;
 use maps::Storage;
 pub use memory::Space;
 use memory::{Bytes, Kind, Memory, RegionId};
