@@ -9,7 +9,15 @@
 //! map values (results of a look-up, after a null check), ring-buffer records and the context. Everything else is read
 //! by `ProbeRead*` helpers into a slot. Sub-64-bit loads zero-extend; use [`Inst::Extend`] for signed values.
 
+pub mod arithmetic;
 pub mod build;
+pub mod eval;
+pub mod flow;
+pub mod optimise;
+pub mod print;
+pub mod random;
+pub mod verify;
+mod visit;
 
 use crate::source::Span;
 
@@ -219,7 +227,7 @@ pub enum Arg {
 }
 
 /// The instructions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Inst {
     /// `dst = src`.
     Copy {

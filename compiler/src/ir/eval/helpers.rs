@@ -1,0 +1,222 @@
+//! The kernel's helpers on the machine.
+//!
+//! In: evaluated arguments. Out: the result register, as the kernel sets it. Guarantee: what a helper fills in memory
+//! counts as written; what it leaves open (behind a string's NUL) keeps its state.
+
+use super::environment::Traced;
+use super::maps::{EFAULT, EINVAL};
+use super::memory::{Bytes, Space};
+use super::{Fault, Machine, Value};
+use crate::ir::{Helper, MapId};
+
+/// `BPF_F_USER_STACK`.
+const USER_STACK: u64 = 1 << 8;
+/// `BPF_F_SKIP_FIELD_MASK`: how many innermost frames are left out.
+const SKIP_MASK: u64 = 0xff;
+/// `BPF_LOCAL_STORAGE_GET_F_CREATE`.
+const CREATE: u64 = 1;
+/// `struct bpf_pidns_info`: two 32-bit numbers.
+const NAMESPACE_INFO_BYTES: u64 = 8;
+
+/// The arguments of a call.
+struct Args<'a>(&'a [Value]);
+
+impl Args<'_> {
+    fn number(&self, index: usize) -> Result<u64, Fault> {
+        match self.0.get(index) {
+            Some(Value::Number(number)) => Ok(*number),
+            _ => Err(Fault::BadArgument(index)),
+        }
+    }
+
+    fn size(&self, index: usize) -> Result<usize, Fault> {
+        // The kernel's verifier bounds every size; this bound only keeps the evaluator's memory small.
+        match self.number(index)? {
+            size @ 0..=0xff_ffff => Ok(size as usize),
+            _ => Err(Fault::BadArgument(index)),
+        }
+    }
+
+    fn map(&self, index: usize) -> Result<MapId, Fault> {
+        match self.0.get(index) {
+            Some(Value::Map(map)) => Ok(*map),
+            _ => Err(Fault::BadArgument(index)),
+        }
+    }
+}
+
+impl Machine<'_> {
+    pub(super) fn call(&mut self, helper: Helper, args: &[Value]) -> Result<u64, Fault> {
+        let args = Args(args);
+        let world = &mut self.environment;
+        Ok(match helper {
+            Helper::KtimeGetNs => world.look_at_clock(),
+            Helper::KtimeGetBootNs => world.look_at_clock().wrapping_add(world.boot_offset_ns),
+            Helper::KtimeGetTaiNs => world.look_at_clock().wrapping_add(world.tai_offset_ns),
+            Helper::GetPrandomU32 => u64::from(world.random()),
+            Helper::GetSmpProcessorId => u64::from(world.cpu),
+            Helper::GetCurrentPidTgid => world.pid_tgid,
+            Helper::GetCurrentUidGid => world.uid_gid,
+            Helper::GetCurrentTask | Helper::GetCurrentTaskBtf => world.task,
+            Helper::GetNumaNodeId => u64::from(world.numa_node),
+            Helper::GetCurrentCgroupId => world.cgroup_id,
+            Helper::GetCurrentAncestorCgroupId => {
+                let level = args.size(0)?;
+                world.ancestor_cgroup_ids.get(level).copied().unwrap_or(0)
+            }
+            Helper::GetFuncIp => world.function_address,
+            Helper::GetAttachCookie => world.cookie,
+            Helper::TaskPtRegs => world.task_registers,
+            Helper::SendSignal => {
+                world.signals.push(args.number(0)? as u32);
+                0
+            }
+            _ => return self.call_on_memory(helper, &args),
+        })
+    }
+
+    /// The helpers that read or write memory.
+    fn call_on_memory(&mut self, helper: Helper, args: &Args) -> Result<u64, Fault> {
+        let result = match helper {
+            Helper::ProbeReadKernel => self.probe_read(Space::Kernel, args)?,
+            Helper::ProbeReadUser => self.probe_read(Space::User, args)?,
+            Helper::ProbeReadKernelStr => self.probe_read_str(Space::Kernel, args)?,
+            Helper::ProbeReadUserStr => self.probe_read_str(Space::User, args)?,
+            Helper::GetCurrentComm => self.current_comm(args)?,
+            Helper::GetNsCurrentPidTgid => self.namespace_pid_tgid(args)?,
+            Helper::TracePrintk => self.trace(args)?,
+            _ => return self.call_on_map(helper, args),
+        };
+        Ok(result as u64)
+    }
+
+    /// The helpers that work on maps and rings.
+    fn call_on_map(&mut self, helper: Helper, args: &Args) -> Result<u64, Fault> {
+        let result = match helper {
+            Helper::MapLookupElem => {
+                let key = self.key(args)?;
+                return self.lookup(args.map(0)?, &key);
+            }
+            Helper::MapUpdateElem => {
+                let (key, map) = (self.key(args)?, args.map(0)?);
+                let size_bytes = self.declaration(map)?.value_size_bytes as usize;
+                let value = self.memory.read(args.number(2)?, size_bytes)?;
+                self.update(map, key, &value, args.number(3)?)?
+            }
+            Helper::MapDeleteElem => {
+                let key = self.key(args)?;
+                self.delete(args.map(0)?, &key)?
+            }
+            Helper::TaskStorageGet => return self.task_storage_get(args),
+            Helper::TaskStorageDelete => {
+                self.delete(args.map(0)?, &args.number(1)?.to_le_bytes())?
+            }
+            Helper::GetStackid => self.get_stackid(args)?,
+            Helper::RingbufReserve => return self.reserve(args.map(0)?, args.size(1)? as u64),
+            Helper::RingbufOutput => self.output(args)?,
+            Helper::RingbufQuery => return self.ring_query(args.map(0)?, args.number(1)?),
+            Helper::RingbufSubmit | Helper::RingbufDiscard => {
+                self.close_record(args.number(0)?, helper == Helper::RingbufSubmit)?;
+                0
+            }
+            _ => return Err(Fault::Malformed("a helper that is not modelled")),
+        };
+        Ok(result as u64)
+    }
+
+    fn key(&self, args: &Args) -> Result<Vec<u8>, Fault> {
+        let size_bytes = self.declaration(args.map(0)?)?.key_size_bytes;
+        self.memory.read_defined(args.number(1)?, size_bytes as usize)
+    }
+
+    fn probe_read(&mut self, space: Space, args: &Args) -> Result<i64, Fault> {
+        let (to, size_bytes) = (args.number(0)?, args.size(1)?);
+        let bytes = self.memory.probe(space, args.number(2)?, size_bytes);
+        let complete = bytes.len() == size_bytes;
+        // On failure the kernel clears the destination.
+        let bytes = if complete { Bytes::defined(bytes) } else { Bytes::zeroed(size_bytes) };
+        self.memory.write(to, &bytes)?;
+        Ok(if complete { 0 } else { EFAULT })
+    }
+
+    fn probe_read_str(&mut self, space: Space, args: &Args) -> Result<i64, Fault> {
+        let (to, size_bytes) = (args.number(0)?, args.size(1)?);
+        if size_bytes == 0 {
+            return Ok(0);
+        }
+        let mut bytes = self.memory.probe(space, args.number(2)?, size_bytes);
+        let nul = bytes.iter().position(|byte| *byte == 0);
+        let Some(end) = nul.or_else(|| (bytes.len() == size_bytes).then(|| size_bytes - 1)) else {
+            self.memory.write(to, &Bytes::zeroed(size_bytes))?;
+            return Ok(EFAULT);
+        };
+        bytes.truncate(end);
+        bytes.push(0);
+        // What lies behind the NUL stays as it was, but the whole destination must be there.
+        self.memory.read(to, size_bytes)?;
+        self.memory.write(to, &Bytes::defined(bytes))?;
+        Ok(end as i64 + 1)
+    }
+
+    fn current_comm(&mut self, args: &Args) -> Result<i64, Fault> {
+        let size_bytes = args.size(1)?;
+        let mut comm = self.environment.comm.to_vec();
+        comm.resize(size_bytes, 0);
+        if let Some(last) = comm.last_mut() {
+            *last = 0;
+        }
+        self.memory.write(args.number(0)?, &Bytes::defined(comm))?;
+        Ok(0)
+    }
+
+    fn namespace_pid_tgid(&mut self, args: &Args) -> Result<i64, Fault> {
+        let known = self.environment.namespace_pid_tgid;
+        let known = known.filter(|_| matches!(args.number(3), Ok(NAMESPACE_INFO_BYTES)));
+        let info = known.unwrap_or(0).to_le_bytes().to_vec();
+        self.memory.write(args.number(2)?, &Bytes::defined(info))?;
+        Ok(if known.is_some() { 0 } else { EINVAL })
+    }
+
+    fn trace(&mut self, args: &Args) -> Result<i64, Fault> {
+        let mut format = self.memory.read_defined(args.number(0)?, args.size(1)?)?;
+        let end = format.iter().position(|byte| *byte == 0).unwrap_or(format.len());
+        format.truncate(end);
+        let values = [args.number(2)?, args.number(3)?, args.number(4)?];
+        self.environment.traced.push(Traced { format, values });
+        Ok(end as i64)
+    }
+
+    fn task_storage_get(&mut self, args: &Args) -> Result<u64, Fault> {
+        let (map, task, flags) = (args.map(0)?, args.number(1)?, args.number(3)?);
+        let size_bytes = self.declaration(map)?.value_size_bytes as usize;
+        let initial = match args.number(2)? {
+            0 => None,
+            address => Some(self.memory.read(address, size_bytes)?),
+        };
+        self.task_value(map, task, initial.as_ref(), flags & CREATE != 0)
+    }
+
+    fn get_stackid(&mut self, args: &Args) -> Result<i64, Fault> {
+        let (map, flags) = (args.map(1)?, args.number(2)?);
+        let user = flags & USER_STACK != 0;
+        let world = &self.environment;
+        let stack = if user { &world.user_stack } else { &world.kernel_stack };
+        match stack.as_ref().and_then(|stack| stack.get((flags & SKIP_MASK) as usize..)) {
+            Some(frames) if !frames.is_empty() => self.stack_id(map, frames.to_vec()),
+            _ => Ok(EFAULT),
+        }
+    }
+
+    fn output(&mut self, args: &Args) -> Result<i64, Fault> {
+        let bytes = self.memory.read(args.number(1)?, args.size(2)?)?;
+        match self.reserve(args.map(0)?, bytes.value.len() as u64)? {
+            // -EAGAIN: the ring is full.
+            0 => Ok(-11),
+            record => {
+                self.memory.write(record, &bytes)?;
+                self.close_record(record, true)?;
+                Ok(0)
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Maps and rings of the machine.
+//!
+//! In: keys, values, records. Out: addresses of values, the kernel's error numbers, and everything to be read back.
+//! Guarantee: behaves as the kernel's maps do towards one program at a time; an LRU map evicts what was inserted first.
+
+use std::collections::BTreeMap;
+
+use super::memory::{Bytes, Kind, Memory, RegionId};
+use super::{Fault, Machine};
+use crate::ir::{Map, MapId, MapKind};
+
+pub(super) const ENOENT: i64 = -2;
+pub(super) const E2BIG: i64 = -7;
+pub(super) const EFAULT: i64 = -14;
+pub(super) const EEXIST: i64 = -17;
+pub(super) const EINVAL: i64 = -22;
+
+const UPDATE_NO_EXIST: u64 = 1;
+const UPDATE_EXIST: u64 = 2;
+/// The kernel puts this before each record.
+const RECORD_HEADER_BYTES: u64 = 8;
+
+/// A key with its value, or with one value a CPU.
+pub type MapEntry = (Vec<u8>, Vec<Vec<u8>>);
+
+/// A map's entry.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// One value, or one a CPU.
+    values: Vec<RegionId>,
+    /// When it was inserted, for the eviction.
+    serial: u64,
+}
+
+/// A ring's record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record {
+    region: RegionId,
+    state: RecordState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RecordState {
+    Reserved,
+    Submitted,
+    Discarded,
+}
+
+/// What a map holds.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Storage {
+    /// By key; task storage has the task's address for a key.
+    entries: BTreeMap<Vec<u8>, Entry>,
+    serial: u64,
+    records: Vec<Record>,
+    /// Bytes of the ring that were ever produced and consumed.
+    produced_bytes: u64,
+    consumed_bytes: u64,
+    stacks: Vec<Vec<u64>>,
+}
+
+fn is_per_cpu(kind: MapKind) -> bool {
+    matches!(kind, MapKind::PerCpuHash | MapKind::PerCpuArray | MapKind::LruPerCpuHash)
+}
+
+fn is_array(kind: MapKind) -> bool {
+    matches!(kind, MapKind::Array | MapKind::PerCpuArray)
+}
+
+impl Machine<'_> {
+    /// The entries of a map in the order of their keys, each with its value or with one value a CPU. Of an array,
+    /// those that were touched; of a task storage, the task's address is the key.
+    pub fn map_entries(&self, map: MapId) -> Vec<MapEntry> {
+        let Some(storage) = self.maps.get(map.0 as usize) else { return Vec::new() };
+        let value = |region: &RegionId| self.memory.region(*region).bytes.value.clone();
+        let entry = |(key, entry): (&Vec<u8>, &Entry)| {
+            (key.clone(), entry.values.iter().map(value).collect())
+        };
+        storage.entries.iter().map(entry).collect()
+    }
+
+    /// Sets an entry of a map, for the current CPU, as a program would; the kernel's error number on failure.
+    pub fn set_map_entry(&mut self, map: MapId, key: &[u8], value: &[u8]) -> Result<(), i64> {
+        let bytes = Bytes::defined(value.to_vec());
+        match self.update(map, key.to_vec(), &bytes, 0).map_err(|_| EINVAL)? {
+            0 => Ok(()),
+            error => Err(error),
+        }
+    }
+
+    /// The records that were submitted to a ring, in the order of their reservation.
+    pub fn ring_records(&self, ring: MapId) -> Vec<Vec<u8>> {
+        let Some(storage) = self.maps.get(ring.0 as usize) else { return Vec::new() };
+        let submitted = storage.records.iter().filter(|r| r.state == RecordState::Submitted);
+        submitted.map(|record| self.memory.region(record.region).bytes.value.clone()).collect()
+    }
+
+    /// Takes the records out of a ring, which makes room.
+    pub fn take_ring_records(&mut self, ring: MapId) -> Vec<Vec<u8>> {
+        let taken = self.ring_records(ring);
+        if let Some(storage) = self.maps.get_mut(ring.0 as usize) {
+            storage.records.retain(|record| record.state == RecordState::Reserved);
+            storage.consumed_bytes = storage.produced_bytes;
+        }
+        taken
+    }
+
+    /// The stack of an identifier that `get_stackid` gave.
+    pub fn stack(&self, map: MapId, id: u32) -> Option<&[u64]> {
+        self.maps.get(map.0 as usize)?.stacks.get(id as usize).map(Vec::as_slice)
+    }
+
+    pub(super) fn declaration(&self, map: MapId) -> Result<&Map, Fault> {
+        self.program.maps.get(map.0 as usize).ok_or(Fault::Malformed("no such map"))
+    }
+
+    fn storage(&mut self, map: MapId) -> Result<&mut Storage, Fault> {
+        self.maps.get_mut(map.0 as usize).ok_or(Fault::Malformed("no such map"))
+    }
+
+    /// The address of the current CPU's value, or 0.
+    pub(super) fn lookup(&mut self, map: MapId, key: &[u8]) -> Result<u64, Fault> {
+        let kind = self.declaration(map)?.kind;
+        let has_index = self.is_index(map, key)?;
+        if is_array(kind) && has_index && !self.storage(map)?.entries.contains_key(key) {
+            self.insert(map, key.to_vec(), None)?;
+        }
+        let cpu = if is_per_cpu(kind) { self.environment.cpu as usize } else { 0 };
+        let entry = self.storage(map)?.entries.get(key);
+        let region = entry.and_then(|entry| entry.values.get(cpu).copied());
+        Ok(region.map_or(0, |region| Memory::address(region, 0)))
+    }
+
+    /// Whether the key is an index inside an array.
+    fn is_index(&self, map: MapId, key: &[u8]) -> Result<bool, Fault> {
+        let map = self.declaration(map)?;
+        let index = <[u8; 4]>::try_from(key).map(u32::from_le_bytes);
+        Ok(is_array(map.kind) && index.is_ok_and(|index| index < map.max_entries))
+    }
+
+    /// A new entry, of zeros where no value is given.
+    fn insert(&mut self, map: MapId, key: Vec<u8>, value: Option<&Bytes>) -> Result<(), Fault> {
+        let declaration = self.declaration(map)?;
+        let (size_bytes, per_cpu) =
+            (declaration.value_size_bytes as usize, is_per_cpu(declaration.kind));
+        let cpus = if per_cpu { self.environment.cpus.max(self.environment.cpu + 1) } else { 1 };
+        let mine = if per_cpu { self.environment.cpu } else { 0 };
+        let mut values = Vec::with_capacity(cpus as usize);
+        for cpu in 0..cpus {
+            let bytes = value.filter(|_| cpu == mine).cloned();
+            let bytes = bytes.unwrap_or_else(|| Bytes::zeroed(size_bytes));
+            values.push(self.memory.add(Kind::Data, bytes));
+        }
+        let storage = self.storage(map)?;
+        storage.serial += 1;
+        let serial = storage.serial;
+        storage.entries.insert(key, Entry { values, serial });
+        Ok(())
+    }
+
+    pub(super) fn update(
+        &mut self,
+        map: MapId,
+        key: Vec<u8>,
+        value: &Bytes,
+        flags: u64,
+    ) -> Result<i64, Fault> {
+        let (kind, max_entries) = {
+            let map = self.declaration(map)?;
+            (map.kind, map.max_entries as usize)
+        };
+        if is_array(kind) && !self.is_index(map, &key)? {
+            return Ok(E2BIG);
+        }
+        // An array has all its entries from the start.
+        let exists = is_array(kind) || self.storage(map)?.entries.contains_key(&key);
+        match flags {
+            UPDATE_NO_EXIST if exists => return Ok(EEXIST),
+            UPDATE_EXIST if !exists => return Ok(ENOENT),
+            0..=UPDATE_EXIST => {}
+            _ => return Ok(EINVAL),
+        }
+        if exists && (is_array(kind) || is_per_cpu(kind)) {
+            let address = self.lookup(map, &key)?;
+            self.memory.write(address, value)?;
+            return Ok(0);
+        }
+        if !exists && self.storage(map)?.entries.len() >= max_entries {
+            if !matches!(kind, MapKind::LruHash | MapKind::LruPerCpuHash) {
+                return Ok(E2BIG);
+            }
+            self.storage(map)?.evict();
+        }
+        // The kernel replaces the entry of a hash: who holds the old value's address keeps the old value.
+        self.insert(map, key, Some(value))?;
+        Ok(0)
+    }
+
+    pub(super) fn delete(&mut self, map: MapId, key: &[u8]) -> Result<i64, Fault> {
+        if is_array(self.declaration(map)?.kind) {
+            return Ok(EINVAL);
+        }
+        let removed = self.storage(map)?.entries.remove(key);
+        Ok(if removed.is_some() { 0 } else { ENOENT })
+    }
+
+    /// The address of a task's value, or 0; made when asked to.
+    pub(super) fn task_value(
+        &mut self,
+        map: MapId,
+        task: u64,
+        initial: Option<&Bytes>,
+        create: bool,
+    ) -> Result<u64, Fault> {
+        let key = task.to_le_bytes();
+        if create && task != 0 && !self.storage(map)?.entries.contains_key(key.as_slice()) {
+            self.insert(map, key.to_vec(), initial)?;
+        }
+        self.lookup(map, &key)
+    }
+
+    /// The identifier of a stack: the same stack has the same identifier.
+    pub(super) fn stack_id(&mut self, map: MapId, stack: Vec<u64>) -> Result<i64, Fault> {
+        let max_entries = self.declaration(map)?.max_entries as usize;
+        let stacks = &mut self.storage(map)?.stacks;
+        if let Some(id) = stacks.iter().position(|known| *known == stack) {
+            return Ok(id as i64);
+        }
+        if stacks.len() >= max_entries {
+            return Ok(EEXIST);
+        }
+        stacks.push(stack);
+        Ok(stacks.len() as i64 - 1)
+    }
+
+    /// The address of a new record, or 0 when the ring is full.
+    pub(super) fn reserve(&mut self, ring: MapId, size_bytes: u64) -> Result<u64, Fault> {
+        let capacity_bytes = u64::from(self.declaration(ring)?.max_entries);
+        let storage = self.storage(ring)?;
+        let used_bytes = storage.produced_bytes - storage.consumed_bytes;
+        let free_bytes = capacity_bytes.saturating_sub(used_bytes);
+        let needs_bytes =
+            size_bytes.checked_next_multiple_of(8).and_then(|n| n.checked_add(RECORD_HEADER_BYTES));
+        // The kernel never fills a ring to its last byte.
+        let Some(needs_bytes) = needs_bytes.filter(|needs| *needs < free_bytes) else {
+            return Ok(0);
+        };
+        storage.produced_bytes += needs_bytes;
+        let region = self.memory.add(Kind::Data, Bytes::undefined(size_bytes as usize));
+        let record = Record { region, state: RecordState::Reserved };
+        self.storage(ring)?.records.push(record);
+        Ok(Memory::address(region, 0))
+    }
+
+    /// Submits or discards the record at an address.
+    pub(super) fn close_record(&mut self, address: u64, submit: bool) -> Result<(), Fault> {
+        let region = self.memory.starting_at(address).ok_or(Fault::BadAddress(address))?;
+        let records = self.maps.iter_mut().flat_map(|storage| &mut storage.records);
+        let mut open = records.filter(|record| record.state == RecordState::Reserved);
+        let record = open.find(|r| r.region == region).ok_or(Fault::BadAddress(address))?;
+        record.state = if submit { RecordState::Submitted } else { RecordState::Discarded };
+        self.memory.close(region);
+        Ok(())
+    }
+
+    pub(super) fn has_open_record(&self) -> bool {
+        let mut records = self.maps.iter().flat_map(|storage| &storage.records);
+        records.any(|record| record.state == RecordState::Reserved)
+    }
+
+    /// Ends the records that a run left open.
+    pub(super) fn discard_open_records(&mut self) {
+        for record in self.maps.iter_mut().flat_map(|storage| &mut storage.records) {
+            if record.state == RecordState::Reserved {
+                record.state = RecordState::Discarded;
+                self.memory.close(record.region);
+            }
+        }
+    }
+
+    /// What `ringbuf_query` tells; flags as in the kernel.
+    pub(super) fn ring_query(&mut self, ring: MapId, flags: u64) -> Result<u64, Fault> {
+        let size_bytes = u64::from(self.declaration(ring)?.max_entries);
+        let storage = self.storage(ring)?;
+        Ok(match flags {
+            0 => storage.produced_bytes - storage.consumed_bytes,
+            1 => size_bytes,
+            2 => storage.consumed_bytes,
+            3 => storage.produced_bytes,
+            _ => 0,
+        })
+    }
+}
+
+impl Storage {
+    fn evict(&mut self) {
+        let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.serial);
+        if let Some(key) = oldest.map(|(key, _)| key.clone()) {
+            self.entries.remove(&key);
+        }
+    }
+}

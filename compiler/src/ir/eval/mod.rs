@@ -1,0 +1,349 @@
+//! Runs IR: the reference of what a program means.
+//!
+//! In: a program, an [`Environment`], the context's bytes. Out: the program's result, and its maps, rings and `.bss`, to
+//! be read back. Guarantees: the same input gives the same output; every access is checked, and what the kernel's
+//! verifier would refuse or leave open (bounds, undefined bytes, lost records) is a [`Fault`], never a guess.
+
+mod environment;
+mod helpers;
+mod maps;
+mod memory;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use super::arithmetic;
+use super::{
+    Addr, Arg, Base, Block, BlockId, Function, Inst, MapId, Operand, Program, Section, Size,
+    SlotId, Terminator, VReg,
+};
+pub use environment::{Environment, Traced};
+pub use maps::MapEntry;
+use maps::Storage;
+pub use memory::Space;
+use memory::{Bytes, Kind, Memory, RegionId};
+
+/// How many instructions a run may take unless the caller says otherwise.
+const DEFAULT_STEP_LIMIT: u64 = 1_000_000;
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The program has no function of that name.
+    NoFunction,
+    /// The run took more instructions than [`Machine::step_limit`].
+    StepLimit,
+    /// Nothing lives at this address, or not so many bytes.
+    BadAddress(u64),
+    /// Not aligned as the stack or an atomic operation demands.
+    Misaligned(u64),
+    /// A write to the context or to read-only data.
+    ReadOnly(u64),
+    /// A read of bytes that nothing has written.
+    Undefined(u64),
+    /// A read of a register that nothing has assigned.
+    Unassigned(VReg),
+    /// A number that names nothing: what [`verify`](super::verify::verify) refuses.
+    Malformed(&'static str),
+    /// A helper was given something that it does not take.
+    BadArgument(usize),
+    /// A ring record was reserved, and neither submitted nor discarded.
+    LostRecord,
+}
+
+/// A fault, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvalError {
+    /// What went wrong.
+    pub fault: Fault,
+    /// In which function.
+    pub function: String,
+    /// In which block.
+    pub block: BlockId,
+    /// At which instruction of the block; the terminator comes behind the last.
+    pub inst: usize,
+}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}, b{}, instruction {}: {:?}",
+            self.function, self.block.0, self.inst, self.fault
+        )
+    }
+}
+
+impl std::error::Error for EvalError {}
+
+/// A program with its maps and data; functions run on it one after another.
+#[derive(Debug, Clone)]
+pub struct Machine<'p> {
+    /// What helpers answer.
+    pub environment: Environment,
+    /// Most instructions of one run.
+    pub step_limit: u64,
+    program: &'p Program,
+    memory: Memory,
+    maps: Vec<Storage>,
+    rodata: RegionId,
+    bss: RegionId,
+}
+
+/// The registers and the stack of one run.
+struct Frame<'p> {
+    function: &'p Function,
+    regs: Vec<Option<u64>>,
+    slots: Vec<RegionId>,
+    context: RegionId,
+    /// Where execution is, for the error.
+    at: (BlockId, usize),
+}
+
+impl<'p> Machine<'p> {
+    /// A machine with empty maps, zero `.bss` and the default environment.
+    pub fn new(program: &'p Program) -> Machine<'p> {
+        let mut memory = Memory::default();
+        let rodata = memory.add(Kind::ReadOnly, Bytes::defined(program.rodata.clone()));
+        let bss = memory.add(Kind::Data, Bytes::zeroed(program.bss_size_bytes as usize));
+        Machine {
+            environment: Environment::default(),
+            step_limit: DEFAULT_STEP_LIMIT,
+            program,
+            memory,
+            maps: vec![Storage::default(); program.maps.len()],
+            rodata,
+            bss,
+        }
+    }
+
+    /// The contents of `.bss`.
+    pub fn bss(&self) -> &[u8] {
+        &self.memory.region(self.bss).bytes.value
+    }
+
+    /// The contents of `.bss`, to be changed.
+    pub fn bss_mut(&mut self) -> &mut [u8] {
+        &mut self.memory.region_mut(self.bss).bytes.value
+    }
+
+    /// Puts bytes at an address that the probe-read helpers can reach.
+    pub fn add_memory(&mut self, space: Space, address: u64, bytes: Vec<u8>) {
+        self.memory.add_foreign(space, address, bytes);
+    }
+
+    /// Runs a function on a context; what it returns.
+    pub fn run(&mut self, function_name: &str, context: &[u8]) -> Result<i64, EvalError> {
+        let error = |fault, (block, inst)| EvalError {
+            fault,
+            function: function_name.to_string(),
+            block,
+            inst,
+        };
+        let found = self.program.functions.iter().find(|f| f.name == function_name);
+        let function = found.ok_or_else(|| error(Fault::NoFunction, (BlockId(0), 0)))?;
+        let mut frame = self.enter(function, context);
+        let result = self.execute(&mut frame);
+        self.discard_open_records();
+        for region in frame.slots.iter().chain([&frame.context]) {
+            self.memory.release(*region);
+        }
+        result.map_err(|fault| error(fault, frame.at))
+    }
+
+    fn enter(&mut self, function: &'p Function, context: &[u8]) -> Frame<'p> {
+        let mut slots = Vec::with_capacity(function.slots.len());
+        for slot in &function.slots {
+            let kind = Kind::Slot { align_bytes: slot.align_bytes };
+            slots.push(self.memory.add(kind, Bytes::undefined(slot.size_bytes as usize)));
+        }
+        Frame {
+            function,
+            regs: vec![None; function.vregs as usize],
+            slots,
+            context: self.memory.add(Kind::ReadOnly, Bytes::defined(context.to_vec())),
+            at: (BlockId(0), 0),
+        }
+    }
+
+    fn execute(&mut self, frame: &mut Frame<'p>) -> Result<i64, Fault> {
+        let mut steps_left = self.step_limit;
+        loop {
+            let block = frame.block()?;
+            for (index, (inst, _)) in block.insts.iter().enumerate() {
+                frame.at.1 = index;
+                steps_left = steps_left.checked_sub(1).ok_or(Fault::StepLimit)?;
+                self.step(frame, inst)?;
+            }
+            frame.at.1 = block.insts.len();
+            steps_left = steps_left.checked_sub(1).ok_or(Fault::StepLimit)?;
+            match frame.next(&block.end)? {
+                Next::Block(next) => frame.at = (next, 0),
+                Next::Return(_) if self.has_open_record() => return Err(Fault::LostRecord),
+                Next::Return(value) => return Ok(i64::from(value)),
+            }
+        }
+    }
+
+    fn step(&mut self, frame: &mut Frame, inst: &Inst) -> Result<(), Fault> {
+        let value = match inst {
+            Inst::Copy { src, .. } => frame.operand(*src)?,
+            Inst::Bin { op, width, a, b, .. } => {
+                arithmetic::bin(*op, *width, frame.operand(*a)?, frame.operand(*b)?)
+            }
+            Inst::Set { op, width, a, b, .. } => {
+                let holds =
+                    arithmetic::compare(*op, *width, frame.operand(*a)?, frame.operand(*b)?);
+                u64::from(holds)
+            }
+            Inst::Extend { src, size, signed, .. } => {
+                arithmetic::extend(frame.reg(*src)?, *size, *signed)
+            }
+            Inst::Swap { src, size, .. } => arithmetic::swap(frame.reg(*src)?, *size),
+            Inst::Context { .. } => Memory::address(frame.context, 0),
+            Inst::SlotAddr { slot, offset, .. } => frame.slot(*slot, *offset)?,
+            Inst::DataAddr { section, offset, .. } => {
+                let region = match section {
+                    Section::Rodata => self.rodata,
+                    Section::Bss => self.bss,
+                };
+                Memory::address(region, 0).wrapping_add(u64::from(*offset))
+            }
+            Inst::Call { dst, helper, args } => {
+                let args = frame.args(args)?;
+                let result = self.call(*helper, &args)?;
+                return dst.map_or(Ok(()), |dst| frame.set(dst, result));
+            }
+            _ => return self.touch(frame, inst),
+        };
+        inst.def().map_or(Ok(()), |dst| frame.set(dst, value))
+    }
+
+    /// The instructions that access memory.
+    fn touch(&mut self, frame: &mut Frame, inst: &Inst) -> Result<(), Fault> {
+        match inst {
+            Inst::Load { dst, addr, size } => {
+                let value = self.memory.load(frame.addr(*addr)?, *size)?;
+                frame.set(*dst, value)
+            }
+            Inst::Store { addr, src, size } => {
+                self.memory.store(frame.addr(*addr)?, *size, frame.operand(*src)?)
+            }
+            Inst::Zero { addr, size_bytes } => {
+                self.memory.write(frame.addr(*addr)?, &Bytes::zeroed(*size_bytes as usize))
+            }
+            Inst::Move { to, from, size_bytes, .. } => {
+                let bytes = self.memory.read(frame.addr(*from)?, *size_bytes as usize)?;
+                self.memory.write(frame.addr(*to)?, &bytes)
+            }
+            Inst::Atomic { op, addr, src, fetch, size } => {
+                let src = frame.reg(*src)?;
+                let change = |old| arithmetic::bin(*op, super::Width::W64, old, src);
+                let old = self.exchange(frame.addr(*addr)?, *size, change)?;
+                fetch.map_or(Ok(()), |dst| frame.set(dst, old))
+            }
+            Inst::Exchange { dst, addr, src } => {
+                let src = frame.reg(*src)?;
+                let old = self.exchange(frame.addr(*addr)?, Size::B8, |_| src)?;
+                frame.set(*dst, old)
+            }
+            Inst::CompareExchange { dst, addr, expected, new } => {
+                let (expected, new) = (frame.reg(*expected)?, frame.reg(*new)?);
+                let change = |old| if old == expected { new } else { old };
+                let old = self.exchange(frame.addr(*addr)?, Size::B8, change)?;
+                frame.set(*dst, old)
+            }
+            _ => Err(Fault::Malformed("an instruction that is none")),
+        }
+    }
+
+    /// Changes what is at an address; what was there before.
+    fn exchange(
+        &mut self,
+        address: u64,
+        size: Size,
+        change: impl FnOnce(u64) -> u64,
+    ) -> Result<u64, Fault> {
+        if !address.is_multiple_of(u64::from(size.bytes())) {
+            return Err(Fault::Misaligned(address));
+        }
+        let old = self.memory.load(address, size)?;
+        self.memory.store(address, size, change(old))?;
+        Ok(old)
+    }
+}
+
+/// Where a terminator leads.
+enum Next {
+    Block(BlockId),
+    Return(i32),
+}
+
+/// An argument as a helper sees it.
+#[derive(Debug, Clone, Copy)]
+enum Value {
+    Number(u64),
+    Map(MapId),
+}
+
+impl<'p> Frame<'p> {
+    fn block(&self) -> Result<&'p Block, Fault> {
+        let function: &'p Function = self.function;
+        function.blocks.get(self.at.0.0 as usize).ok_or(Fault::Malformed("no such block"))
+    }
+
+    /// Where the terminator leads: a block, or the program's result.
+    fn next(&self, end: &Terminator) -> Result<Next, Fault> {
+        Ok(match end {
+            Terminator::Jump(to) => Next::Block(*to),
+            Terminator::Return(value) => Next::Return(*value),
+            Terminator::Branch { op, width, a, b, then, otherwise, .. } => {
+                let holds = arithmetic::compare(*op, *width, self.operand(*a)?, self.operand(*b)?);
+                Next::Block(if holds { *then } else { *otherwise })
+            }
+        })
+    }
+
+    fn reg(&self, reg: VReg) -> Result<u64, Fault> {
+        self.regs.get(reg.0 as usize).copied().flatten().ok_or(Fault::Unassigned(reg))
+    }
+
+    fn set(&mut self, reg: VReg, value: u64) -> Result<(), Fault> {
+        let place =
+            self.regs.get_mut(reg.0 as usize).ok_or(Fault::Malformed("no such register"))?;
+        *place = Some(value);
+        Ok(())
+    }
+
+    fn operand(&self, operand: Operand) -> Result<u64, Fault> {
+        match operand {
+            Operand::Reg(reg) => self.reg(reg),
+            Operand::Imm(value) => Ok(value as u64),
+        }
+    }
+
+    fn slot(&self, slot: SlotId, offset: i32) -> Result<u64, Fault> {
+        let region = self.slots.get(slot.0 as usize).ok_or(Fault::Malformed("no such slot"))?;
+        Ok(Memory::address(*region, offset))
+    }
+
+    fn addr(&self, addr: Addr) -> Result<u64, Fault> {
+        match addr.base {
+            Base::Reg(reg) => Ok(self.reg(reg)?.wrapping_add(addr.offset as u64)),
+            Base::Slot(slot) => self.slot(slot, addr.offset),
+        }
+    }
+
+    fn args(&self, args: &[Arg]) -> Result<Vec<Value>, Fault> {
+        let value = |arg: &Arg| {
+            Ok(match arg {
+                Arg::Value(operand) => Value::Number(self.operand(*operand)?),
+                Arg::Slot(slot, offset) => Value::Number(self.slot(*slot, *offset)?),
+                Arg::Map(map) => Value::Map(*map),
+                Arg::Context => Value::Number(Memory::address(self.context, 0)),
+            })
+        };
+        args.iter().map(value).collect()
+    }
+}

@@ -1,0 +1,161 @@
+//! The control-flow graph of a function.
+//!
+//! In: a function whose terminators name existing blocks. Out: predecessors, an order, dominators.
+//! Guarantee: blocks that cannot be reached from block 0 are in no order and dominate nothing.
+
+use super::{BlockId, Function};
+
+/// The graph of one function; valid until its terminators change.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    /// For each block, the reachable blocks that may go there, ascending.
+    pub predecessors: Vec<Vec<BlockId>>,
+    /// The reachable blocks: every block before its successors, but for back edges.
+    pub order: Vec<BlockId>,
+    /// For each block its immediate dominator; the entry and unreachable blocks have none.
+    pub dominator: Vec<Option<BlockId>>,
+}
+
+impl Flow {
+    /// The graph of `function`.
+    pub fn of(function: &Function) -> Flow {
+        let order = reverse_postorder(function);
+        let mut reached = order.clone();
+        reached.sort_unstable();
+        let mut predecessors = vec![Vec::new(); function.blocks.len()];
+        for from in reached {
+            for to in function.blocks[from.0 as usize].end.successors() {
+                predecessors[to.0 as usize].push(from);
+            }
+        }
+        let dominator = dominators(&order, &predecessors);
+        Flow { predecessors, order, dominator }
+    }
+
+    /// Whether some path from the entry gets there.
+    pub fn is_reachable(&self, block: BlockId) -> bool {
+        block.0 == 0 || self.dominator[block.0 as usize].is_some()
+    }
+
+    /// Whether every path from the entry to `block` passes `by`; a block dominates itself.
+    pub fn dominates(&self, by: BlockId, block: BlockId) -> bool {
+        let mut at = Some(block);
+        while let Some(here) = at {
+            if here == by {
+                return true;
+            }
+            at = self.dominator[here.0 as usize];
+        }
+        false
+    }
+}
+
+fn reverse_postorder(function: &Function) -> Vec<BlockId> {
+    let mut seen = vec![false; function.blocks.len()];
+    let mut postorder = Vec::with_capacity(function.blocks.len());
+    let mut path: Vec<(BlockId, Vec<BlockId>)> = Vec::new();
+    let mut next = Some(BlockId(0));
+    loop {
+        if let Some(block) = next.take() {
+            seen[block.0 as usize] = true;
+            // The last successor is visited first, so that `then` comes right behind its branch in the order.
+            path.push((block, function.blocks[block.0 as usize].end.successors()));
+        }
+        let Some((block, rest)) = path.last_mut() else { break };
+        match rest.pop() {
+            Some(successor) if !seen[successor.0 as usize] => next = Some(successor),
+            Some(_) => {}
+            None => {
+                postorder.push(*block);
+                path.pop();
+            }
+        }
+    }
+    postorder.reverse();
+    postorder
+}
+
+/// The algorithm of Cooper, Harvey and Kennedy.
+fn dominators(order: &[BlockId], predecessors: &[Vec<BlockId>]) -> Vec<Option<BlockId>> {
+    let mut position = vec![usize::MAX; predecessors.len()];
+    for (at, block) in order.iter().enumerate() {
+        position[block.0 as usize] = at;
+    }
+    // By position; the entry is its own dominator while the algorithm runs.
+    let mut above: Vec<Option<usize>> = vec![None; order.len()];
+    above[0] = Some(0);
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for at in 1..order.len() {
+            let known = predecessors[order[at].0 as usize].iter().map(|p| position[p.0 as usize]);
+            let joined = known.filter(|p| above[*p].is_some()).reduce(|a, b| meet(&above, a, b));
+            if joined != above[at] {
+                above[at] = joined;
+                changed = true;
+            }
+        }
+    }
+    let mut dominator = vec![None; predecessors.len()];
+    for at in 1..order.len() {
+        dominator[order[at].0 as usize] = above[at].map(|p| order[p]);
+    }
+    dominator
+}
+
+fn meet(above: &[Option<usize>], mut a: usize, mut b: usize) -> usize {
+    while a != b {
+        let later = if a > b { &mut a } else { &mut b };
+        *later = above[*later].unwrap_or(0);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::build::FunctionBuilder;
+    use crate::ir::{CmpOp, Likely, Width};
+    use crate::source::Span;
+
+    /// 0 -> 1 | 2, 1 -> 3, 2 -> 3, 3 -> 1 | 4, and 5, which nothing reaches, -> 4.
+    fn looping() -> Function {
+        let mut b = FunctionBuilder::new("f", "s", Span::default());
+        let blocks: Vec<BlockId> = (0..5).map(|_| b.new_block()).collect();
+        let branch = |b: &mut FunctionBuilder, then, otherwise| {
+            let x = b.copy(0);
+            b.branch(CmpOp::Eq, Width::W64, x, 0, then, otherwise, Likely::Unknown);
+        };
+        branch(&mut b, blocks[0], blocks[1]);
+        b.switch_to(blocks[0]);
+        b.jump(blocks[2]);
+        b.switch_to(blocks[1]);
+        b.jump(blocks[2]);
+        b.switch_to(blocks[2]);
+        branch(&mut b, blocks[0], blocks[3]);
+        b.switch_to(blocks[3]);
+        b.ret(0);
+        b.switch_to(blocks[4]);
+        b.jump(blocks[3]);
+        b.finish()
+    }
+
+    #[test]
+    fn dominators_of_a_join_and_a_loop() {
+        let flow = Flow::of(&looping());
+        let above: Vec<Option<u32>> = flow.dominator.iter().map(|d| d.map(|b| b.0)).collect();
+        assert_eq!(above, [None, Some(0), Some(0), Some(0), Some(3), None]);
+        assert!(flow.dominates(BlockId(3), BlockId(4)));
+        assert!(!flow.dominates(BlockId(1), BlockId(3)));
+        assert!(!flow.is_reachable(BlockId(5)));
+    }
+
+    #[test]
+    fn the_order_leaves_out_what_nothing_reaches() {
+        let flow = Flow::of(&looping());
+        let order: Vec<u32> = flow.order.iter().map(|b| b.0).collect();
+        assert_eq!(order.len(), 5);
+        assert_eq!((order[0], order[4]), (0, 4));
+        assert_eq!(flow.predecessors[4], [BlockId(3)]);
+    }
+}

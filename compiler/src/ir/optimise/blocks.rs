@@ -1,0 +1,144 @@
+//! Blocks: unreachable ones go, jumps to jumps go straight, straight lines become one block.
+//!
+//! In: any function. Out: the same with fewer blocks, all of them reachable. Guarantee: block 0 stays the entry; a
+//! branch is decided early only where its operand was just set to a constant.
+
+use crate::ir::arithmetic;
+use crate::ir::flow::Flow;
+use crate::ir::{Block, BlockId, Function, Inst, Operand, Terminator, VReg};
+
+/// Simplifies the graph.
+pub(super) fn simplify(function: &mut Function) -> bool {
+    let threaded = thread(function);
+    let decided = decide(function);
+    let dropped = drop_unreachable(function);
+    let merged = merge(function);
+    // What was merged away is unreachable now.
+    let emptied = merged && drop_unreachable(function);
+    threaded | decided | dropped | merged | emptied
+}
+
+/// Jumps to a block that only jumps go on to where it jumps.
+fn thread(function: &mut Function) -> bool {
+    let ends: Vec<Option<Terminator>> = function
+        .blocks
+        .iter()
+        .map(|block| block.insts.is_empty().then(|| block.end.clone()))
+        .collect();
+    let last = |start: BlockId| {
+        let mut at = start;
+        // A ring of jumps has no end: the bound stops there.
+        for _ in 0..ends.len() {
+            match ends[at.0 as usize] {
+                Some(Terminator::Jump(next)) => at = next,
+                _ => break,
+            }
+        }
+        at
+    };
+    let mut changed = false;
+    for block in &mut function.blocks {
+        block.end.blocks_mut(|to| {
+            let end = last(*to);
+            // In a ring of jumps, any block is as good as another.
+            let is_ring = matches!(ends[end.0 as usize], Some(Terminator::Jump(_)));
+            changed |= *to != end && !is_ring;
+            *to = if is_ring { *to } else { end };
+        });
+        if let Terminator::Jump(to) = block.end
+            && let Some(end @ Terminator::Return(_)) = &ends[to.0 as usize]
+        {
+            block.end = end.clone();
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// `r = 1; goto j` with `j: if r != 0 …` goes where the branch will go.
+fn decide(function: &mut Function) -> bool {
+    let mut changed = false;
+    for index in 0..function.blocks.len() {
+        let Terminator::Jump(to) = function.blocks[index].end else { continue };
+        let target = &function.blocks[to.0 as usize];
+        if let Some(end) = decided(&function.blocks[index], target) {
+            function.blocks[index].end = Terminator::Jump(end);
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn decided(from: &Block, target: &Block) -> Option<BlockId> {
+    if !target.insts.is_empty() {
+        return None;
+    }
+    let Terminator::Branch { op, width, a, b, then, otherwise, .. } = target.end else {
+        return None;
+    };
+    let known = |operand| match operand {
+        Operand::Imm(value) => Some(value),
+        Operand::Reg(reg) => constant_at_end(from, reg),
+    };
+    let holds = arithmetic::compare(op, width, known(a)? as u64, known(b)? as u64);
+    Some(if holds { then } else { otherwise })
+}
+
+fn constant_at_end(block: &Block, reg: VReg) -> Option<i64> {
+    match block.insts.iter().rev().find(|(inst, _)| inst.def() == Some(reg))? {
+        (Inst::Copy { src: Operand::Imm(value), .. }, _) => Some(*value),
+        _ => None,
+    }
+}
+
+/// A block with one way in is appended to the block that jumps there.
+fn merge(function: &mut Function) -> bool {
+    let flow = Flow::of(function);
+    let mut changed = false;
+    // In this order, a chain is swallowed from its head on.
+    for id in &flow.order {
+        while let Terminator::Jump(to) = function.blocks[id.0 as usize].end
+            && to != *id
+            && to.0 != 0
+            && flow.predecessors[to.0 as usize].len() == 1
+        {
+            let next = &mut function.blocks[to.0 as usize];
+            let insts = std::mem::take(&mut next.insts);
+            let (end, end_span) = (next.end.clone(), next.end_span);
+            next.end = Terminator::Return(0);
+            let block = &mut function.blocks[id.0 as usize];
+            block.insts.extend(insts);
+            block.end = end;
+            block.end_span = end_span;
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Keeps the reachable blocks, in their order.
+fn drop_unreachable(function: &mut Function) -> bool {
+    let flow = Flow::of(function);
+    if flow.order.len() == function.blocks.len() {
+        return false;
+    }
+    let mut kept = flow.order;
+    kept.sort_unstable();
+    reorder(function, &kept);
+    true
+}
+
+/// Puts the blocks in a new order; those that are not in it, which nothing reaches, go.
+pub(super) fn reorder(function: &mut Function, order: &[BlockId]) {
+    let mut position = vec![BlockId(0); function.blocks.len()];
+    for (new, old) in order.iter().enumerate() {
+        position[old.0 as usize] = BlockId(new as u32);
+    }
+    let mut old: Vec<Option<Block>> = function.blocks.drain(..).map(Some).collect();
+    for id in order {
+        if let Some(mut block) = old[id.0 as usize].take() {
+            block.end.blocks_mut(|to| *to = position[to.0 as usize]);
+            function.blocks.push(block);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Common subexpressions: what was computed on every path here is not computed again.
+//!
+//! In: instructions without effect whose operands never change. Out: copies of the first result. Calls of helpers that
+//! answer the same during one run are among them, and loads of memory that nobody writes: the context, `.rodata`.
+//! Guarantee: only a result that dominates is reused; a load of other memory is never shared.
+
+use std::collections::HashMap;
+
+use super::Definitions;
+use crate::ir::flow::Flow;
+use crate::ir::{Arg, Base, BlockId, Effect, Function, Inst, Section, VReg};
+
+/// Shares results down the dominator tree.
+pub(super) fn share(function: &mut Function) -> bool {
+    let flow = Flow::of(function);
+    let defs = Definitions::of(function);
+    let mut found: HashMap<Inst, Vec<(BlockId, VReg)>> = HashMap::new();
+    let mut changed = false;
+    // In this order a dominator comes before what it dominates.
+    for id in &flow.order {
+        for (inst, _) in &mut function.blocks[id.0 as usize].insts {
+            let Some((dst, expression)) = expression(inst, &defs) else { continue };
+            let known = found.entry(expression).or_default();
+            match known.iter().find(|(block, _)| flow.dominates(*block, *id)) {
+                Some((_, first)) => {
+                    *inst = Inst::Copy { dst, src: (*first).into() };
+                    changed = true;
+                }
+                None => known.push((*id, dst)),
+            }
+        }
+    }
+    changed
+}
+
+/// The result of an instruction that may be shared, and the instruction without it.
+fn expression(inst: &Inst, defs: &Definitions) -> Option<(VReg, Inst)> {
+    let dst = inst.def().filter(|dst| defs.is_value(*dst))?;
+    let shared = match inst {
+        Inst::Bin { .. }
+        | Inst::Set { .. }
+        | Inst::Extend { .. }
+        | Inst::Swap { .. }
+        | Inst::Context { .. }
+        | Inst::SlotAddr { .. }
+        | Inst::DataAddr { .. } => true,
+        Inst::Call { helper, args, .. } => {
+            let on_memory = args.iter().any(|arg| matches!(arg, Arg::Slot(..) | Arg::Map(_)));
+            helper.effect() == Effect::Constant && !on_memory
+        }
+        Inst::Load { addr, .. } => is_read_only(addr.base, defs),
+        _ => false,
+    };
+    if !shared || !inst.uses().into_iter().all(|reg| defs.is_value(reg)) {
+        return None;
+    }
+    let mut expression = inst.clone();
+    if let Some(place) = expression.def_mut() {
+        *place = VReg(0);
+    }
+    Some((dst, expression))
+}
+
+fn is_read_only(base: Base, defs: &Definitions) -> bool {
+    let Base::Reg(base) = base else { return false };
+    matches!(
+        defs.inst(base),
+        Some(Inst::Context { .. } | Inst::DataAddr { section: Section::Rodata, .. })
+    )
+}

@@ -1,0 +1,149 @@
+//! Copies: reading the original instead, and computing into the right register at once.
+//!
+//! In: `dst = src`. Out: uses of `dst` read `src`; the copy is left for dead-code removal. Guarantee: a register
+//! is replaced at all its uses or at none, but for places that cannot hold a constant.
+
+use super::Definitions;
+use crate::ir::{Block, Function, Inst, Operand, VReg};
+
+/// Reads originals instead of copies.
+pub(super) fn propagate(function: &mut Function) -> bool {
+    propagate_values(function) | propagate_places(function)
+}
+
+/// Copies of what never changes, in the whole function.
+fn propagate_values(function: &mut Function) -> bool {
+    let defs = Definitions::of(function);
+    let original = |reg: VReg| match defs.inst(reg)? {
+        Inst::Copy { src, .. } if defs.is_constant(*src) => Some(*src),
+        _ => None,
+    };
+    let resolve = |start: VReg| {
+        let mut found = None;
+        let mut at = start;
+        while let Some(src) = original(at) {
+            found = Some(src);
+            match src {
+                Operand::Reg(next) if next != start => at = next,
+                _ => break,
+            }
+        }
+        found
+    };
+    let mut changed = false;
+    let mut replace = |operand: &mut Operand| {
+        if let Some(src) = operand.reg().and_then(resolve) {
+            *operand = src;
+            changed = true;
+        }
+    };
+    for block in &mut function.blocks {
+        for (inst, _) in &mut block.insts {
+            inst.operands_mut(&mut replace);
+        }
+        block.end.operands_mut(&mut replace);
+    }
+    for (inst, _) in function.blocks.iter_mut().flat_map(|block| &mut block.insts) {
+        inst.uses_mut(|reg| {
+            if let Some(Operand::Reg(src)) = resolve(*reg) {
+                *reg = src;
+                changed = true;
+            }
+        });
+    }
+    changed
+}
+
+/// Copies of a register that changes, where all their uses come before the change.
+fn propagate_places(function: &mut Function) -> bool {
+    let defs = Definitions::of(function);
+    let mut changed = false;
+    for block in &mut function.blocks {
+        for at in 0..block.insts.len() {
+            if let Inst::Copy { dst, src: Operand::Reg(src) } = block.insts[at].0
+                && dst != src
+                && defs.is_value(dst)
+                && !defs.is_value(src)
+                && defs.uses(dst) > 0
+                && uses_before_change(block, at + 1, dst, src) == defs.uses(dst)
+            {
+                rename_uses(block, at + 1, dst, src);
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+/// How often `reg` is read in the block from `start` on, before `place` is assigned.
+fn uses_before_change(block: &Block, start: usize, reg: VReg, place: VReg) -> u32 {
+    let count = |uses: Vec<VReg>| uses.into_iter().filter(|used| *used == reg).count() as u32;
+    let mut found = 0;
+    for (inst, _) in &block.insts[start..] {
+        found += count(inst.uses());
+        if inst.def() == Some(place) {
+            return found;
+        }
+    }
+    found + count(block.end.uses())
+}
+
+fn rename_uses(block: &mut Block, start: usize, from: VReg, to: VReg) {
+    let rename = |operand: &mut Operand| {
+        if *operand == Operand::Reg(from) {
+            *operand = Operand::Reg(to);
+        }
+    };
+    for (inst, _) in &mut block.insts[start..] {
+        inst.uses_mut(|reg| {
+            if *reg == from {
+                *reg = to;
+            }
+        });
+    }
+    block.end.operands_mut(rename);
+}
+
+/// `t = …; v = t` becomes `v = …`: what is computed for a variable is computed in its register.
+pub(super) fn coalesce(function: &mut Function) -> bool {
+    let defs = Definitions::of(function);
+    let mut changed = false;
+    for (index, block) in function.blocks.iter_mut().enumerate() {
+        for at in 0..block.insts.len() {
+            if let Inst::Copy { dst, src: Operand::Reg(src) } = block.insts[at].0
+                && let Some(made) = made_for(block, index, at, dst, src, &defs)
+            {
+                if let Some(place) = block.insts[made].0.def_mut() {
+                    *place = dst;
+                }
+                // The copy becomes one of the register to itself, which dead-code removal drops: no index moves.
+                rename_uses(block, made + 1, src, dst);
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+/// Where `src` is computed, when it may be computed in `dst`: both live in this block between there and the copy at
+/// `at`, and neither disturbs the other.
+fn made_for(
+    block: &Block,
+    index: usize,
+    at: usize,
+    dst: VReg,
+    src: VReg,
+    defs: &Definitions,
+) -> Option<usize> {
+    let (in_block, made) = defs.site(src)?;
+    if in_block != index || made >= at || defs.is_value(dst) {
+        return None;
+    }
+    let between = &block.insts[made + 1..at];
+    let disturbed =
+        between.iter().any(|(inst, _)| inst.def() == Some(dst) || inst.uses().contains(&dst));
+    let before = between.iter().flat_map(|(inst, _)| inst.uses()).filter(|reg| *reg == src).count();
+    let after = uses_before_change(block, at + 1, src, dst);
+    let all = before as u32 + 1 + after;
+    (!disturbed && all == defs.uses(src)).then_some(made)
+}

@@ -1,0 +1,103 @@
+//! Dead code: results that nobody reads.
+//!
+//! In: any function. Out: the same without instructions that only compute a register that is not read afterwards; calls
+//! and atomic operations that are kept for their effect lose a result that nobody reads. Guarantee: nothing that
+//! writes goes.
+
+use crate::ir::flow::Flow;
+use crate::ir::{Block, Function, Inst, Operand, VReg};
+
+/// For each register whether it may still be read.
+type Live = Vec<bool>;
+
+/// Removes dead instructions.
+pub(super) fn remove(function: &mut Function) -> bool {
+    let live_out = live_at_end(function);
+    let mut changed = false;
+    for (block, live) in function.blocks.iter_mut().zip(live_out) {
+        changed |= remove_in(block, live);
+    }
+    changed
+}
+
+fn remove_in(block: &mut Block, mut live: Live) -> bool {
+    let before = block.insts.len();
+    let mut changed = false;
+    read(&mut live, &block.end.uses());
+    let mut kept = Vec::with_capacity(before);
+    for (mut inst, span) in std::mem::take(&mut block.insts).into_iter().rev() {
+        let is_self = matches!(inst, Inst::Copy { dst, src: Operand::Reg(src) } if src == dst);
+        if is_self {
+            continue;
+        }
+        let is_read = inst.def().is_some_and(|dst| live[dst.0 as usize]);
+        if !is_read && !inst.writes() {
+            continue;
+        }
+        if let Some(dst) = inst.def() {
+            live[dst.0 as usize] = false;
+        }
+        if !is_read {
+            changed |= drop_result(&mut inst);
+        }
+        read(&mut live, &inst.uses());
+        kept.push((inst, span));
+    }
+    kept.reverse();
+    block.insts = kept;
+    changed | (block.insts.len() != before)
+}
+
+/// Since 5.12 alone an atomic operation has an old value to give: without a reader it runs on older kernels too.
+fn drop_result(inst: &mut Inst) -> bool {
+    match inst {
+        Inst::Atomic { fetch: dst, .. } | Inst::Call { dst, .. } => dst.take().is_some(),
+        _ => false,
+    }
+}
+
+fn read(live: &mut Live, regs: &[VReg]) {
+    for reg in regs {
+        live[reg.0 as usize] = true;
+    }
+}
+
+/// The least solution of the usual backward equations.
+fn live_at_end(function: &Function) -> Vec<Live> {
+    let flow = Flow::of(function);
+    let none = vec![false; function.vregs as usize];
+    let mut at_start = vec![none.clone(); function.blocks.len()];
+    let mut at_end = vec![none; function.blocks.len()];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for id in flow.order.iter().rev() {
+            let index = id.0 as usize;
+            let block = &function.blocks[index];
+            let mut live = std::mem::take(&mut at_end[index]);
+            for next in block.end.successors() {
+                join(&mut live, &at_start[next.0 as usize]);
+            }
+            at_end[index].clone_from(&live);
+            read(&mut live, &block.end.uses());
+            for (inst, _) in block.insts.iter().rev() {
+                if let Some(dst) = inst.def() {
+                    live[dst.0 as usize] = false;
+                }
+                read(&mut live, &inst.uses());
+            }
+            changed |= join(&mut at_start[index], &live);
+        }
+    }
+    at_end
+}
+
+/// Adds to `into` what `other` has; whether that changed it.
+fn join(into: &mut Live, other: &Live) -> bool {
+    let mut changed = false;
+    for (mine, theirs) in into.iter_mut().zip(other) {
+        changed |= !*mine && *theirs;
+        *mine |= theirs;
+    }
+    changed
+}

@@ -1,0 +1,542 @@
+//! Random programs, for tests of everything that consumes IR.
+//!
+//! In: a seed. Out: one function with maps, rings, `.bss`, branches, bounded loops, calls. Guarantees: the same seed gives the
+//! same program; it passes [`verify`](super::verify::verify), ends, runs without a fault, and keeps the rules of the kernel's
+//! verifier; no address and nothing that differs from run to run (clock, random numbers) gets into its results.
+//! Not part of the compiler: its results are compared between two ways of running the same program.
+
+use super::build::FunctionBuilder;
+use super::{
+    Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, Map, MapId, MapKind, Operand, Program,
+    Section, Size, SlotId, VReg, Width,
+};
+use crate::source::Span;
+
+/// Name of the function.
+pub const FUNCTION: &str = "random";
+/// Bytes of the context that it may read.
+pub const CONTEXT_SIZE_BYTES: u32 = 16;
+/// Bytes of `.bss`: the scratch words, then the final values of the variables.
+pub const BSS_SIZE_BYTES: u32 = (SCRATCH_WORDS + VARIABLES) * 8;
+/// The ring that it writes to.
+pub const RING: MapId = MapId(3);
+
+const SCRATCH_WORDS: u32 = 8;
+const VARIABLES: u32 = 6;
+const HASH: MapId = MapId(0);
+const PER_CPU_HASH: MapId = MapId(1);
+const ARRAY: MapId = MapId(2);
+/// Keys are below this; every map has as many entries.
+const KEYS: i64 = 8;
+const RODATA_BYTES: u32 = 16;
+/// The bytes of the slot that holds anything.
+const SCRATCH_SLOT_BYTES: u32 = 16;
+
+/// A source of numbers (xorshift64*).
+#[derive(Debug, Clone)]
+pub struct Numbers(u64);
+
+impl Numbers {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Numbers {
+        Numbers(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// The next number.
+    pub fn draw(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        (self.draw() >> 32) % bound.max(1)
+    }
+
+    /// One of the given.
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}
+
+/// The program of a seed.
+pub fn program(seed: u64) -> Program {
+    let mut b = FunctionBuilder::new(FUNCTION, "raw_tp/sys_enter", Span::default());
+    b.set_context_size(CONTEXT_SIZE_BYTES);
+    let mut numbers = Numbers::new(seed);
+    let scratch = b.slot(SCRATCH_SLOT_BYTES, 8, "scratch");
+    let key = b.slot(8, 8, "key");
+    let value = b.slot(8, 8, "value");
+    b.zero(Addr::slot(scratch, 0), SCRATCH_SLOT_BYTES);
+    let variables = (0..VARIABLES).map(|_| b.copy(numbers.below(100) as i64)).collect();
+    let budget = 6 + numbers.below(30) as u32;
+    let values = Vec::new();
+    let mut generator = Generator { b, numbers, scratch, key, value, variables, values, budget };
+    generator.statements(0);
+    generator.finish();
+    let rodata = (0..RODATA_BYTES).map(|at| (at * 37 + 5) as u8).collect();
+    let functions = vec![generator.b.finish()];
+    Program { functions, maps: maps(), rodata, bss_size_bytes: BSS_SIZE_BYTES }
+}
+
+fn maps() -> Vec<Map> {
+    let map = |name: &str, kind, key_size_bytes, value_size_bytes, max_entries| Map {
+        name: name.to_string(),
+        kind,
+        key_size_bytes,
+        value_size_bytes,
+        max_entries,
+        no_prealloc: false,
+    };
+    vec![
+        map("hash", MapKind::Hash, 8, 8, KEYS as u32),
+        map("per_cpu", MapKind::PerCpuHash, 8, 8, KEYS as u32),
+        map("array", MapKind::Array, 4, 8, KEYS as u32),
+        map("ring", MapKind::RingBuf, 0, 0, 4096),
+    ]
+}
+
+/// Makes one function; only numbers, never addresses, are among its variables and values.
+struct Generator {
+    b: FunctionBuilder,
+    numbers: Numbers,
+    scratch: SlotId,
+    key: SlotId,
+    value: SlotId,
+    /// Registers that are assigned again and again.
+    variables: Vec<VReg>,
+    /// Registers that are assigned once and may be read here.
+    values: Vec<VReg>,
+    /// Statements that are left.
+    budget: u32,
+}
+
+const BIN_OPS: [BinOp; 11] = [
+    BinOp::Add,
+    BinOp::Sub,
+    BinOp::Mul,
+    BinOp::Div,
+    BinOp::Mod,
+    BinOp::And,
+    BinOp::Or,
+    BinOp::Xor,
+    BinOp::Shl,
+    BinOp::Shr,
+    BinOp::Sar,
+];
+const CMP_OPS: [CmpOp; 10] = [
+    CmpOp::Eq,
+    CmpOp::Ne,
+    CmpOp::Lt,
+    CmpOp::Le,
+    CmpOp::Gt,
+    CmpOp::Ge,
+    CmpOp::SLt,
+    CmpOp::SLe,
+    CmpOp::SGt,
+    CmpOp::SGe,
+];
+const SIZES: [Size; 4] = [Size::B1, Size::B2, Size::B4, Size::B8];
+const WIDTHS: [Width; 3] = [Width::W64, Width::W64, Width::W32];
+const LIKELY: [Likely; 3] = [Likely::Then, Likely::Otherwise, Likely::Unknown];
+const CONSTANTS: [i64; 16] = [
+    0,
+    1,
+    2,
+    3,
+    7,
+    8,
+    10,
+    64,
+    255,
+    4096,
+    -1,
+    -8,
+    i32::MAX as i64,
+    i32::MIN as i64,
+    0xffff_ffff,
+    i64::MIN,
+];
+
+impl Generator {
+    fn statements(&mut self, depth: u32) {
+        let scope = self.values.len();
+        for _ in 0..=self.numbers.below(8) {
+            if self.budget == 0 {
+                break;
+            }
+            self.budget -= 1;
+            self.statement(depth);
+            if self.b.is_terminated() {
+                break;
+            }
+        }
+        self.values.truncate(scope);
+    }
+
+    fn statement(&mut self, depth: u32) {
+        match self.numbers.below(20) {
+            0..=4 => self.assign(),
+            5 => self.store_to_bss(),
+            6 => self.store_to_slot(),
+            7 => self.move_bytes(),
+            8 => self.atomic(),
+            9 | 10 => self.look_up(depth),
+            11 => self.update(),
+            12 => self.delete(),
+            13 => self.output(),
+            14 => self.reserve(),
+            15 if depth < 2 => self.repeat(depth),
+            16 if depth > 0 && self.numbers.one_in(3) => {
+                let result = self.numbers.below(3) as i32;
+                self.finish_with(result);
+            }
+            _ if depth < 3 => self.branch(depth),
+            _ => self.assign(),
+        }
+    }
+
+    fn assign(&mut self) {
+        let value = self.expression(2);
+        let variable = self.numbers.pick(&self.variables.clone());
+        self.b.assign(variable, value);
+    }
+
+    fn operand(&mut self) -> Operand {
+        match self.numbers.below(5) {
+            0 => Operand::Imm(self.numbers.pick(&CONSTANTS)),
+            1 | 2 if !self.values.is_empty() => self.numbers.pick(&self.values.clone()).into(),
+            _ => self.numbers.pick(&self.variables.clone()).into(),
+        }
+    }
+
+    fn reg(&mut self) -> VReg {
+        match self.operand() {
+            Operand::Reg(reg) => reg,
+            Operand::Imm(value) => self.b.copy(value),
+        }
+    }
+
+    fn expression(&mut self, depth: u32) -> Operand {
+        if depth == 0 || self.numbers.one_in(4) {
+            return self.operand();
+        }
+        let value = match self.numbers.below(12) {
+            0..=4 => {
+                let (a, b) = (self.expression(depth - 1), self.expression(depth - 1));
+                let (op, width) = (self.numbers.pick(&BIN_OPS), self.numbers.pick(&WIDTHS));
+                self.b.bin(op, width, a, b)
+            }
+            5 => {
+                let (op, width, a, b) = self.comparison();
+                self.b.set(op, width, a, b)
+            }
+            6 => {
+                let (src, size) = (self.reg(), self.numbers.pick(&SIZES));
+                let signed = self.numbers.one_in(2);
+                self.b.extend(src, size, signed)
+            }
+            7 => {
+                let (src, size) = (self.reg(), self.numbers.pick(&SIZES[1..]));
+                self.b.swap(src, size)
+            }
+            8 => self.load_from_bss(),
+            9 => self.load_constant(),
+            10 => {
+                let (addr, size) = self.scratch_place();
+                self.b.load(addr, size)
+            }
+            _ => {
+                let answers = [
+                    Helper::GetCurrentPidTgid,
+                    Helper::GetCurrentUidGid,
+                    Helper::GetSmpProcessorId,
+                ];
+                let helper = self.numbers.pick(&answers);
+                self.b.call(helper, &[])
+            }
+        };
+        self.values.push(value);
+        value.into()
+    }
+
+    fn comparison(&mut self) -> (CmpOp, Width, Operand, Operand) {
+        let (a, b) = (self.operand(), self.operand());
+        (self.numbers.pick(&CMP_OPS), self.numbers.pick(&WIDTHS), a, b)
+    }
+
+    /// An aligned offset of that size below `size_bytes`.
+    fn offset(&mut self, size: Size, size_bytes: u32) -> u32 {
+        self.numbers.below(u64::from(size_bytes / size.bytes())) as u32 * size.bytes()
+    }
+
+    /// A place of the scratch slot: directly or through its address.
+    fn scratch_place(&mut self) -> (Addr, Size) {
+        let size = self.numbers.pick(&SIZES);
+        let offset = self.offset(size, SCRATCH_SLOT_BYTES) as i32;
+        if self.numbers.one_in(3) {
+            let address = self.b.slot_addr(self.scratch, offset);
+            return (Addr::reg(address, 0), size);
+        }
+        (Addr::slot(self.scratch, offset), size)
+    }
+
+    /// A scratch word of `.bss`: at a constant offset, or at one that a mask bounds.
+    fn bss_place(&mut self) -> (Addr, Size) {
+        let size = self.numbers.pick(&SIZES);
+        if self.numbers.one_in(3) {
+            let index = self.reg();
+            let mask = i64::from(SCRATCH_WORDS * 8 - 8);
+            let index = self.b.bin(BinOp::And, Width::W64, index, mask);
+            let base = self.b.data_addr(Section::Bss, 0);
+            let address = self.b.bin(BinOp::Add, Width::W64, base, index);
+            return (Addr::reg(address, 0), size);
+        }
+        let offset = self.offset(size, SCRATCH_WORDS * 8);
+        let base = self.b.data_addr(Section::Bss, offset & !7);
+        (Addr::reg(base, (offset & 7) as i32), size)
+    }
+
+    fn load_from_bss(&mut self) -> VReg {
+        let (addr, size) = self.bss_place();
+        self.b.load(addr, size)
+    }
+
+    /// From the context or from `.rodata`.
+    fn load_constant(&mut self) -> VReg {
+        if self.numbers.one_in(2) {
+            let context = self.b.context();
+            let offset = self.offset(Size::B8, CONTEXT_SIZE_BYTES) as i32;
+            return self.b.load(Addr::reg(context, offset), Size::B8);
+        }
+        let size = self.numbers.pick(&SIZES);
+        let offset = self.offset(size, RODATA_BYTES);
+        let base = self.b.data_addr(Section::Rodata, offset);
+        self.b.load(Addr::reg(base, 0), size)
+    }
+
+    fn store_to_bss(&mut self) {
+        let src = self.expression(1);
+        let (addr, size) = self.bss_place();
+        self.b.store(addr, src, size);
+    }
+
+    fn store_to_slot(&mut self) {
+        let src = self.expression(1);
+        let (addr, size) = self.scratch_place();
+        self.b.store(addr, src, size);
+    }
+
+    fn move_bytes(&mut self) {
+        let half = SCRATCH_SLOT_BYTES / 2;
+        let (to, from) = (Addr::slot(self.scratch, 0), Addr::slot(self.scratch, half as i32));
+        match self.numbers.below(4) {
+            0 => self.b.move_(to, from, half, 8),
+            1 => self.b.zero(from, half),
+            2 => self.b.zero(to.plus(3), 2),
+            _ => {
+                let word = self.numbers.below(u64::from(SCRATCH_WORDS - 1)) as u32;
+                let bss = self.b.data_addr(Section::Bss, word * 8);
+                let (bss, slot) = (Addr::reg(bss, 0), Addr::slot(self.scratch, 0));
+                let (to, from) = if self.numbers.one_in(2) { (bss, slot) } else { (slot, bss) };
+                self.b.move_(to, from, SCRATCH_SLOT_BYTES, 8);
+            }
+        }
+    }
+
+    fn atomic(&mut self) {
+        let word = self.numbers.below(u64::from(SCRATCH_WORDS)) as u32;
+        let src = self.reg();
+        let addr = Addr::reg(self.b.data_addr(Section::Bss, word * 8), 0);
+        self.atomic_at(addr, src);
+    }
+
+    fn atomic_at(&mut self, addr: Addr, src: VReg) {
+        let dst = self.b.new_vreg();
+        match self.numbers.below(6) {
+            0 => self.b.inst(Inst::Exchange { dst, addr, src }),
+            1 => {
+                let expected = self.reg();
+                self.b.inst(Inst::CompareExchange { dst, addr, expected, new: src });
+            }
+            kind => {
+                let op = self.numbers.pick(&[BinOp::Add, BinOp::And, BinOp::Or, BinOp::Xor]);
+                let size = self.numbers.pick(&[Size::B4, Size::B8]);
+                let fetch = (kind < 4).then_some(dst);
+                self.b.inst(Inst::Atomic { op, addr, src, fetch, size });
+                if fetch.is_none() {
+                    return;
+                }
+            }
+        }
+        self.values.push(dst);
+    }
+
+    /// Puts a random key into the key slot.
+    fn set_key(&mut self) {
+        let key = self.reg();
+        let key = self.b.bin(BinOp::And, Width::W64, key, KEYS - 1);
+        self.b.store(Addr::slot(self.key, 0), key, Size::B8);
+    }
+
+    fn look_up(&mut self, depth: u32) {
+        let map = self.numbers.pick(&[HASH, PER_CPU_HASH, ARRAY]);
+        self.set_key();
+        let value = self.b.call(Helper::MapLookupElem, &[map.into(), self.key.into()]);
+        let src = self.reg();
+        self.if_present(value, |g| {
+            let addr = Addr::reg(value, 0);
+            match g.numbers.below(3) {
+                0 => g.atomic_at(addr, src),
+                1 => g.b.store(addr, src, Size::B8),
+                _ => {
+                    let loaded = g.b.load(addr, Size::B8);
+                    let variable = g.numbers.pick(&g.variables.clone());
+                    g.b.assign(variable, loaded);
+                }
+            }
+            if depth < 2 && g.numbers.one_in(3) {
+                g.statements(depth + 1);
+            }
+        });
+    }
+
+    /// What `body` makes runs when `address` is not null.
+    fn if_present(&mut self, address: VReg, body: impl FnOnce(&mut Generator)) {
+        let (present, end) = (self.b.new_block(), self.b.new_block());
+        let likely = self.numbers.pick(&LIKELY);
+        self.b.branch(CmpOp::Ne, Width::W64, address, 0, present, end, likely);
+        self.b.switch_to(present);
+        let scope = self.values.len();
+        body(self);
+        self.values.truncate(scope);
+        self.b.jump(end);
+        self.b.switch_to(end);
+    }
+
+    fn update(&mut self) {
+        let map = self.numbers.pick(&[HASH, PER_CPU_HASH, ARRAY]);
+        self.set_key();
+        let value = self.expression(1);
+        self.b.store(Addr::slot(self.value, 0), value, Size::B8);
+        let flags = if map == ARRAY { 0 } else { self.numbers.below(3) as i64 };
+        let args: [Arg; 4] = [map.into(), self.key.into(), self.value.into(), flags.into()];
+        let result = self.b.call(Helper::MapUpdateElem, &args);
+        self.values.push(result);
+    }
+
+    fn delete(&mut self) {
+        let map = self.numbers.pick(&[HASH, PER_CPU_HASH]);
+        self.set_key();
+        let result = self.b.call(Helper::MapDeleteElem, &[map.into(), self.key.into()]);
+        self.values.push(result);
+    }
+
+    fn output(&mut self) {
+        let size_bytes = i64::from(self.offset(Size::B4, SCRATCH_SLOT_BYTES)) + 4;
+        let slot = if self.numbers.one_in(2) {
+            self.scratch.into()
+        } else {
+            self.b.slot_addr(self.scratch, 0).into()
+        };
+        let args = [RING.into(), slot, size_bytes.into(), 0.into()];
+        self.b.call_void(Helper::RingbufOutput, &args);
+    }
+
+    fn reserve(&mut self) {
+        let record = self.b.call(Helper::RingbufReserve, &[RING.into(), 16.into(), 0.into()]);
+        let (first, second) = (self.operand(), self.operand());
+        self.if_present(record, |g| {
+            g.b.store(Addr::reg(record, 0), first, Size::B8);
+            let rest = g.b.bin(BinOp::Add, Width::W64, record, 8);
+            g.b.store(Addr::reg(rest, 0), second, Size::B8);
+            let end =
+                if g.numbers.one_in(4) { Helper::RingbufDiscard } else { Helper::RingbufSubmit };
+            g.b.call_void(end, &[record.into(), 0.into()]);
+        });
+    }
+
+    fn repeat(&mut self, depth: u32) {
+        let times = 1 + self.numbers.below(4) as i64;
+        let counter = self.b.copy(0);
+        let (head, body, end) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
+        self.b.jump(head);
+        self.b.switch_to(head);
+        let more = self.b.set(CmpOp::Lt, Width::W64, counter, times);
+        self.b.branch(CmpOp::Ne, Width::W64, more, 0, body, end, Likely::Then);
+        self.b.switch_to(body);
+        self.values.push(counter);
+        self.statements(depth + 1);
+        self.values.pop();
+        if !self.b.is_terminated() {
+            let next = self.b.bin(BinOp::Add, Width::W64, counter, 1);
+            self.b.assign(counter, next);
+            self.b.jump(head);
+        }
+        self.b.switch_to(end);
+    }
+
+    fn branch(&mut self, depth: u32) {
+        let (then, otherwise, end) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
+        self.condition(then, otherwise);
+        for arm in [then, otherwise] {
+            self.b.switch_to(arm);
+            self.statements(depth + 1);
+            self.b.jump(end);
+        }
+        self.b.switch_to(end);
+    }
+
+    /// Ends the block with a branch: on a comparison, on its outcome, on its opposite, or on two of them.
+    fn condition(&mut self, then: BlockId, otherwise: BlockId) {
+        let (op, width, a, b) = self.comparison();
+        let likely = self.numbers.pick(&LIKELY);
+        let outcome = match self.numbers.below(4) {
+            0 => return self.b.branch(op, width, a, b, then, otherwise, likely),
+            1 => self.b.set(op, width, a, b),
+            2 => {
+                let holds = self.b.set(op, width, a, b);
+                self.b.set(CmpOp::Eq, Width::W64, holds, 0)
+            }
+            _ => self.both(op, width, a, b),
+        };
+        self.b.branch(CmpOp::Ne, Width::W64, outcome, 0, then, otherwise, likely);
+    }
+
+    /// `a op b && …`, in the way of a compiler: a variable that is set in two blocks.
+    fn both(&mut self, op: CmpOp, width: Width, a: Operand, b: Operand) -> VReg {
+        let outcome = self.b.new_vreg();
+        let (second, no, end) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
+        self.b.branch(op, width, a, b, second, no, Likely::Unknown);
+        self.b.switch_to(second);
+        let (op, width, a, b) = self.comparison();
+        let holds = self.b.set(op, width, a, b);
+        self.b.assign(outcome, holds);
+        self.b.jump(end);
+        self.b.switch_to(no);
+        self.b.assign(outcome, 0);
+        self.b.jump(end);
+        self.b.switch_to(end);
+        outcome
+    }
+
+    fn finish(&mut self) {
+        self.finish_with(0);
+    }
+
+    /// Shows the variables and ends the program.
+    fn finish_with(&mut self, result: i32) {
+        for (index, variable) in self.variables.clone().into_iter().enumerate() {
+            let word = SCRATCH_WORDS + index as u32;
+            let shown = self.b.data_addr(Section::Bss, word * 8);
+            self.b.store(Addr::reg(shown, 0), variable, Size::B8);
+        }
+        self.b.ret(result);
+    }
+}
