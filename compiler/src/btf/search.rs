@@ -9,16 +9,16 @@ use super::{Btf, BtfId};
 /// Bytes that are compared at once; the compiler turns the loop over them into vector instructions.
 const BLOCK_SIZE_BYTES: usize = 64;
 
+/// Most places of one name that are tried.
+const MAX_COPIES_OF_NAME: usize = 4;
+
 impl Btf {
     /// The first type of a kind with a name.
     pub fn find(&self, kind: Kind, name: &str) -> Option<BtfId> {
-        let offsets = self.name_offsets(name);
-        if offsets.is_empty() {
-            return None;
-        }
-        self.records()
-            .find(|(_, record)| record.kind == kind && offsets.contains(&record.name_offset))
-            .map(|(id, _)| id)
+        self.name_offsets(name).find_map(|offset| {
+            let mut records = self.records();
+            records.find(|(_, record)| record.kind == kind && record.name_offset == offset).map(|(id, _)| id)
+        })
     }
 
     /// The type that a user names: `struct x`, `union x`, `enum x`, or the name of a typedef or integer type.
@@ -37,23 +37,17 @@ impl Btf {
 
     /// The first enumerator of any enum that has a name, with its value.
     pub fn find_enumerator(&self, name: &str) -> Option<(BtfId, i64)> {
-        let offsets = self.name_offsets(name);
-        if offsets.is_empty() {
-            return None;
-        }
-        for (id, record) in self.records() {
-            let has_name = |name: u32| offsets.contains(&name);
-            let found = match record.kind {
-                Kind::Enum => record.entries::<2>().any(|[name, _]| has_name(name)),
-                Kind::Enum64 => record.entries::<3>().any(|[name, ..]| has_name(name)),
+        let id = self.name_offsets(name).find_map(|offset| {
+            let mut records = self.records();
+            records.find(|(_, record)| match record.kind {
+                Kind::Enum => record.entries::<2>().any(|[name, _]| name == offset),
+                Kind::Enum64 => record.entries::<3>().any(|[name, ..]| name == offset),
                 _ => false,
-            };
-            if found {
-                let (_, value) = self.enumerators(id).find(|(candidate, _)| *candidate == name)?;
-                return Some((id, value));
-            }
-        }
-        None
+            })
+        });
+        let (id, _) = id?;
+        let (_, value) = self.enumerators(id).find(|(candidate, _)| *candidate == name)?;
+        Some((id, value))
     }
 
     /// All functions of the kernel that BTF describes, with their names, in the order of the blob.
@@ -71,29 +65,46 @@ impl Btf {
     }
 
     /// Where a name is in the strings section: once in a kernel's blob, which holds each string once.
-    fn name_offsets(&self, name: &str) -> Vec<u32> {
-        if name.is_empty() || name.contains('\0') {
-            return Vec::new();
-        }
+    fn name_offsets(&self, name: &str) -> impl Iterator<Item = u32> + use<'_> {
         let mut needle = Vec::with_capacity(name.len() + 2);
-        needle.push(0);
-        needle.extend_from_slice(name.as_bytes());
-        needle.push(0);
-        occurrences(self.strings(), &needle).map(|at| at as u32 + 1).collect()
+        if !name.is_empty() && !name.contains('\0') {
+            needle.push(0);
+            needle.extend_from_slice(name.as_bytes());
+            needle.push(0);
+        }
+        let strings = self.strings();
+        let mut next = 0;
+        let positions = std::iter::from_fn(move || {
+            let at = find_from(strings, &needle, next)?;
+            next = at + 1;
+            Some(next as u32)
+        });
+        // A string that is there more often is malformed: each takes a walk over the types.
+        positions.take(MAX_COPIES_OF_NAME)
     }
 }
 
-/// Every position of a needle of at least three bytes.
+/// The first position of a needle at or behind a place; a needle of less than three bytes is nowhere.
 ///
 /// A block of positions is looked at closely only when one of them has the right first two bytes and the right last but one:
 /// for `\0name\0` these are rare together.
-fn occurrences<'a>(haystack: &'a [u8], needle: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+fn find_from(haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
+    if needle.len() < 3 {
+        return None;
+    }
     let positions = (haystack.len() + 1).saturating_sub(needle.len());
-    (0..positions).step_by(BLOCK_SIZE_BYTES).flat_map(move |start| {
+    let mut start = from;
+    while start < positions {
         let end = (start + BLOCK_SIZE_BYTES).min(positions);
-        let close = end - start < BLOCK_SIZE_BYTES || block_may_match(haystack, needle, start);
-        (if close { start..end } else { 0..0 }).filter(move |&at| haystack[at..].starts_with(needle))
-    })
+        if end - start < BLOCK_SIZE_BYTES || block_may_match(haystack, needle, start) {
+            let found = (start..end).find(|&at| haystack[at..].starts_with(needle));
+            if found.is_some() {
+                return found;
+            }
+        }
+        start = end;
+    }
+    None
 }
 
 /// Whether one of the positions of a whole block agrees in three bytes.
@@ -113,7 +124,7 @@ fn block_may_match(haystack: &[u8], needle: &[u8], start: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::occurrences;
+    use super::find_from;
 
     #[test]
     fn finds_what_a_plain_search_finds() {
@@ -127,7 +138,13 @@ mod tests {
             let needle: Vec<u8> = (0..3 + next() % 4).map(|_| (next() % 3) as u8).collect();
             let expected: Vec<usize> =
                 haystack.windows(needle.len()).enumerate().filter(|(_, w)| *w == needle).map(|(i, _)| i).collect();
-            assert_eq!(occurrences(&haystack, &needle).collect::<Vec<_>>(), expected);
+            let mut next = 0;
+            let found = std::iter::from_fn(|| {
+                let at = find_from(&haystack, &needle, next)?;
+                next = at + 1;
+                Some(at)
+            });
+            assert_eq!(found.collect::<Vec<_>>(), expected);
         }
     }
 }
