@@ -1,0 +1,219 @@
+//! What a type consists of.
+//!
+//! In: the number of a type. Out: members, elements, parameters, values, sizes.
+//! Guarantee: questions about a type of another kind, or one that is not there, answer `None` or nothing.
+
+use super::record::{Kind, Record, word};
+use super::{Btf, BtfId, MAX_DEPTH};
+
+/// Most structs that a search for a member enters: real ones have a few dozen anonymous parts, malformed ones contain
+/// themselves.
+const MAX_STRUCTS_SEARCHED: u32 = 4096;
+
+/// An integer type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntInfo {
+    /// Size of its storage.
+    pub size_bytes: u32,
+    /// Two's complement. `char` counts as signed, whatever the kernel was compiled with.
+    pub signed: bool,
+    /// `bool`.
+    pub is_bool: bool,
+    /// Plain `char`: text, where `unsigned char` is a number.
+    pub is_char: bool,
+}
+
+/// A member of a struct or union.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member<'a> {
+    /// Its name; empty when anonymous.
+    pub name: &'a str,
+    /// Its type.
+    pub ty: BtfId,
+    /// Bits from the start of the struct.
+    pub bit_offset: u32,
+    /// Width in bits of a bit field.
+    pub bitfield_width: Option<u8>,
+}
+
+impl Member<'_> {
+    /// Bytes from the start of the struct; for a bit field, those before the byte that holds its first bit.
+    pub fn byte_offset(&self) -> u32 {
+        self.bit_offset / 8
+    }
+}
+
+/// A parameter of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Parameter<'a> {
+    /// Its name; empty when the kernel gives none.
+    pub name: &'a str,
+    /// Its type.
+    pub ty: BtfId,
+}
+
+/// The parameters and result of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionProto<'a> {
+    /// In order, without `...`.
+    pub params: Vec<Parameter<'a>>,
+    /// Whether `...` follows.
+    pub variadic: bool,
+    /// What it returns; [`BtfId::VOID`] for nothing.
+    pub ret: BtfId,
+}
+
+impl Btf {
+    /// The type behind typedefs, `const`, `volatile`, `restrict` and type tags.
+    pub fn strip(&self, id: BtfId) -> BtfId {
+        let mut id = id;
+        for _ in 0..MAX_DEPTH {
+            match self.record(id) {
+                Some(record) if is_transparent(record.kind) => id = record.target(),
+                _ => break,
+            }
+        }
+        id
+    }
+
+    /// What a pointer points to, `None` when the type (behind typedefs) is not a pointer.
+    pub fn pointee(&self, id: BtfId) -> Option<BtfId> {
+        Some(self.stripped(id, Kind::Pointer)?.target())
+    }
+
+    /// Element and length of an array.
+    pub fn array(&self, id: BtfId) -> Option<(BtfId, u32)> {
+        let [element, _index, len] = self.stripped(id, Kind::Array)?.entries::<3>().next()?;
+        Some((BtfId(element), len))
+    }
+
+    /// An integer type.
+    pub fn int(&self, id: BtfId) -> Option<IntInfo> {
+        let record = self.stripped(id, Kind::Int)?;
+        let encoding = word(record.tail, 0)? >> 24;
+        let is_char = encoding & 2 != 0 || self.string(record.name_offset) == Some("char");
+        Some(IntInfo {
+            size_bytes: record.size_or_type,
+            signed: encoding & 1 != 0 || is_char,
+            is_bool: encoding & 4 != 0,
+            is_char,
+        })
+    }
+
+    /// The members of a struct or union (behind typedefs), in order.
+    pub fn members(&self, id: BtfId) -> impl Iterator<Item = Member<'_>> {
+        let record = self.record(self.strip(id)).filter(|record| matches!(record.kind, Kind::Struct | Kind::Union));
+        record.into_iter().flat_map(move |record| {
+            record.entries::<3>().map(move |[name, ty, offset]| Member {
+                name: self.string(name).unwrap_or_default(),
+                ty: BtfId(ty),
+                bit_offset: if record.flag { offset & 0x00ff_ffff } else { offset },
+                bitfield_width: Some((offset >> 24) as u8).filter(|width| record.flag && *width != 0),
+            })
+        })
+    }
+
+    /// The member with a name, also in anonymous structs and unions; its offset counts from the start of `id`.
+    pub fn find_member(&self, id: BtfId, name: &str) -> Option<Member<'_>> {
+        if name.is_empty() {
+            return None;
+        }
+        self.find_member_within(id, name, MAX_DEPTH, &mut { MAX_STRUCTS_SEARCHED })
+    }
+
+    fn find_member_within(&self, id: BtfId, name: &str, depth: u32, budget: &mut u32) -> Option<Member<'_>> {
+        *budget = budget.checked_sub(1)?;
+        let depth = depth.checked_sub(1)?;
+        for member in self.members(id) {
+            if member.name == name {
+                return Some(member);
+            }
+            if member.name.is_empty()
+                && let Some(inner) = self.find_member_within(member.ty, name, depth, budget)
+            {
+                return Some(Member { bit_offset: member.bit_offset.checked_add(inner.bit_offset)?, ..inner });
+            }
+        }
+        None
+    }
+
+    /// Names and values of an enum, in order.
+    pub fn enumerators(&self, id: BtfId) -> impl Iterator<Item = (&str, i64)> {
+        let record = self.record(self.strip(id));
+        let narrow = record.filter(|record| record.kind == Kind::Enum).into_iter().flat_map(|record| {
+            let value = move |bits: u32| if record.flag { i64::from(bits as i32) } else { i64::from(bits) };
+            record.entries::<2>().map(move |[name, bits]| (name, value(bits)))
+        });
+        let wide = record.filter(|record| record.kind == Kind::Enum64).into_iter().flat_map(|record| {
+            record.entries::<3>().map(|[name, low, high]| (name, (i64::from(high) << 32) | i64::from(low)))
+        });
+        narrow.chain(wide).map(|(name, value)| (self.string(name).unwrap_or_default(), value))
+    }
+
+    /// Whether the values of an enum are signed; `None` when it is no enum.
+    pub fn enum_signed(&self, id: BtfId) -> Option<bool> {
+        let record = self.record(self.strip(id))?;
+        matches!(record.kind, Kind::Enum | Kind::Enum64).then_some(record.flag)
+    }
+
+    /// Parameters and result of a function or a function's type.
+    pub fn func_proto(&self, id: BtfId) -> Option<FunctionProto<'_>> {
+        let mut record = self.record(self.strip(id))?;
+        if record.kind == Kind::Function {
+            record = self.record(record.target())?;
+        }
+        if record.kind != Kind::FunctionProto {
+            return None;
+        }
+        let mut params: Vec<Parameter<'_>> = record
+            .entries::<2>()
+            .map(|[name, ty]| Parameter { name: self.string(name).unwrap_or_default(), ty: BtfId(ty) })
+            .collect();
+        // The format writes `...` as a last parameter without name and type.
+        let variadic = params.pop_if(|last| last.name.is_empty() && last.ty == BtfId::VOID).is_some();
+        Some(FunctionProto { params, variadic, ret: record.target() })
+    }
+
+    /// Size of a type in bytes; 0 when it has none (`void`, functions, forward declarations).
+    pub fn size_bytes(&self, id: BtfId) -> u32 {
+        let mut elements = 1_u32;
+        let mut id = id;
+        for _ in 0..MAX_DEPTH {
+            id = self.strip(id);
+            let Some(record) = self.record(id) else { return 0 };
+            let size = match record.kind {
+                Kind::Array => {
+                    let Some((element, len)) = self.array(id) else { return 0 };
+                    elements = elements.saturating_mul(len);
+                    id = element;
+                    continue;
+                }
+                Kind::Variable => {
+                    id = record.target();
+                    continue;
+                }
+                Kind::Int
+                | Kind::Struct
+                | Kind::Union
+                | Kind::Enum
+                | Kind::Enum64
+                | Kind::Float
+                | Kind::DataSection => record.size_or_type,
+                Kind::Pointer => 8,
+                _ => 0,
+            };
+            return elements.saturating_mul(size);
+        }
+        0
+    }
+
+    /// The record behind typedefs when it is of a kind.
+    fn stripped(&self, id: BtfId, kind: Kind) -> Option<Record<'_>> {
+        self.record(self.strip(id)).filter(|record| record.kind == kind)
+    }
+}
+
+/// Whether a kind only gives another type a name or a qualifier.
+fn is_transparent(kind: Kind) -> bool {
+    matches!(kind, Kind::Typedef | Kind::Const | Kind::Volatile | Kind::Restrict | Kind::TypeTag)
+}
