@@ -8,6 +8,7 @@ pub mod ast;
 pub mod btf;
 pub mod decode;
 pub mod diagnostic;
+pub mod emit;
 pub mod format;
 pub mod glob;
 pub mod ir;

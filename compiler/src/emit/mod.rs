@@ -1,0 +1,110 @@
+//! The emit stage: IR to one BPF object file in memory.
+//!
+//! In: an [`ir::Program`] that its verifier accepts. Out: [`Emitted`], an ELF file that libbpf, bpftool and aya load.
+//! Guarantees: the same input gives the same bytes; limits (stack, size) are diagnostics at the function's span;
+//! every instruction knows the script's characters it came from.
+//!
+//! Order of work, each step a file: `frame` places the slots, `select` picks instructions over virtual registers,
+//! `allocate` (on `liveness`, `graph`, `spill`) gives them machine registers, `layout` orders blocks and fills in jumps,
+//! `btf_encode` and `object_file` wrap the result.
+
+mod allocate;
+pub mod bpf;
+mod btf_encode;
+mod frame;
+mod graph;
+mod layout;
+mod lines;
+mod listing;
+mod liveness;
+mod machine;
+mod object_file;
+mod select;
+mod select_memory;
+mod spill;
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::ir::{self, Helper, MapId, Section};
+use crate::source::{Source, Span};
+
+pub use listing::{helper_name, listing};
+
+/// A compiled program.
+#[derive(Debug, Clone)]
+pub struct Emitted {
+    /// The relocatable object file.
+    pub elf: Vec<u8>,
+    /// Its BPF programs, in the order of the IR's functions.
+    pub functions: Vec<EmittedFunction>,
+}
+
+/// One BPF program of the object.
+#[derive(Debug, Clone)]
+pub struct EmittedFunction {
+    /// Symbol name.
+    pub name: String,
+    /// ELF section.
+    pub section: String,
+    /// The instructions as in the object; an `ld_imm64` is two.
+    pub insns: Vec<bpf::Insn>,
+    /// For each instruction, the script's characters it came from.
+    pub spans: Vec<Span>,
+    /// For each instruction, what its immediate refers to.
+    pub notes: Vec<Option<Note>>,
+    /// Bytes of stack: slots and spilled registers.
+    pub stack_bytes: u32,
+}
+
+/// What an instruction's immediate stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Note {
+    /// A map's address.
+    Map(MapId),
+    /// The address of a byte of a data section.
+    Data(Section, u32),
+    /// A helper.
+    Helper(Helper),
+}
+
+/// Compiles a program. Every function is tried, so that all limits exceeded are reported.
+pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagnostic>> {
+    let mut functions = Vec::with_capacity(program.functions.len());
+    let mut diagnostics = Vec::new();
+    for function in &program.functions {
+        match emit_function(function) {
+            Ok(function) => functions.push(function),
+            Err(diagnostic) => diagnostics.push(diagnostic),
+        }
+    }
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
+    }
+    let elf = object_file::write(program, &functions, source).map_err(|error| {
+        let span = program.functions.first().map_or(Span::default(), |function| function.span);
+        vec![Diagnostic::error(Code(512), span, format!("the object file cannot be written: {error}"))]
+    })?;
+    Ok(Emitted { elf, functions })
+}
+
+fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic> {
+    let frame = frame::Frame::new(&function.slots);
+    frame::check(frame.size_bytes, function.span)?;
+    let mut machine = select::select(function, &frame);
+    allocate::allocate(&mut machine).ok_or_else(|| too_large(function.span))?;
+    frame::check(machine.frame_bytes, function.span)?;
+    let code = layout::encode(&machine).ok_or_else(|| too_large(function.span))?;
+    Ok(EmittedFunction {
+        name: function.name.clone(),
+        section: function.section.clone(),
+        insns: code.insns,
+        spans: code.spans,
+        notes: code.notes,
+        stack_bytes: machine.frame_bytes,
+    })
+}
+
+fn too_large(span: Span) -> Diagnostic {
+    Diagnostic::error(Code(510), span, "program too large")
+        .label("a jump in here is longer than BPF can encode")
+        .help("split the block into several probes, or put repeated work into a loop")
+}

@@ -1,0 +1,163 @@
+//! Moves values from registers to the stack.
+//!
+//! In: a machine function and the nodes of its interference graph that found no register.
+//! Out: the function with each of their reads preceded by a reload and each write followed by a store.
+//! Guarantees: the new registers live for one operation; a value that is a constant or an address is made again, not stored.
+
+use super::graph::Graph;
+use super::machine::{Function, Op, Reg, Role};
+use crate::ir::Size;
+use crate::source::Span;
+
+/// Where a spilled register's value is found.
+#[derive(Clone, Copy)]
+enum Home {
+    Stack(i16),
+    Constant(Op),
+}
+
+/// What a node is set to.
+#[derive(Clone, Copy)]
+enum Value {
+    Unset,
+    Constant(Op),
+    Varies,
+}
+
+/// Moves the nodes `failed` to memory.
+pub fn spill(function: &mut Function, graph: &Graph, failed: &[Reg]) {
+    let values = values(function, graph);
+    let mut homes = vec![None; function.regs as usize];
+    let mut slots = Vec::new();
+    for node in failed {
+        homes[node.0 as usize] = Some(match values[node.0 as usize] {
+            Value::Constant(op) => Home::Constant(op),
+            _ => Home::Stack(stack_slot(function, graph, &mut slots, *node)),
+        });
+    }
+    let homes: Vec<Option<Home>> = (0..function.regs).map(|reg| homes[graph.node(Reg(reg)).0 as usize]).collect();
+    for index in 0..function.blocks.len() {
+        let ops = std::mem::take(&mut function.blocks[index].ops);
+        let mut rewriter = Rewriter { function, homes: &homes, out: Vec::with_capacity(ops.len() * 2), reloads: Vec::new() };
+        for (op, span) in ops {
+            rewriter.op(op, span);
+        }
+        rewriter.end(index);
+        function.blocks[index].ops = rewriter.out;
+    }
+}
+
+/// For each node, whether every assignment to it is the same constant.
+fn values(function: &Function, graph: &Graph) -> Vec<Value> {
+    let mut values = vec![Value::Unset; function.regs as usize];
+    for (op, _) in function.blocks.iter().flat_map(|block| &block.ops) {
+        if matches!(op, Op::Mov { dst, src } if graph.node(*dst) == graph.node(*src)) {
+            continue;
+        }
+        op.each_def(|def| {
+            let value = &mut values[graph.node(def).0 as usize];
+            *value = match (*value, op.constant_result()) {
+                (Value::Unset, Some(_)) => Value::Constant(*op),
+                (Value::Constant(known), Some(_)) if with_result(known, def) == *op => Value::Constant(known),
+                _ => Value::Varies,
+            };
+        });
+    }
+    values
+}
+
+/// The operation with another result register.
+fn with_result(mut op: Op, dst: Reg) -> Op {
+    op.replace(|_, _| dst);
+    op
+}
+
+/// A stack slot for `node`: shared with other nodes of this round that it does not interfere with.
+fn stack_slot(function: &mut Function, graph: &Graph, slots: &mut Vec<(i16, Vec<Reg>)>, node: Reg) -> i16 {
+    if let Some((offset, nodes)) = slots.iter_mut().find(|(_, nodes)| nodes.iter().all(|n| !graph.interferes(*n, node))) {
+        nodes.push(node);
+        return *offset;
+    }
+    function.frame_bytes += 8;
+    // Beyond 16 bits the frame is rejected for its size, so the truncated offset is never used.
+    let offset = (function.frame_bytes as i32).wrapping_neg() as i16;
+    slots.push((offset, vec![node]));
+    offset
+}
+
+struct Rewriter<'a> {
+    function: &'a mut Function,
+    homes: &'a [Option<Home>],
+    out: Vec<(Op, Span)>,
+    /// Registers of the current operation that have been given a short-lived stand-in.
+    reloads: Vec<(Reg, Reg)>,
+}
+
+impl Rewriter<'_> {
+    fn home(&self, reg: Reg) -> Option<Home> {
+        self.homes.get(reg.0 as usize).copied().flatten()
+    }
+
+    fn op(&mut self, op: Op, span: Span) {
+        if op.constant_result().is_some_and(|dst| matches!(self.home(dst), Some(Home::Constant(_)))) {
+            return;
+        }
+        if let Op::Mov { dst, src } = op {
+            match (self.home(dst), self.home(src)) {
+                (None, Some(home)) => return self.out.push((reload(home, dst), span)),
+                (Some(Home::Stack(offset)), None) => return self.out.push((store(offset, src), span)),
+                (Some(Home::Stack(to)), Some(Home::Stack(from))) if to == from => return,
+                (Some(Home::Constant(_)), _) => return,
+                _ => {}
+            }
+        }
+        self.general(op, span);
+    }
+
+    fn general(&mut self, mut op: Op, span: Span) {
+        self.reloads.clear();
+        let mut stores = Vec::new();
+        op.replace(|reg, role| {
+            let Some(home) = self.home(reg) else { return reg };
+            let stand_in = self.stand_in(reg, home, role != Role::Write, span);
+            if let (true, Home::Stack(offset)) = (role != Role::Read, home) {
+                stores.push((store(offset, stand_in), span));
+            }
+            stand_in
+        });
+        self.out.push((op, span));
+        self.out.append(&mut stores);
+    }
+
+    fn end(&mut self, index: usize) {
+        self.reloads.clear();
+        let span = self.function.blocks[index].end_span;
+        let mut end = self.function.blocks[index].end;
+        end.replace_uses(|reg| self.home(reg).map_or(reg, |home| self.stand_in(reg, home, true, span)));
+        self.function.blocks[index].end = end;
+    }
+
+    /// The register that stands in for `reg` in the current operation, loaded when it is read.
+    fn stand_in(&mut self, reg: Reg, home: Home, is_read: bool, span: Span) -> Reg {
+        if let Some((_, stand_in)) = self.reloads.iter().find(|(of, _)| *of == reg) {
+            return *stand_in;
+        }
+        let stand_in = self.function.fresh();
+        self.reloads.push((reg, stand_in));
+        if is_read {
+            self.out.push((reload(home, stand_in), span));
+        }
+        stand_in
+    }
+}
+
+fn reload(home: Home, dst: Reg) -> Op {
+    match home {
+        Home::Stack(offset) => Op::Load { dst, base: Reg::FRAME, offset, size: Size::B8 },
+        Home::Constant(op) => with_result(op, dst),
+    }
+}
+
+fn store(offset: i16, src: Reg) -> Op {
+    Op::Store { base: Reg::FRAME, offset, src, size: Size::B8 }
+}

@@ -1,0 +1,6 @@
+//! Tests of the emit stage: objects read back by others, loaded by the kernel, executed by the interpreter.
+
+mod build;
+mod kernel;
+mod listing;
+mod programs;
