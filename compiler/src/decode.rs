@@ -3,8 +3,11 @@
 //! In: a type and bytes laid out as [`crate::layout`] says. Out: a [`Value`].
 //! Guarantee: never panics; bytes that are too short decode as [`Value::Missing`].
 
-use crate::types::{StackType, Type};
-use crate::value::Value;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::layout;
+use crate::types::{Int, Space, StackType, Type};
+use crate::value::{Stack, Value};
 
 /// Tables that values index.
 pub trait Lookup: std::fmt::Debug {
@@ -16,9 +19,139 @@ pub trait Lookup: std::fmt::Debug {
     fn string(&self, index: u64) -> Option<&str>;
     /// The name of an enum's value.
     fn enumerator(&self, id: crate::btf::BtfId, number: i64) -> Option<String>;
+    /// What follows a string that fills its room without a NUL, the sign that it was cut.
+    #[expect(clippy::unnecessary_literal_bound, reason = "implementations answer from the script's settings")]
+    fn truncation_trailer(&self) -> &str {
+        ".."
+    }
 }
 
+/// `AF_INET`, the family of an IPv4 address.
+const FAMILY_INET: u64 = 2;
+/// `AF_INET6`, the family of an IPv6 address.
+const FAMILY_INET6: u64 = 10;
+
 /// The value that `bytes` hold.
-pub fn decode(_ty: &Type, _bytes: &[u8], _lookup: &dyn Lookup) -> Value {
-    Value::Missing
+pub fn decode(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Value {
+    decode_present(ty, bytes, lookup).unwrap_or(Value::Missing)
 }
+
+fn decode_present(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value> {
+    Some(match ty {
+        Type::Unknown | Type::None | Type::Struct(_) => return None,
+        Type::Bool => Value::Bool(*bytes.first()? != 0),
+        Type::Int(int) if int.signed => Value::Int(integer(*int, bytes)?),
+        Type::Int(int) => Value::Uint(integer(*int, bytes)? as u64),
+        Type::Str { capacity_bytes } => Value::Str(owned_string(bytes, *capacity_bytes, lookup)),
+        Type::Buf { capacity_bytes } => {
+            let len = word32(bytes, 0)?.min(*capacity_bytes) as usize;
+            let room = bytes.get(4..)?;
+            Value::Buf(room[..len.min(room.len())].to_vec())
+        }
+        Type::Pointer { .. } => Value::Pointer(word64(bytes, 0)?),
+        Type::Enum { id, int } => {
+            let number = integer(*int, bytes)?;
+            Value::Enum { number, name: lookup.enumerator(*id, number) }
+        }
+        Type::Array { of, len } => array(of, *len, bytes, lookup)?,
+        Type::Tuple(parts) => tuple(parts, bytes, lookup)?,
+        Type::Stack(stack) => Value::Stack(stack_value(*stack, bytes, lookup)?),
+        Type::KernelSymbol => Value::Symbol { space: Space::Kernel, address: word64(bytes, 0)?, pid: 0 },
+        Type::UserSymbol => {
+            Value::Symbol { space: Space::User, address: word64(bytes, 0)?, pid: word64(bytes, 8)? as u32 }
+        }
+        Type::Inet => Value::Inet(inet(bytes)?),
+        Type::Timestamp => {
+            Value::Timestamp { since_boot_ns: word64(bytes, 0)?, format: lookup.string(word64(bytes, 8)?)?.to_string() }
+        }
+        Type::Username => Value::Username(word64(bytes, 0)? as u32),
+        Type::ProbeName => Value::Str(lookup.probe_name(word64(bytes, 0)?)?.as_bytes().to_vec()),
+    })
+}
+
+/// An integer of `int`'s size, extended to 64 bits as its sign says.
+pub fn integer(int: Int, bytes: &[u8]) -> Option<i64> {
+    Some(match (int.size_bytes, int.signed) {
+        (1, true) => i64::from(*bytes.first()? as i8),
+        (1, false) => i64::from(*bytes.first()?),
+        (2, true) => i64::from(i16::from_ne_bytes(first(bytes)?)),
+        (2, false) => i64::from(u16::from_ne_bytes(first(bytes)?)),
+        (4, true) => i64::from(i32::from_ne_bytes(first(bytes)?)),
+        (4, false) => i64::from(u32::from_ne_bytes(first(bytes)?)),
+        (8, _) => i64::from_ne_bytes(first(bytes)?),
+        _ => return None,
+    })
+}
+
+/// The characters of a string up to its NUL, and whether it fills its room, which means that it was cut.
+pub fn string(bytes: &[u8], capacity_bytes: u32) -> (&[u8], bool) {
+    let bytes = &bytes[..bytes.len().min(capacity_bytes as usize)];
+    match bytes.iter().position(|&byte| byte == 0) {
+        Some(len) => (&bytes[..len], false),
+        None => (bytes, !bytes.is_empty() && bytes.len() == capacity_bytes as usize),
+    }
+}
+
+fn owned_string(bytes: &[u8], capacity_bytes: u32, lookup: &dyn Lookup) -> Vec<u8> {
+    let (text, cut) = string(bytes, capacity_bytes);
+    let mut text = text.to_vec();
+    if cut {
+        text.extend_from_slice(lookup.truncation_trailer().as_bytes());
+    }
+    text
+}
+
+fn array(of: &Type, len: u32, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value> {
+    let size = layout::of(of, None).size_bytes as usize;
+    let total = size.checked_mul(len as usize)?;
+    let bytes = bytes.get(..total)?;
+    if size == 0 {
+        return None;
+    }
+    Some(Value::Array(bytes.chunks_exact(size).map(|element| decode(of, element, lookup)).collect()))
+}
+
+fn tuple(parts: &[Type], bytes: &[u8], lookup: &dyn Lookup) -> Option<Value> {
+    let (whole, offsets) = layout::tuple(parts, None);
+    let bytes = bytes.get(..whole.size_bytes as usize)?;
+    let part = |(ty, &offset): (&Type, &u32)| {
+        let start = offset as usize;
+        let size = layout::of(ty, None).size_bytes as usize;
+        decode(ty, bytes.get(start..start + size).unwrap_or_default(), lookup)
+    };
+    Some(Value::Tuple(parts.iter().zip(&offsets).map(part).collect()))
+}
+
+fn stack_value(ty: StackType, bytes: &[u8], lookup: &dyn Lookup) -> Option<Stack> {
+    let id = word64(bytes, 0)? as i64;
+    let pid = match ty.space {
+        Space::Kernel => 0,
+        Space::User => word32(bytes, 8)?,
+    };
+    let frames = if id < 0 { Vec::new() } else { lookup.stack(ty, id).unwrap_or_default() };
+    Some(Stack { space: ty.space, mode: ty.mode, pid, frames })
+}
+
+fn inet(bytes: &[u8]) -> Option<IpAddr> {
+    match word64(bytes, 0)? {
+        FAMILY_INET => Some(Ipv4Addr::from(first::<4>(bytes.get(8..)?)?).into()),
+        FAMILY_INET6 => Some(Ipv6Addr::from(first::<16>(bytes.get(8..)?)?).into()),
+        _ => None,
+    }
+}
+
+fn first<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.get(..N)?.try_into().ok()
+}
+
+fn word32(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(first(bytes.get(at..)?)?))
+}
+
+fn word64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_ne_bytes(first(bytes.get(at..)?)?))
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

@@ -2,6 +2,18 @@
 //!
 //! In: a format string and the types of its arguments. Out: a [`Format`] that renders values.
 //! Guarantee: rendering cannot fail; a conversion that does not suit its value prints the value plainly.
+//!
+//! Numbers follow C: without a length modifier a number is cut to 32 bits, as `int`. Beyond C there are the buffer
+//! conversions `%r`, `%rx` and `%rh`; and `%s` takes every value. `*` is read and means no width, as in bpftrace.
+//! A `%` that begins no conversion is text.
+
+mod number;
+mod parse;
+mod render;
+
+use crate::types::Type;
+
+pub use parse::parse;
 
 /// A parsed format string.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,7 +32,8 @@ pub enum Piece {
 }
 
 /// `%-08.3lx` and kin.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "they are printf's flags")]
 pub struct Conversion {
     /// `-`: pad on the right.
     pub left: bool,
@@ -38,6 +51,39 @@ pub struct Conversion {
     pub precision: Option<u32>,
     /// The letter: `d i u x X o c s p`, `r` (buffer); `R` stands for `rx`, `H` for `rh`.
     pub letter: char,
-    /// Bytes of the length modifier (`hh` 1, `h` 2, none or `l` 8): the value is cut to it before printing.
+    /// Bytes of the length modifier (`hh` 1, `h` 2, none 4, `l`, `ll`, `j`, `z` and `t` 8): integers are cut to it before
+    /// printing. Pointers (`%p`) are never cut.
     pub size_bytes: u8,
 }
+
+/// Why a format string is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatError {
+    /// Where in the text the conversion starts, in bytes.
+    pub offset: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Format {
+    /// The conversions, one for each argument, in order.
+    pub fn conversions(&self) -> impl Iterator<Item = &Conversion> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Conversion(conversion) => Some(conversion),
+            Piece::Text(_) => None,
+        })
+    }
+}
+
+/// Whether a conversion prints values of a type.
+pub fn accepts(conversion: &Conversion, ty: &Type) -> bool {
+    match (conversion.letter, ty) {
+        (_, Type::None) => false,
+        (_, Type::Unknown) | ('s', _) | ('r' | 'R' | 'H', Type::Buf { .. }) => true,
+        ('r' | 'R' | 'H', _) => false,
+        (_, ty) => ty.is_scalar(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

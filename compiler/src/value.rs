@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
+use crate::strftime::Zone;
 use crate::types::{Space, StackMode};
 
 /// A result.
@@ -96,8 +97,23 @@ pub struct Stack {
 pub struct Histogram {
     /// The buckets, lowest first, including empty ones between others.
     pub buckets: Vec<Bucket>,
-    /// Whether labels may use K, M, G … (powers of 1024).
-    pub binary_suffixes: bool,
+    /// How bounds are written in text.
+    pub labels: Labels,
+}
+
+/// How the bounds of a histogram's buckets are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Labels {
+    /// Bare numbers.
+    #[default]
+    Plain,
+    /// Powers of two with `1 << sub_bits` buckets each: the bucket's width decides on K, M, G, T, P or E.
+    Powers {
+        /// `k` of `hist(n, k)`.
+        sub_bits: u8,
+    },
+    /// Multiples of 1024 and 1024 * 1024 as K and M.
+    Binary,
 }
 
 /// One bucket: `low <= value < high` (a missing end is open).
@@ -121,6 +137,12 @@ pub trait Symbols {
     fn username(&self, uid: u32) -> Option<String>;
     /// Wall-clock nanoseconds since 1970 at which the boot clock read 0.
     fn boot_time_ns(&self) -> u64;
+    /// The local time zone at a moment, in ns since 1970.
+    fn zone(&self, _unix_ns: u64) -> Zone {
+        Zone::default()
+    }
+    /// Announces addresses of a process that are about to be asked for, so that they can be resolved together.
+    fn prepare_user(&self, _pid: u32, _addresses: &[u64]) {}
 }
 
 /// A resolved address.

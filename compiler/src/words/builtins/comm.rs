@@ -1,0 +1,39 @@
+//! `comm`: the name of the current thread, at most 15 characters.
+
+use crate::ir::{Arg, Helper};
+use crate::check;
+use crate::lower::{self, Value};
+use crate::object::Constant;
+use crate::source::Span;
+use crate::typed::{self, ExprKind};
+use crate::types::Type;
+use crate::words::{Builtin, Doc};
+
+/// `TASK_COMM_LEN` of the kernel. The helper pads with zeros.
+const COMM_BYTES: u32 = 16;
+
+/// `comm`.
+#[derive(Debug)]
+pub struct Comm;
+
+impl Builtin for Comm {
+    fn name(&self) -> &'static str {
+        "comm"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "comm", summary: "name of the current thread" }
+    }
+
+    fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
+        let kind = ExprKind::Builtin(self, Vec::new());
+        typed::Expr { kind, ty: Type::Str { capacity_bytes: COMM_BYTES }, span }
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, ty: &Type, _constants: &[Constant]) -> Value {
+        let to = cx.room_unwritten(ty);
+        let arg = cx.address_arg(to);
+        cx.b.call_void(Helper::GetCurrentComm, &[arg, Arg::Value(i64::from(COMM_BYTES).into())]);
+        Value::Memory(to)
+    }
+}

@@ -1,0 +1,34 @@
+//! `pid`: the process id, which the kernel calls tgid.
+
+use crate::ir::{BinOp, Helper, Width};
+use crate::check;
+use crate::lower::{self, Value};
+use crate::object::Constant;
+use crate::source::Span;
+use crate::typed::{self, ExprKind};
+use crate::types::Type;
+use crate::words::{Builtin, Doc};
+
+/// `pid`.
+#[derive(Debug)]
+pub struct Pid;
+
+impl Builtin for Pid {
+    fn name(&self) -> &'static str {
+        "pid"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "pid", summary: "process id" }
+    }
+
+    fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
+        let kind = ExprKind::Builtin(self, Vec::new());
+        typed::Expr { kind, ty: Type::U32, span }
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
+        let both = cx.b.call(Helper::GetCurrentPidTgid, &[]);
+        Value::Scalar(cx.b.bin(BinOp::Shr, Width::W64, both, 32).into())
+    }
+}

@@ -1,0 +1,42 @@
+//! `retval`: what a function returned.
+
+use crate::check;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lower::{self, Value};
+use crate::object::{Attach, Constant};
+use crate::source::Span;
+use crate::target::Arch;
+use crate::typed::{self, ExprKind};
+use crate::types::Type;
+use crate::words::{Builtin, Doc};
+
+/// `retval`.
+#[derive(Debug)]
+pub struct Retval;
+
+impl Builtin for Retval {
+    fn name(&self) -> &'static str {
+        "retval"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "retval", summary: "what the function returned, as 64 bits" }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
+        if !matches!(cx.seed.attach, Attach::Uprobe { at_return: true, .. }) {
+            let message = "only a return probe has `retval`";
+            return cx.fail(Diagnostic::error(Code(333), span, message).help("probe the return: `uretprobe:PATH:FUNCTION`; the result of a system call is `args.ret` of its `sys_exit_` tracepoint"));
+        }
+        // rax in x86's `pt_regs`; x0 on arm64.
+        let offset = match cx.env.target.arch() {
+            Arch::X86_64 => 80,
+            Arch::Aarch64 => 0,
+        };
+        typed::Expr { kind: ExprKind::Register(offset), ty: Type::U64, span }
+    }
+
+    fn lower(&self, _cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
+        Value::None
+    }
+}
