@@ -2,5 +2,11 @@
 //!
 //! In: an `Object` of the compiler. Out: results on the screen.
 //! Guarantee: `unsafe` lives in `sys` only; nothing stays attached after a run.
+#![deny(unsafe_code)]
 
+pub mod attach;
+pub mod child;
+pub mod load;
 pub mod render;
+pub mod ring;
+pub mod sys;
