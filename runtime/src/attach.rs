@@ -213,13 +213,13 @@ impl Links {
     /// Detaches everything, the slow ones side by side.
     fn drop_all(&mut self) {
         self.quick.clear();
-        let slow = std::mem::take(&mut self.slow);
-        if slow.len() < 2 {
+        let rest = std::mem::take(&mut self.slow);
+        if rest.len() < 2 {
             return;
         }
-        let mut shares: Vec<Vec<OwnedFd>> = (0..DETACHERS.min(slow.len())).map(|_| Vec::new()).collect();
+        let mut shares: Vec<Vec<OwnedFd>> = (0..DETACHERS.min(rest.len())).map(|_| Vec::new()).collect();
         let count = shares.len();
-        for (index, link) in slow.into_iter().enumerate() {
+        for (index, link) in rest.into_iter().enumerate() {
             shares[index % count].push(link);
         }
         thread::scope(|scope| {

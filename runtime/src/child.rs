@@ -110,8 +110,7 @@ fn split(command: &str) -> Result<Vec<String>, ChildError> {
     let mut chars = command.chars();
     while let Some(c) = chars.next() {
         match c {
-            '\'' => word.get_or_insert_default().push_str(&quoted(&mut chars, c)?),
-            '"' => word.get_or_insert_default().push_str(&quoted(&mut chars, c)?),
+            '\'' | '"' => word.get_or_insert_default().push_str(&quoted(&mut chars, c)?),
             '\\' => word.get_or_insert_default().push(chars.next().ok_or(ChildError::OpenQuote)?),
             c if c.is_whitespace() => words.extend(word.take()),
             c => word.get_or_insert_default().push(c),
@@ -189,7 +188,7 @@ mod tests {
     #[test]
     fn a_child_runs_only_when_resumed() {
         let mut child = Child::spawn_stopped("sh -c 'exit 7'").unwrap();
-        assert_eq!(std::fs::read_to_string(format!("/proc/{}/stat", child.pid())).unwrap().contains("(sh)"), false);
+        assert!(!std::fs::read_to_string(format!("/proc/{}/stat", child.pid())).unwrap().contains("(sh)"));
         assert_eq!(child.try_wait(), None);
         child.resume().unwrap();
         poll::wait(&[child.as_fd()], None).unwrap();

@@ -178,7 +178,7 @@ impl BpfObject {
     /// The `u64` at an offset of `.bss`; `None` outside of it or when it is not aligned.
     fn bss_word(&self, offset_bytes: usize) -> Option<&AtomicU64> {
         let (base, size) = self.bss?;
-        if offset_bytes % 8 != 0 || offset_bytes.checked_add(8)? > size {
+        if !offset_bytes.is_multiple_of(8) || offset_bytes.checked_add(8)? > size {
             return None;
         }
         // SAFETY: within the mapping, which is page-aligned and lives as long as `self`; programs and we use it by words.

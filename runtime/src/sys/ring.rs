@@ -94,7 +94,7 @@ impl RingMemory for MappedRing {
     }
 
     fn header(&self, position: u64) -> u32 {
-        if position % 8 != 0 {
+        if !position.is_multiple_of(8) {
             return 0;
         }
         // SAFETY: positions are multiples of 8, so the word is aligned and inside; relaxed loads may read read-only memory.
