@@ -217,13 +217,13 @@ impl Links {
         if rest.len() < 2 {
             return;
         }
-        let mut shares: Vec<Vec<OwnedFd>> = (0..DETACHERS.min(rest.len())).map(|_| Vec::new()).collect();
-        let count = shares.len();
+        let mut batches: Vec<Vec<OwnedFd>> = (0..DETACHERS.min(rest.len())).map(|_| Vec::new()).collect();
+        let count = batches.len();
         for (index, link) in rest.into_iter().enumerate() {
-            shares[index % count].push(link);
+            batches[index % count].push(link);
         }
         thread::scope(|scope| {
-            for share in shares {
+            for share in batches {
                 // Without a thread the share is dropped, and so detached, by the failed call itself.
                 let _ = thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, move || drop(share));
             }

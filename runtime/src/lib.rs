@@ -12,6 +12,7 @@ pub mod load;
 pub mod maps;
 pub mod render;
 pub mod ring;
+pub mod session;
 pub mod sys;
 pub mod tables;
 pub mod timers;
