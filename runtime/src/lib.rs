@@ -2,5 +2,17 @@
 //!
 //! In: an `Object` of the compiler. Out: results on the screen.
 //! Guarantee: `unsafe` lives in `sys` only; nothing stays attached after a run.
+#![deny(unsafe_code)]
 
+pub mod actions;
+pub mod attach;
+pub mod child;
+pub mod ledger;
+pub mod load;
+pub mod maps;
 pub mod render;
+pub mod ring;
+pub mod session;
+pub mod sys;
+pub mod tables;
+pub mod timers;

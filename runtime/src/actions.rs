@@ -1,0 +1,127 @@
+//! What functions do in user space.
+//!
+//! In: calls of a word's `perform`. Out: output through the renderer, changes of maps, the end of the run.
+//! Guarantee: commands run only when the user allowed them; the first exit code counts.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use profiler_compiler::object::{Object, UserMap};
+use profiler_compiler::value::{Symbols, Value};
+use profiler_compiler::words::Sink;
+
+use crate::load::Loaded;
+use crate::maps;
+use crate::render::{MapPrint, MapSnapshot, Render};
+use crate::tables::Tables;
+
+/// The runtime's half of functions.
+pub struct Actions<'a> {
+    /// What was compiled.
+    pub object: &'a Object,
+    /// Where its maps are.
+    pub loaded: &'a Loaded,
+    /// What values refer to.
+    pub tables: &'a Tables<'a>,
+    /// Names for addresses.
+    pub symbols: &'a dyn Symbols,
+    /// The screen.
+    pub render: &'a mut dyn Render,
+    /// Whether `system` may run commands.
+    pub allow_unsafe: bool,
+    /// The code of the first `exit`.
+    pub exit: Option<u8>,
+    /// The first map that could not be read or changed, and why.
+    pub failure: Option<(String, io::Error)>,
+}
+
+impl<'a> Actions<'a> {
+    /// A map that an action names, with the result of what was done to it.
+    fn with_map<T>(&mut self, map: usize, act: impl FnOnce(&'a UserMap, &Actions<'a>) -> io::Result<T>) -> Option<T> {
+        let object = self.object;
+        let map = object.maps.get(map)?;
+        match act(map, self) {
+            Ok(result) => Some(result),
+            Err(error) => {
+                self.failure.get_or_insert((map.name.clone(), error));
+                None
+            }
+        }
+    }
+
+    fn show(&mut self, snapshot: Option<MapSnapshot<'_>>, print: MapPrint) {
+        if let Some(snapshot) = snapshot {
+            self.render.map(&snapshot, print, self.symbols);
+        }
+    }
+}
+
+impl Sink for Actions<'_> {
+    fn text(&mut self, kind: &'static str, bytes: &[u8]) {
+        self.render.text(kind, bytes);
+    }
+
+    fn value(&mut self, value: &Value) {
+        self.render.value(value, self.symbols);
+    }
+
+    fn print_map(&mut self, map: usize, top: u64, div: u64) {
+        let snapshot = self.with_map(map, |map, this| maps::snapshot(map, this.loaded, this.tables));
+        self.show(snapshot, MapPrint { top, div });
+    }
+
+    fn print_entry(&mut self, map: usize, key: &[u8]) {
+        let snapshot = self.with_map(map, |map, this| maps::snapshot_entry(map, key, this.loaded, this.tables));
+        // A key that is gone since the call has nothing to print.
+        self.show(snapshot.filter(|snapshot| !snapshot.entries.is_empty()), MapPrint::default());
+    }
+
+    fn clear_map(&mut self, map: usize) {
+        self.with_map(map, |map, this| maps::clear(map, this.loaded));
+    }
+
+    fn zero_map(&mut self, map: usize) {
+        self.with_map(map, |map, this| maps::zero(map, this.loaded));
+    }
+
+    fn exit(&mut self, code: u8) {
+        self.exit.get_or_insert(code);
+    }
+
+    fn cat(&mut self, path: &str) {
+        match read_file(path, self.object.config.max_cat_bytes) {
+            Ok(bytes) => self.render.text("cat", &bytes),
+            Err(error) => self.render.text("cat", format!("cat: {path}: {error}\n").as_bytes()),
+        }
+    }
+
+    fn system(&mut self, command: &str) {
+        if !self.allow_unsafe {
+            // The compiler refuses such a script; this holds for objects from elsewhere.
+            return;
+        }
+        let output =
+            Command::new("/bin/sh").args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+        match output {
+            Ok(output) => self.render.text("syscall", &output.stdout),
+            Err(error) => self.render.text("syscall", format!("system: {error}\n").as_bytes()),
+        }
+    }
+
+    fn symbols(&self) -> &dyn Symbols {
+        self.symbols
+    }
+
+    fn now_ns(&self) -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    }
+}
+
+/// The first bytes of a file.
+fn read_file(path: &str, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,210 @@
+//! The command of `-c`.
+//!
+//! In: a command line. Out: a process that waits until the probes are attached.
+//! Guarantee: it never outlives the session, and a command that does not exist is reported before anything is attached.
+
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::sys::poll;
+use crate::sys::process::{self, Stopped};
+
+/// A child process; killed when dropped.
+#[derive(Debug)]
+pub struct Child {
+    pid: u32,
+    /// Readable when the process has ended.
+    ended: OwnedFd,
+    stopped: Option<Stopped>,
+    status: Option<i32>,
+}
+
+/// Why a command could not be started.
+#[derive(Debug)]
+pub enum ChildError {
+    /// A quote is not closed.
+    OpenQuote,
+    /// There is no word in it.
+    Empty,
+    /// No such program.
+    NotFound(String),
+    /// The system refused.
+    System(io::Error),
+}
+
+/// How long a child may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_secs(1);
+
+impl Child {
+    /// Starts a command, which waits for [`Child::resume`] before it runs.
+    pub fn spawn_stopped(command: &str) -> Result<Child, ChildError> {
+        let words = split(command)?;
+        let name = words.first().ok_or(ChildError::Empty)?;
+        let path =
+            find(name, &std::env::var("PATH").unwrap_or_default()).ok_or_else(|| ChildError::NotFound(name.clone()))?;
+        let invalid = |_| ChildError::System(io::ErrorKind::InvalidInput.into());
+        let path = CString::new(path.as_os_str().as_bytes()).map_err(invalid)?;
+        let words: Vec<CString> = words.into_iter().map(CString::new).collect::<Result<_, _>>().map_err(invalid)?;
+        let stopped = process::fork_stopped(&path, &words).map_err(ChildError::System)?;
+        let ended = poll::pidfd(stopped.pid).map_err(ChildError::System)?;
+        Ok(Child { pid: stopped.pid, ended, stopped: Some(stopped), status: None })
+    }
+
+    /// Its process id (`cpid`).
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Lets it run.
+    pub fn resume(&mut self) -> Result<(), ChildError> {
+        match self.stopped.take() {
+            Some(stopped) => stopped.resume().map_err(ChildError::System),
+            None => Ok(()),
+        }
+    }
+
+    /// Its wait status; `None` while it runs.
+    pub fn try_wait(&mut self) -> Option<i32> {
+        if self.status.is_none() {
+            // An error means that there is no such child to wait for any more.
+            self.status = process::try_wait(self.pid).unwrap_or(Some(0));
+        }
+        self.status
+    }
+}
+
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // A child that was never resumed ends by itself when the pipe closes.
+        let waiting = self.stopped.take().is_some();
+        if self.try_wait().is_some() {
+            return;
+        }
+        if !waiting {
+            process::kill(self.pid, libc::SIGTERM);
+        }
+        if !matches!(poll::wait(&[self.ended.as_fd()], Some(GRACE)), Ok(ready) if ready != 0) {
+            process::kill(self.pid, libc::SIGKILL);
+            let _ = poll::wait(&[self.ended.as_fd()], Some(GRACE));
+        }
+        self.try_wait();
+    }
+}
+
+/// The words of a command line: blanks separate; quotes and backslashes as in a shell, nothing else.
+fn split(command: &str) -> Result<Vec<String>, ChildError> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut chars = command.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' | '"' => word.get_or_insert_default().push_str(&quoted(&mut chars, c)?),
+            '\\' => word.get_or_insert_default().push(chars.next().ok_or(ChildError::OpenQuote)?),
+            c if c.is_whitespace() => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+/// The text up to the closing quote. Within double quotes a backslash escapes `"` and `\`.
+fn quoted(chars: &mut std::str::Chars<'_>, quote: char) -> Result<String, ChildError> {
+    let mut text = String::new();
+    while let Some(c) = chars.next() {
+        match c {
+            c if c == quote => return Ok(text),
+            '\\' if quote == '"' => match chars.next() {
+                Some(c @ ('"' | '\\')) => text.push(c),
+                Some(c) => text.extend(['\\', c]),
+                None => return Err(ChildError::OpenQuote),
+            },
+            c => text.push(c),
+        }
+    }
+    Err(ChildError::OpenQuote)
+}
+
+/// The file that a command's name means.
+fn find(name: &str, path: &str) -> Option<PathBuf> {
+    let executable = |file: &Path| file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|file| executable(file));
+    }
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| executable(file))
+}
+
+impl fmt::Display for ChildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChildError::OpenQuote => f.write_str("the command has a quote or backslash without its end"),
+            ChildError::Empty => f.write_str("the command is empty"),
+            ChildError::NotFound(name) if name.contains('/') => write!(f, "{name} is not an executable file"),
+            ChildError::NotFound(name) => write!(f, "no program named {name} in PATH"),
+            ChildError::System(error) => write!(f, "cannot start the command: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ChildError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_quotes() {
+        let words = |command| split(command).unwrap();
+        assert_eq!(words("  ls  -l\t/tmp "), ["ls", "-l", "/tmp"]);
+        assert_eq!(words(r#"sh -c 'echo "$x" \n' "a \"b\" \c""#), ["sh", "-c", r#"echo "$x" \n"#, r#"a "b" \c"#]);
+        assert_eq!(words(r#"a''b "" c\ d"#), ["ab", "", "c d"]);
+        assert_eq!(words(""), [""; 0]);
+        for open in ["'a", "\"a", "a\\", "\"a\\"] {
+            assert!(matches!(split(open), Err(ChildError::OpenQuote)), "{open}");
+        }
+    }
+
+    #[test]
+    fn commands_are_found_in_path() {
+        assert!(find("sh", "/nowhere:/bin").is_some());
+        assert!(find("sh", "/nowhere").is_none());
+        assert!(find("/bin", "").is_none(), "a folder is not a program");
+        let error = Child::spawn_stopped("no-such-program-here -x").unwrap_err();
+        assert_eq!(error.to_string(), "no program named no-such-program-here in PATH");
+    }
+
+    #[test]
+    fn a_child_runs_only_when_resumed() {
+        let mut child = Child::spawn_stopped("sh -c 'exit 7'").unwrap();
+        assert!(!std::fs::read_to_string(format!("/proc/{}/stat", child.pid())).unwrap().contains("(sh)"));
+        assert_eq!(child.try_wait(), None);
+        child.resume().unwrap();
+        poll::wait(&[child.as_fd()], None).unwrap();
+        assert_eq!(child.try_wait(), Some(7 << 8));
+    }
+
+    #[test]
+    fn a_child_does_not_outlive_its_owner() {
+        for resumed in [false, true] {
+            let mut child = Child::spawn_stopped("sleep 1000").unwrap();
+            let pid = child.pid();
+            if resumed {
+                child.resume().unwrap();
+            }
+            drop(child);
+            assert!(!Path::new(&format!("/proc/{pid}")).exists());
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The script's maps, read back, cleared and zeroed.
+//!
+//! In: a [`UserMap`] and the loaded object. Out: a [`MapSnapshot`] of values.
+//! Guarantee: every entry that is in a map for the whole time of reading is read exactly once, whatever the kernel's batch
+//! calls return.
+
+use std::collections::HashSet;
+use std::io;
+
+use profiler_compiler::decode::{Lookup, decode};
+use profiler_compiler::object::{MapValue, Storage, UserMap};
+use profiler_compiler::value::Value;
+
+use crate::load::Loaded;
+use crate::render::MapSnapshot;
+use crate::sys::map::{Batch, Map, Take};
+
+/// A map's contents at this moment.
+pub fn snapshot<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> io::Result<MapSnapshot<'a>> {
+    let mut snapshot = empty_snapshot(map);
+    match &map.storage {
+        Storage::Global { .. } => {
+            let copies = read_global(&map.storage, loaded)?;
+            let values: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
+            if !values.is_empty() {
+                snapshot.entries.push((None, merge(map, &values, lookup)));
+            }
+        }
+        Storage::Map { .. } => {
+            let elements = find(map, loaded)?;
+            each_entry(&elements, Take::Copy, &mut |key, value| {
+                snapshot.entries.push(entry(map, key, value, lookup));
+            })?;
+        }
+    }
+    Ok(snapshot)
+}
+
+/// One entry of a map, by the key's bytes; no entries when the key is not there.
+pub fn snapshot_entry<'a>(
+    map: &'a UserMap,
+    key: &[u8],
+    loaded: &Loaded,
+    lookup: &dyn Lookup,
+) -> io::Result<MapSnapshot<'a>> {
+    let mut snapshot = empty_snapshot(map);
+    if let Some(value) = find(map, loaded)?.lookup(key)? {
+        snapshot.entries.push(entry(map, key, &value, lookup));
+    }
+    Ok(snapshot)
+}
+
+/// Removes all entries.
+pub fn clear(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
+    match &map.storage {
+        Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => {
+            for copy in 0..*copies {
+                loaded.globals().zero_bss(offset_bytes + copy * stride_bytes, FLAG_BYTES + value_size_bytes);
+            }
+            Ok(())
+        }
+        Storage::Map { .. } => each_entry(&find(map, loaded)?, Take::Remove, &mut |_, _| {}),
+    }
+}
+
+/// Sets all values to zero and keeps the keys.
+pub fn zero(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
+    match &map.storage {
+        Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => {
+            for copy in 0..*copies {
+                loaded.globals().zero_bss(offset_bytes + copy * stride_bytes + FLAG_BYTES, *value_size_bytes);
+            }
+            Ok(())
+        }
+        Storage::Map { .. } => {
+            let elements = find(map, loaded)?;
+            let mut keys = Vec::new();
+            each_entry(&elements, Take::Copy, &mut |key, _| keys.push(key.to_vec()))?;
+            let nothing = vec![0u8; elements.value_size_bytes()];
+            for key in keys {
+                elements.replace(&key, &nothing)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// The `u64` in front of a value in `.bss` that says whether it was ever written.
+const FLAG_BYTES: u32 = 8;
+
+fn empty_snapshot(map: &UserMap) -> MapSnapshot<'_> {
+    let aggregation = match &map.value {
+        MapValue::Plain(_) => None,
+        MapValue::Aggregate { word, .. } => Some(*word),
+    };
+    MapSnapshot { name: &map.name, keyed: map.key.is_some(), aggregation, entries: Vec::new() }
+}
+
+fn find<'a>(map: &UserMap, loaded: &'a Loaded) -> io::Result<Map<'a>> {
+    let Storage::Map { map: name, .. } = &map.storage else { return Err(io::ErrorKind::InvalidInput.into()) };
+    loaded.map(name).ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// The values of the copies that were written.
+fn read_global(storage: &Storage, loaded: &Loaded) -> io::Result<Vec<Vec<u8>>> {
+    let Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } = storage else {
+        return Ok(Vec::new());
+    };
+    let outside = || io::Error::from(io::ErrorKind::InvalidData);
+    let mut values = Vec::new();
+    for copy in 0..*copies {
+        let at = offset_bytes + copy * stride_bytes;
+        if loaded.globals().bss_u64(at).ok_or_else(outside)? != 0 {
+            values.push(loaded.globals().bss_bytes(at + FLAG_BYTES, *value_size_bytes).ok_or_else(outside)?);
+        }
+    }
+    Ok(values)
+}
+
+/// Key and value of an entry as the kernel returned them.
+fn entry(map: &UserMap, key: &[u8], value: &[u8], lookup: &dyn Lookup) -> (Option<Value>, Value) {
+    let Storage::Map { per_cpu, value_size_bytes, .. } = &map.storage else { return (None, Value::Missing) };
+    let size = *value_size_bytes as usize;
+    // The kernel rounds each CPU's value up to 8 bytes.
+    let stride = if *per_cpu { size.next_multiple_of(8) } else { value.len() };
+    let values: Vec<&[u8]> = value.chunks_exact(stride.max(1)).map(|value| &value[..size.min(value.len())]).collect();
+    (map.key.as_ref().map(|ty| decode(ty, key, lookup)), merge(map, &values, lookup))
+}
+
+/// What the bytes of all CPUs, or of one, stand for.
+fn merge(map: &UserMap, values: &[&[u8]], lookup: &dyn Lookup) -> Value {
+    match &map.value {
+        MapValue::Plain(ty) => decode(ty, values.first().copied().unwrap_or_default(), lookup),
+        MapValue::Aggregate { word, params, signed } => word.merge(params, *signed, values),
+    }
+}
+
+/// What reading needs of a map; the kernel's in life, a fake in tests.
+trait Elements {
+    fn key_size_bytes(&self) -> usize;
+    fn value_size_bytes(&self) -> usize;
+    fn max_entries(&self) -> u32;
+    fn batch(&self, cursor: &mut Vec<u8>, keys: &mut [u8], values: &mut [u8], take: Take) -> io::Result<Batch>;
+    fn next_key(&self, key: Option<&[u8]>) -> io::Result<Option<Vec<u8>>>;
+    fn lookup(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>>;
+    fn remove(&self, key: &[u8]) -> io::Result<bool>;
+}
+
+impl Elements for Map<'_> {
+    fn key_size_bytes(&self) -> usize {
+        Map::key_size_bytes(self)
+    }
+    fn value_size_bytes(&self) -> usize {
+        Map::value_size_bytes(self)
+    }
+    fn max_entries(&self) -> u32 {
+        Map::max_entries(self)
+    }
+    fn batch(&self, cursor: &mut Vec<u8>, keys: &mut [u8], values: &mut [u8], take: Take) -> io::Result<Batch> {
+        Map::batch(self, cursor, keys, values, take)
+    }
+    fn next_key(&self, key: Option<&[u8]>) -> io::Result<Option<Vec<u8>>> {
+        Map::next_key(self, key)
+    }
+    fn lookup(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+        Map::lookup(self, key)
+    }
+    fn remove(&self, key: &[u8]) -> io::Result<bool> {
+        Map::remove(self, key)
+    }
+}
+
+/// A first batch holds about this many bytes of values.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// `ENOTSUPP` of the kernel, which no header for user space names.
+const ENOTSUPP: i32 = 524;
+
+/// Visits all entries, in batches where the map can.
+fn each_entry(map: &impl Elements, take: Take, visit: &mut impl FnMut(&[u8], &[u8])) -> io::Result<()> {
+    let (key_size, value_size) = (map.key_size_bytes(), map.value_size_bytes());
+    let most = (map.max_entries() as usize).max(1);
+    let mut room = (BATCH_BYTES / value_size.max(1)).clamp(1, most);
+    let (mut keys, mut values) = (vec![0u8; room * key_size], vec![0u8; room * value_size]);
+    let mut cursor = Vec::new();
+    loop {
+        match map.batch(&mut cursor, &mut keys, &mut values, take) {
+            Ok(batch) => {
+                let read = batch.entries.min(room);
+                for (key, value) in keys.chunks_exact(key_size).zip(values.chunks_exact(value_size)).take(read) {
+                    visit(key, value);
+                }
+                // A short batch is not the last one: a hash map stops before a bucket that does not fit.
+                if batch.last {
+                    return Ok(());
+                }
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENOSPC) && room < most => {
+                room = (room * 2).min(most);
+                keys.resize(room * key_size, 0);
+                values.resize(room * value_size, 0);
+            }
+            Err(error) if cursor.is_empty() && has_no_batches(&error) => return each_key(map, take, visit),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Since 5.6: batches, and not for every kind of map.
+fn has_no_batches(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP | ENOTSUPP))
+}
+
+/// Visits all entries one by one.
+fn each_key(map: &impl Elements, take: Take, visit: &mut impl FnMut(&[u8], &[u8])) -> io::Result<()> {
+    // When the key that the walk stands on is removed meanwhile, the kernel starts over.
+    let mut seen = HashSet::new();
+    let mut key = map.next_key(None)?;
+    let mut repeats = 0;
+    while let Some(at) = key {
+        key = map.next_key(Some(&at))?;
+        if seen.contains(&at) {
+            repeats += 1;
+            if repeats > map.max_entries() {
+                break;
+            }
+            continue;
+        }
+        seen.insert(at);
+    }
+    for key in &seen {
+        if let Some(value) = map.lookup(key)? {
+            visit(key, &value);
+        }
+        if take == Take::Remove {
+            map.remove(key)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "maps_tests.rs"]
+mod tests;

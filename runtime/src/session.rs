@@ -1,0 +1,392 @@
+//! One run of a script: load, begin, attach, collect, end.
+//!
+//! In: an object, a renderer, names for addresses. Out: results through the renderer, and the exit status.
+//! Guarantee: nothing stays attached, whatever ends the run; what was not shown was counted.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use profiler_compiler::object::{Attach, Loss, Object};
+use profiler_compiler::value::Symbols;
+use profiler_compiler::words::{Record, Sink};
+
+use crate::actions::Actions;
+use crate::attach::{AttachError, Links, attach};
+use crate::child::{Child, ChildError};
+use crate::ledger;
+use crate::load::{LoadError, LoadOptions, Loaded, load};
+use crate::render::Render;
+use crate::ring::{Drained, Rings};
+use crate::sys::bpf::test_run;
+use crate::sys::poll;
+use crate::sys::ring::MappedRing;
+use crate::sys::signal::Signals;
+use crate::tables::{Enumerator, Tables};
+use crate::timers::{Timer, Timers};
+
+/// How to run.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub struct RunOptions<'a> {
+    /// End when this process ends.
+    pub pid: Option<u32>,
+    /// A command to resume once everything is attached, and to end with.
+    pub child: Option<Child>,
+    /// Say nothing of attached probes.
+    pub quiet: bool,
+    /// Attach, and end at once.
+    pub dry_run: bool,
+    /// End after this long.
+    pub duration: Option<Duration>,
+    /// Any loss makes the exit status 4.
+    pub strict: bool,
+    /// `system` may run commands.
+    pub allow_unsafe: bool,
+    /// Names of enums' values.
+    pub enumerator: Option<Enumerator<'a>>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Exit status of the process.
+    pub exit_code: u8,
+    /// Records received, by program.
+    pub received: Vec<u64>,
+    /// What was lost.
+    pub losses: Vec<(Loss, u64)>,
+}
+
+/// Why a run failed.
+#[derive(Debug)]
+pub enum RunError {
+    /// The kernel refused the object.
+    Load(LoadError),
+    /// A probe could not be attached.
+    Attach(AttachError),
+    /// The command of `-c` did not start.
+    Child(ChildError),
+    /// There is no process with the id of `-p`.
+    NoProcess(u32),
+    /// A map could not be read or changed.
+    Map {
+        /// Its name.
+        name: String,
+        /// The kernel's answer.
+        error: io::Error,
+    },
+    /// A call that nothing should make fail.
+    System {
+        /// What was done.
+        what: &'static str,
+        /// The kernel's answer.
+        error: io::Error,
+    },
+}
+
+/// Exit status of a strict run that lost something.
+const LOSS_STATUS: u8 = 4;
+
+/// While records come, the rings are looked at this often; the traced side need not wake anybody.
+const POLL: Duration = Duration::from_millis(1);
+/// After so long without a record, the reader sleeps until it is woken.
+const ACTIVE: Duration = Duration::from_millis(50);
+/// Losses are reported no more often than this.
+const REPORT: Duration = Duration::from_secs(1);
+/// How long the end of a run waits for records that a program has not finished writing.
+const UNFINISHED: Duration = Duration::from_millis(100);
+/// Most sleep where a lost wake-up cannot be ruled out.
+const CAUTIOUS_SLEEP: Duration = Duration::from_secs(1);
+
+/// Runs an object to its end.
+pub fn run(
+    object: &Object,
+    mut options: RunOptions<'_>,
+    render: &mut dyn Render,
+    symbols: &dyn Symbols,
+) -> Result<Outcome, RunError> {
+    let signals = Signals::listen().map_err(system("listening for signals"))?;
+    let target = options.pid.map(|pid| poll::pidfd(pid).map_err(|_| RunError::NoProcess(pid))).transpose()?;
+    let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
+    let tables = Tables { object, loaded: &loaded, enumerator: options.enumerator };
+    let allow_unsafe = options.allow_unsafe;
+    let actions =
+        Actions { object, loaded: &loaded, tables: &tables, symbols, render, allow_unsafe, exit: None, failure: None };
+    let mut session = Session {
+        rings: open_rings(object, &loaded).map_err(system("mapping the ring buffers"))?,
+        received: vec![0; object.programs.len()],
+        reader_gone: false,
+        reported: 0,
+        report_due: Instant::now(),
+        child: options.child.take(),
+        signals,
+        target,
+        actions,
+    };
+    if options.dry_run {
+        return session.dry_run(&options);
+    }
+    let links = session.start(&options)?;
+    session.finish(links, &options)
+}
+
+fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>> {
+    let open = |name: &Option<String>| name.as_deref().map(|name| loaded.ring(name)).transpose();
+    Ok(Rings::new(open(&object.data_ring)?, open(&object.control_ring)?))
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> RunError {
+    move |error| RunError::System { what, error }
+}
+
+/// A loaded object at work.
+struct Session<'a> {
+    rings: Rings<MappedRing>,
+    actions: Actions<'a>,
+    received: Vec<u64>,
+    /// Whether output fails because nobody reads it any more.
+    reader_gone: bool,
+    /// Lost records that the renderer was told of.
+    reported: u64,
+    report_due: Instant,
+    child: Option<Child>,
+    signals: Signals,
+    target: Option<OwnedFd>,
+}
+
+impl Session<'_> {
+    fn dry_run(mut self, options: &RunOptions<'_>) -> Result<Outcome, RunError> {
+        let links = self.attach(options)?;
+        drop(links);
+        Ok(Outcome { exit_code: 0, received: self.received, losses: Vec::new() })
+    }
+
+    /// From `BEGIN` to what ends the run. A `BEGIN` that exits attaches nothing.
+    fn start(&mut self, options: &RunOptions<'_>) -> Result<Links, RunError> {
+        if let Some(offset) = self.actions.object.start_time_offset {
+            self.actions.loaded.globals().set_bss_u64(offset, poll::boot_clock_ns());
+        }
+        self.run_programs(&Attach::Begin)?;
+        self.drain();
+        if self.ended() {
+            return Ok(Links::default());
+        }
+        let mut links = self.attach(options)?;
+        let timers = self.start_timers().map_err(system("starting the timers"))?;
+        if let Some(child) = &mut self.child {
+            child.resume().map_err(RunError::Child)?;
+        }
+        self.collect(options.duration.map(|duration| Instant::now() + duration))?;
+        timers.stop().map_err(system("running a timer"))?;
+        links.drop_quick();
+        Ok(links)
+    }
+
+    fn attach(&mut self, options: &RunOptions<'_>) -> Result<Links, RunError> {
+        let object = self.actions.object;
+        let links = attach(object, self.actions.loaded).map_err(RunError::Attach)?;
+        if !options.quiet {
+            self.actions.render.attached(object.programs.iter().map(|program| program.points).sum());
+        }
+        self.flush();
+        Ok(links)
+    }
+
+    fn run_programs(&self, kind: &Attach) -> Result<(), RunError> {
+        for program in self.actions.object.programs.iter().filter(|program| program.attach == *kind) {
+            let run = |fd: Option<BorrowedFd<'_>>| test_run(fd.ok_or(io::ErrorKind::NotFound)?);
+            run(self.actions.loaded.program(&program.name)).map_err(system("running BEGIN or END"))?;
+        }
+        Ok(())
+    }
+
+    fn start_timers(&self) -> io::Result<Timers> {
+        let mut timers = Vec::new();
+        for program in &self.actions.object.programs {
+            if let Attach::Timer { period_ns } = program.attach {
+                let fd = self.actions.loaded.program(&program.name).ok_or(io::ErrorKind::NotFound)?;
+                timers.push(Timer { program: fd.try_clone_to_owned()?, period: Duration::from_nanos(period_ns) });
+            }
+        }
+        Timers::start(timers)
+    }
+
+    /// Reads records until something ends the run.
+    fn collect(&mut self, deadline: Option<Instant>) -> Result<(), RunError> {
+        let mut last_record = Instant::now();
+        let mut process_ended = false;
+        while !process_ended {
+            let drained = self.drain();
+            let now = Instant::now();
+            if drained.records > 0 {
+                last_record = now;
+            }
+            self.report_losses(now);
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
+            if self.ended() || left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            // Much came: look again at once, before the ring is full.
+            if drained.data_bytes > self.rings.data_size_bytes() / 8 {
+                continue;
+            }
+            let active = !drained.complete || now - last_record < ACTIVE;
+            let waited = if active { self.wait(left.map_or(POLL, |left| left.min(POLL))) } else { self.sleep(left) };
+            process_ended = waited.map_err(system("waiting"))?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a while, or for a signal or the end of a process; whether the latter came.
+    fn wait(&self, limit: Duration) -> io::Result<bool> {
+        self.poll(&[], Some(limit))
+    }
+
+    /// Sleeps until a record comes, so that an idle session costs nothing.
+    fn sleep(&self, left: Option<Duration>) -> io::Result<bool> {
+        let loaded = self.actions.loaded;
+        let flag = self.actions.object.wake_flag_offset.filter(|_| self.actions.object.data_ring.is_some());
+        let mut limit = left;
+        if let Some(offset) = flag {
+            loaded.globals().set_bss_u64(offset, 1);
+            // A program may have read the flag before we set it and commit its record after we look at the ring, waking
+            // nobody. Once the programs that ran meanwhile have ended, what they committed is in the ring.
+            if !poll::programs_have_finished() {
+                limit = Some(left.map_or(CAUTIOUS_SLEEP, |left| left.min(CAUTIOUS_SLEEP)));
+            }
+        }
+        let ended = if self.rings.pending() { self.wait(Duration::ZERO) } else { self.poll(&self.ring_fds(), limit) };
+        if let Some(offset) = flag {
+            loaded.globals().set_bss_u64(offset, 0);
+        }
+        ended
+    }
+
+    fn ring_fds(&self) -> Vec<BorrowedFd<'_>> {
+        let object = self.actions.object;
+        let names = [&object.data_ring, &object.control_ring].into_iter().flatten();
+        names.filter_map(|name| self.actions.loaded.map(name)).map(|map| map.fd()).collect()
+    }
+
+    /// Waits for signals, processes and `rings`; whether a process ended.
+    fn poll(&self, rings: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<bool> {
+        let mut fds: Vec<BorrowedFd<'_>> = Vec::with_capacity(5);
+        fds.extend(self.child.as_ref().map(AsFd::as_fd));
+        fds.extend(self.target.as_ref().map(AsFd::as_fd));
+        let processes = fds.len();
+        fds.push(self.signals.as_fd());
+        fds.extend(rings);
+        let ready = poll::wait(&fds, limit)?;
+        Ok(ready & ((1 << processes) - 1) != 0)
+    }
+
+    /// Whether something other than time or a process has ended the run.
+    fn ended(&self) -> bool {
+        self.actions.exit.is_some() || self.actions.failure.is_some() || self.reader_gone || self.signals.came()
+    }
+
+    /// Acts on the records that are there, and writes out what they print.
+    fn drain(&mut self) -> Drained {
+        let Session { rings, actions, received, .. } = self;
+        let (object, tables) = (actions.object, actions.tables);
+        let drained = rings.drain(&mut |_, bytes| act(object, tables, bytes, received, actions));
+        if drained.records > 0 {
+            self.flush();
+        }
+        drained
+    }
+
+    fn flush(&mut self) {
+        self.reader_gone |= self.actions.render.flush().is_err();
+    }
+
+    /// Tells the renderer of records lost since it was last told.
+    fn report_losses(&mut self, now: Instant) {
+        if now < self.report_due {
+            return;
+        }
+        self.report_due = now + REPORT;
+        let losses = ledger::read(self.actions.object, self.actions.loaded);
+        self.report(&losses);
+    }
+
+    fn report(&mut self, losses: &[(Loss, u64)]) {
+        let lost = ledger::records(losses);
+        if lost > self.reported {
+            self.actions.render.lost(lost - self.reported);
+            self.reported = lost;
+        }
+    }
+
+    /// `END`, the last records, the maps, the ledger; then the links go.
+    ///
+    /// Probes whose detaching takes 40 to 110 ms are still attached until results are out. What they do after the last
+    /// drain is not read: records stay in the ring, and each map is read once. So nobody waits for the kernel, and no
+    /// record is shown after those of `END`.
+    fn finish(mut self, links: Links, options: &RunOptions<'_>) -> Result<Outcome, RunError> {
+        self.drain_finished();
+        self.run_programs(&Attach::End)?;
+        self.drain_finished();
+        let losses = ledger::read(self.actions.object, self.actions.loaded);
+        self.report(&losses);
+        if self.actions.object.config.print_maps_on_exit && !self.reader_gone {
+            self.print_maps();
+        }
+        self.actions.render.ledger(&ledger::describe(self.actions.object, &losses));
+        self.flush();
+        drop(links);
+        if let Some((name, error)) = self.actions.failure.take() {
+            return Err(RunError::Map { name, error });
+        }
+        let exit_code = match self.actions.exit {
+            _ if options.strict && !losses.is_empty() => LOSS_STATUS,
+            code => code.unwrap_or(0),
+        };
+        Ok(Outcome { exit_code, received: self.received, losses })
+    }
+
+    /// Drains, and waits a little for records that are being written.
+    fn drain_finished(&mut self) {
+        let deadline = Instant::now() + UNFINISHED;
+        while !self.drain().complete && Instant::now() < deadline {
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn print_maps(&mut self) {
+        self.actions.render.end_of_run();
+        for map in 0..self.actions.object.maps.len() {
+            self.actions.print_map(map, 0, 0);
+        }
+    }
+}
+
+/// Hands a record to the word that made it.
+fn act(object: &Object, tables: &Tables<'_>, bytes: &[u8], received: &mut [u64], actions: &mut Actions<'_>) {
+    let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let (Some(index), Some(size)) = (word(0), word(4)) else { return };
+    let Some(event) = object.events.get(index as usize) else { return };
+    if let Some(count) = received.get_mut(event.program) {
+        *count += 1;
+    }
+    // What was reserved may be longer than what was written.
+    let bytes = bytes.get(..size as usize).unwrap_or(bytes);
+    event.word.perform(event, &Record { event, bytes, lookup: tables }, actions);
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Load(error) => error.fmt(f),
+            RunError::Attach(error) => error.fmt(f),
+            RunError::Child(error) => error.fmt(f),
+            RunError::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            RunError::Map { name, error } => write!(f, "cannot access map {name}: {error}"),
+            RunError::System { what, error } => write!(f, "{what} failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

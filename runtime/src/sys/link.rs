@@ -1,0 +1,73 @@
+//! Links: programs tied to what runs them.
+//!
+//! In: a program and where to attach it. Out: a descriptor whose closing detaches.
+//! Guarantee: nothing stays attached when the descriptor, or the process, is gone.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use libbpf_sys as sys;
+
+use super::{check, own};
+
+/// Attaches a program to a raw tracepoint.
+pub fn raw_tracepoint(program: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: the name is a string; the kernel copies it.
+    check(unsafe { sys::bpf_raw_tracepoint_open(name.as_ptr(), program.as_raw_fd()) }).map(own)
+}
+
+/// Attaches a program to a perf event. Since 5.15.
+pub fn perf_event(program: BorrowedFd<'_>, event: BorrowedFd<'_>, cookie: u64) -> io::Result<OwnedFd> {
+    let mut options = options();
+    options.__bindgen_anon_1.perf_event.bpf_cookie = cookie;
+    create(program, event.as_raw_fd(), sys::BPF_PERF_EVENT, &options)
+}
+
+/// Where a multi link sits: one file, many offsets, each with the cookie of the same index.
+#[derive(Debug)]
+pub struct UprobeSites<'a> {
+    /// The file.
+    pub path: &'a CStr,
+    /// Offsets in the file.
+    pub offsets: &'a [u64],
+    /// What `bpf_get_attach_cookie` yields there.
+    pub cookies: &'a [u64],
+    /// At the return instead of the entry.
+    pub at_return: bool,
+    /// Only this process.
+    pub pid: Option<u32>,
+}
+
+/// Attaches a program to many places of a file. Since 6.6.
+pub fn uprobe_multi(program: BorrowedFd<'_>, sites: &UprobeSites<'_>) -> io::Result<OwnedFd> {
+    if sites.offsets.len() != sites.cookies.len() {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let mut options = options();
+    let flags = if sites.at_return { sys::BPF_F_UPROBE_MULTI_RETURN } else { 0 };
+    options.__bindgen_anon_1.uprobe_multi = sys::bpf_link_create_opts__bindgen_ty_1__bindgen_ty_3 {
+        flags,
+        cnt: sites.offsets.len() as u32,
+        path: sites.path.as_ptr(),
+        offsets: sites.offsets.as_ptr(),
+        cookies: sites.cookies.as_ptr(),
+        pid: sites.pid.unwrap_or(0),
+        ..Default::default()
+    };
+    create(program, 0, sys::BPF_TRACE_UPROBE_MULTI, &options)
+}
+
+fn options() -> sys::bpf_link_create_opts {
+    sys::bpf_link_create_opts { sz: size_of::<sys::bpf_link_create_opts>() as u64, ..Default::default() }
+}
+
+fn create(
+    program: BorrowedFd<'_>,
+    target: i32,
+    kind: sys::bpf_attach_type,
+    options: &sys::bpf_link_create_opts,
+) -> io::Result<OwnedFd> {
+    // SAFETY: the options, and the path and arrays that the callers put in, outlive the call; `cnt` is their length.
+    check(unsafe { sys::bpf_link_create(program.as_raw_fd(), target, kind, options) }).map(own)
+}

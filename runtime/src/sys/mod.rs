@@ -1,0 +1,33 @@
+//! The system calls and libbpf calls of the runtime, each behind a safe function.
+//!
+//! In: plain values, slices and borrowed descriptors. Out: plain values, owned descriptors, `io::Error`.
+//! Guarantee: the only module with `unsafe`; whatever arguments its safe functions get, memory stays sound.
+#![allow(unsafe_code)]
+
+pub mod bpf;
+pub mod link;
+pub mod map;
+pub mod perf;
+pub mod poll;
+pub mod process;
+pub mod ring;
+pub mod signal;
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// The result of a libbpf call, which returns a negated error number.
+fn check(ret: i32) -> io::Result<i32> {
+    if ret < 0 { Err(io::Error::from_raw_os_error(-ret)) } else { Ok(ret) }
+}
+
+/// The result of a libc call, which returns -1 and sets `errno`.
+fn check_errno(ret: i32) -> io::Result<i32> {
+    if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) }
+}
+
+/// Takes over a descriptor that a call has just made.
+fn own(fd: i32) -> OwnedFd {
+    // SAFETY: every caller passes a non-negative descriptor that a system call returned to it and that nobody else holds.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}

@@ -1,0 +1,51 @@
+//! Waiting and clocks.
+//!
+//! In: descriptors and limits. Out: which are ready.
+//! Guarantee: a signal ends a wait early and is no error.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use super::{check_errno, own};
+
+/// Waits until a descriptor is readable, or for `limit`, or until a signal. Returns which are readable, bit by bit.
+pub fn wait(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<u64> {
+    let mut polls: Vec<libc::pollfd> =
+        fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
+    let limit = limit.map(|limit| libc::timespec {
+        tv_sec: limit.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(limit.subsec_nanos()),
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: the array and the limit outlive the call; null means no limit and no signal mask.
+    let ret = unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, limit, std::ptr::null()) };
+    match check_errno(ret) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(0),
+        Err(error) => return Err(error),
+    }
+    Ok(polls.iter().enumerate().filter(|(_, poll)| poll.revents != 0).fold(0, |ready, (index, _)| ready | 1 << index))
+}
+
+/// A descriptor that becomes readable when a process ends. Since 5.3.
+pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
+    check_errno(fd as i32).map(own)
+}
+
+/// Returns when every BPF program that ran at the call has ended (a grace period of RCU); false when the kernel refuses.
+pub fn programs_have_finished() -> bool {
+    const MEMBARRIER_CMD_GLOBAL: i32 = 1;
+    // SAFETY: takes numbers only.
+    unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0 }
+}
+
+/// The clock of `bpf_ktime_get_boot_ns`.
+pub fn boot_clock_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the result has room for a time.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

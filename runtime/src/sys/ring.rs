@@ -1,0 +1,112 @@
+//! A BPF ring buffer in memory.
+//!
+//! In: the descriptor of a ring-buffer map. Out: [`RingMemory`], from which the consumer reads records in place.
+//! Guarantee: reads stay inside the mapping; the consumer's position is the only thing written.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use crate::ring::RingMemory;
+
+use super::map::Map;
+
+/// A mapping of memory that a descriptor shares.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    fn new(fd: BorrowedFd<'_>, len: usize, protection: i32, offset: usize) -> io::Result<Mapping> {
+        // SAFETY: asks for a new mapping anywhere; no existing memory is touched.
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd.as_raw_fd(), offset as libc::off_t)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
+        Ok(Mapping { base, len })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, unmapped only here; all references into it borrow its owner.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// A ring buffer: one page with the consumer's position, one with the producer's, then the data, mapped twice in a row.
+#[derive(Debug)]
+pub struct MappedRing {
+    consumer: Mapping,
+    producer: Mapping,
+    page_bytes: usize,
+    size_bytes: usize,
+}
+
+impl MappedRing {
+    /// Maps a ring-buffer map.
+    pub fn new(map: &Map<'_>) -> io::Result<MappedRing> {
+        let size_bytes = map.max_entries() as usize;
+        // SAFETY: takes a number only.
+        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        if !map.is_ring() || !size_bytes.is_power_of_two() || size_bytes < page_bytes {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let consumer = Mapping::new(map.fd(), page_bytes, libc::PROT_READ | libc::PROT_WRITE, 0)?;
+        let producer = Mapping::new(map.fd(), page_bytes + 2 * size_bytes, libc::PROT_READ, page_bytes)?;
+        Ok(MappedRing { consumer, producer, page_bytes, size_bytes })
+    }
+
+    /// Address of the data at a position.
+    fn at(&self, position: u64) -> *mut u8 {
+        let offset = self.page_bytes + (position as usize & (self.size_bytes - 1));
+        // SAFETY: the sum is less than page + size, inside the mapping of page + 2 * size.
+        unsafe { self.producer.base.as_ptr().add(offset) }
+    }
+}
+
+impl RingMemory for MappedRing {
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes as u64
+    }
+
+    fn consumer(&self) -> u64 {
+        // SAFETY: the page starts with the position, a word that kernel and reader share.
+        unsafe { AtomicU64::from_ptr(self.consumer.base.as_ptr().cast()) }.load(Ordering::Acquire)
+    }
+
+    fn publish(&mut self, position: u64) {
+        // SAFETY: as in `consumer`; `&mut self` proves that no record is borrowed that the kernel may now overwrite.
+        unsafe { AtomicU64::from_ptr(self.consumer.base.as_ptr().cast()) }.store(position, Ordering::SeqCst);
+    }
+
+    fn producer(&self) -> u64 {
+        // SAFETY: the second page starts with the position. The page is read-only, which a relaxed load may read.
+        let position = unsafe { AtomicU64::from_ptr(self.producer.base.as_ptr().cast()) }.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        position
+    }
+
+    fn header(&self, position: u64) -> u32 {
+        if !position.is_multiple_of(8) {
+            return 0;
+        }
+        // SAFETY: positions are multiples of 8, so the word is aligned and inside; relaxed loads may read read-only memory.
+        let header = unsafe { AtomicU32::from_ptr(self.at(position).cast()) }.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        header
+    }
+
+    fn bytes(&self, position: u64, len: u32) -> &[u8] {
+        let len = (len as usize).min(self.size_bytes);
+        // SAFETY: at most `size` bytes from an offset below page + size, inside the double mapping. The record is committed
+        // and the kernel leaves it alone until `publish`, which needs `&mut self`.
+        unsafe { std::slice::from_raw_parts(self.at(position), len) }
+    }
+}

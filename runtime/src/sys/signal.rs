@@ -1,0 +1,83 @@
+//! SIGINT and SIGTERM as something to wait for.
+//!
+//! In: signals. Out: a readable descriptor, and the number of the first signal.
+//! Guarantee: the second signal ends the process at once, even while it is stuck in a write; closing descriptors
+//! detaches everything.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use super::{check_errno, own};
+
+const SIGNALS: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
+
+/// What the handler writes to; -1 while nobody listens.
+static WAKE: AtomicI32 = AtomicI32::new(-1);
+/// The first signal that came; 0 before.
+static FIRST: AtomicI32 = AtomicI32::new(0);
+
+/// Does only what a signal handler may: atomics, `write`, `_exit`.
+extern "C" fn on_signal(signal: i32) {
+    if FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+        // SAFETY: may be called in a signal handler.
+        unsafe { libc::_exit(128 + signal) };
+    }
+    let one = 1u64;
+    // SAFETY: may be called in a signal handler; the buffer is a local. `errno` is put back for the code interrupted.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(WAKE.load(Ordering::SeqCst), (&raw const one).cast(), size_of_val(&one));
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// While it lives, SIGINT and SIGTERM are noted instead of ending the process.
+#[derive(Debug)]
+pub struct Signals {
+    wake: OwnedFd,
+    before: Vec<libc::sigaction>,
+}
+
+impl Signals {
+    /// Starts listening. One listener a process.
+    pub fn listen() -> io::Result<Signals> {
+        // SAFETY: takes numbers only.
+        let wake = own(check_errno(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?);
+        FIRST.store(0, Ordering::SeqCst);
+        WAKE.store(wake.as_raw_fd(), Ordering::SeqCst);
+        let mut listener = Signals { wake, before: Vec::new() };
+        for signal in SIGNALS {
+            // SAFETY: all zero is a valid `sigaction`.
+            let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+            action.sa_sigaction = on_signal as extern "C" fn(i32) as libc::sighandler_t;
+            // SAFETY: all zero is a valid `sigaction`.
+            let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+            // SAFETY: both structs are valid and the handler does only what a handler may.
+            check_errno(unsafe { libc::sigaction(signal, &raw const action, &raw mut before) })?;
+            listener.before.push(before);
+        }
+        Ok(listener)
+    }
+
+    /// Whether a signal came.
+    pub fn came(&self) -> bool {
+        FIRST.load(Ordering::SeqCst) != 0
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for (signal, before) in SIGNALS.iter().zip(&self.before) {
+            // SAFETY: puts back what the same call returned in `listen`.
+            unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
+        }
+        WAKE.store(-1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,72 @@
+//! What values refer to: stacks, probe names, strings, enumerators.
+//!
+//! In: the object and its stack tables in the kernel. Out: [`Lookup`] for decoding.
+//! Guarantee: an id that is not in its table is `None`, never another's frames.
+
+use std::fmt;
+
+use profiler_compiler::btf::BtfId;
+use profiler_compiler::decode::Lookup;
+use profiler_compiler::object::Object;
+use profiler_compiler::types::StackType;
+
+use crate::load::Loaded;
+
+/// Names an enum's value.
+pub type Enumerator<'a> = &'a dyn Fn(BtfId, i64) -> Option<String>;
+
+/// The tables of a running object.
+pub struct Tables<'a> {
+    /// What was compiled.
+    pub object: &'a Object,
+    /// Where its maps are.
+    pub loaded: &'a Loaded,
+    /// The kernel's enums.
+    pub enumerator: Option<Enumerator<'a>>,
+}
+
+impl Lookup for Tables<'_> {
+    fn stack(&self, ty: StackType, id: i64) -> Option<Vec<u64>> {
+        let table = self.object.stack_tables.iter().find(|table| table.limit == ty.limit)?;
+        let key = u32::try_from(id).ok()?.to_ne_bytes();
+        Some(frames(&self.loaded.map(&table.map)?.lookup(&key).ok()??, ty.limit))
+    }
+
+    fn probe_name(&self, index: u64) -> Option<&str> {
+        self.object.probe_names.get(usize::try_from(index).ok()?).map(String::as_str)
+    }
+
+    fn string(&self, index: u64) -> Option<&str> {
+        self.object.strings.get(usize::try_from(index).ok()?).map(String::as_str)
+    }
+
+    fn enumerator(&self, id: BtfId, number: i64) -> Option<String> {
+        self.enumerator?(id, number)
+    }
+}
+
+/// The addresses of an entry: those before the first zero.
+fn frames(bytes: &[u8], limit: u8) -> Vec<u64> {
+    let words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_ne_bytes));
+    words.take_while(|address| *address != 0).take(usize::from(limit)).collect()
+}
+
+impl fmt::Debug for Tables<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_end_at_zero_or_at_the_limit() {
+        let bytes: Vec<u8> = [5u64, 6, 7, 0, 9].iter().flat_map(|n| n.to_ne_bytes()).collect();
+        assert_eq!(frames(&bytes, 127), [5, 6, 7]);
+        assert_eq!(frames(&bytes, 2), [5, 6]);
+        assert_eq!(frames(&bytes[..12], 127), [5]);
+        assert_eq!(frames(&[], 127), [0; 0]);
+    }
+}
