@@ -8,6 +8,7 @@
 
 mod assign;
 mod body;
+mod calls;
 mod config;
 mod errors;
 mod expr;
@@ -27,7 +28,8 @@ pub use errors::Report;
 pub use facts::Facts;
 pub use maps::{MapInfo, Maps};
 pub use points::{ArgField, Points, Seed};
-pub use types::{unify, widest};
+pub use expr::truncate;
+pub use types::{named_int, unify, widest};
 
 use crate::ast;
 use crate::diagnostic::{Code, Diagnostic};

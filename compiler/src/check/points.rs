@@ -36,6 +36,8 @@ pub struct Seed {
     pub args: Vec<ArgField>,
     /// Advice when there is none.
     pub no_args: &'static str,
+    /// Whether `arg0` … are the `u64`s of the context.
+    pub raw_args: bool,
     /// Whether `-p` must be tested in the program.
     pub filter_pid: bool,
 }
@@ -74,6 +76,7 @@ impl Seed {
             pointer_space: Space::Kernel,
             args: Vec::new(),
             no_args: "tracepoints have `args`; `profiler list -v PROBE` shows them",
+            raw_args: false,
             filter_pid: false,
         }
     }

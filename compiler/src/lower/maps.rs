@@ -20,7 +20,7 @@ const NOEXIST: i64 = 1;
 const EXIST: i64 = 2;
 
 /// Where an aggregation's bytes for a key are.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct AggregateSlot {
     /// The first byte.
     pub addr: Addr,
@@ -28,6 +28,15 @@ pub struct AggregateSlot {
     pub atomic: bool,
     /// Whether the values are signed.
     pub signed: bool,
+    /// The constants of the use.
+    pub params: Vec<i64>,
+}
+
+impl AggregateSlot {
+    /// The `index`-th constant.
+    pub fn param(&self, index: usize) -> i64 {
+        self.params.get(index).copied().unwrap_or(0)
+    }
 }
 
 impl Body<'_, '_> {
@@ -280,8 +289,8 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn aggregate(&mut self, map: MapIndex, key: Option<&Expr>, args: &[Expr]) {
-        let MapValue::Aggregate { word, signed, .. } = &self.shared.program.maps[map.0].value else { return };
-        let (word, signed) = (*word, *signed);
+        let MapValue::Aggregate { word, signed, params } = &self.shared.program.maps[map.0].value else { return };
+        let (word, signed, params) = (*word, *signed, params.clone());
         let args: Vec<Operand> = args.iter().map(|a| self.scalar(a)).collect();
         self.shared.learned.writers[map.0].add(self.index, self.probe);
         let contended = self.shared.facts.writers.get(map.0).is_some_and(super::storage::Writers::need_atomics);
@@ -290,12 +299,12 @@ impl Body<'_, '_> {
             Place::Global { offset_bytes, stride_bytes, .. } => {
                 let copy = self.cpu_copy(offset_bytes, stride_bytes);
                 self.b.store(Addr::reg(copy, 0), 1, Size::B8);
-                AggregateSlot { addr: Addr::reg(copy, 8), atomic: contended, signed }
+                AggregateSlot { addr: Addr::reg(copy, 8), atomic: contended, signed, params }
             }
             Place::Map { id, per_cpu, length_offset } => {
                 let key = self.key(map, key);
                 let found = self.find_or_insert(map, id, length_offset, key, done);
-                AggregateSlot { addr: Addr::reg(found, 0), atomic: contended || !per_cpu, signed }
+                AggregateSlot { addr: Addr::reg(found, 0), atomic: contended || !per_cpu, signed, params }
             }
         };
         word.lower(self, &slot, &args);
@@ -316,6 +325,29 @@ impl Body<'_, '_> {
         }
     }
 
+    /// Raises 8 bytes of an aggregation to at least this number (unsigned).
+    pub fn aggregate_raise(&mut self, slot: &AggregateSlot, value: VReg) {
+        /// Each failed try means that another CPU raised it, which it does less and less often.
+        const TRIES: u32 = 8;
+        let done = self.b.new_block();
+        for _ in 0..if slot.atomic { TRIES } else { 1 } {
+            let old = self.b.load(slot.addr, Size::B8);
+            let raise = self.b.new_block();
+            self.b.branch(CmpOp::Gt, Width::W64, value, old, raise, done, Likely::Unknown);
+            self.b.switch_to(raise);
+            if !slot.atomic {
+                self.b.store(slot.addr, value, Size::B8);
+                break;
+            }
+            let (seen, again) = (self.b.new_vreg(), self.b.new_block());
+            self.b.inst(Inst::CompareExchange { dst: seen, addr: slot.addr, expected: old, new: value });
+            self.branch(CmpOp::Eq, seen, old, done, again);
+            self.b.switch_to(again);
+        }
+        self.b.jump(done);
+        self.b.switch_to(done);
+    }
+
     /// Adds 1 to the `index`-th `u64` of an aggregation of `len` of them.
     pub fn aggregate_bump(&mut self, slot: &AggregateSlot, index: VReg, len: u32) {
         let (inside, done) = (self.b.new_block(), self.b.new_block());
@@ -325,7 +357,7 @@ impl Body<'_, '_> {
         let distance = self.b.bin(BinOp::Shl, Width::W64, index, 3);
         let base = self.address(slot.addr);
         let at = self.b.bin(BinOp::Add, Width::W64, base, distance);
-        let bucket = AggregateSlot { addr: Addr::reg(at, 0), ..*slot };
+        let bucket = AggregateSlot { addr: Addr::reg(at, 0), ..slot.clone() };
         self.aggregate_add(&bucket, 0, Operand::Imm(1));
         self.b.jump(done);
         self.b.switch_to(done);

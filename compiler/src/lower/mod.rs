@@ -15,10 +15,12 @@ mod memory;
 mod prologue;
 mod stmt;
 mod storage;
+mod words;
 
 pub use body::{Body, Value};
 pub use events::Channel;
 pub use maps::AggregateSlot;
+pub use words::space_of;
 
 use std::collections::BTreeSet;
 

@@ -84,7 +84,7 @@ pub trait Aggregation: Debug + Sync {
 }
 
 /// A use of an aggregation, checked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Aggregated {
     /// Its constants.
     pub params: Vec<i64>,

@@ -1,0 +1,160 @@
+//! What the words ask for when they are lowered.
+//!
+//! In: typed arguments. Out: values.
+
+use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, Map, MapId, MapKind, Operand, Section, Size, VReg, Width};
+use crate::lower::{Body, Value};
+use crate::object::{Constant, Loss, StackTable};
+use crate::typed::{ContextKind, Expr};
+use crate::types::{Space, Type};
+
+/// `BPF_F_USER_STACK`.
+const USER_STACK: i64 = 1 << 8;
+
+/// What the kernel answers when another stack has the same hash: `-EEXIST`.
+const EEXIST: i64 = -17;
+
+/// Stacks that a table holds. Two stacks with one hash collide; the loss is counted.
+const STACK_TABLE_ENTRIES: u32 = 16 << 10;
+
+/// The space behind an address argument.
+pub fn space_of(e: &Expr) -> Space {
+    match e.ty {
+        Type::Pointer { space, .. } => space,
+        _ => Space::Kernel,
+    }
+}
+
+impl Body<'_, '_> {
+    /// The same as [`Body::room`] for a word that writes every byte itself.
+    pub fn room_unwritten(&mut self, ty: &Type) -> Addr {
+        match self.wanted.take() {
+            Some(wanted) => wanted.addr,
+            None => self.room_for(ty, "temp"),
+        }
+    }
+
+    /// One of a program's names: the constants are the first name's number and how many there are.
+    pub fn probe_name(&mut self, ty: &Type, constants: &[Constant]) -> Value {
+        let [Constant::Int(first), Constant::Int(count)] = constants else { return Value::None };
+        let number = if *count == 1 {
+            Operand::Imm(*first)
+        } else {
+            let which = self.which_probe();
+            self.b.bin(BinOp::Add, Width::W64, which, *first).into()
+        };
+        let to = self.room_unwritten(ty);
+        self.b.store(to, number, Size::B8);
+        Value::Memory(to)
+    }
+
+    /// The position of the probe that fired among those of the program.
+    fn which_probe(&mut self) -> VReg {
+        let Some(filter) = &self.probe.context.syscalls else {
+            // Since 5.15.
+            return self.b.call(Helper::GetAttachCookie, &[Arg::Context]);
+        };
+        let most = filter.numbers.iter().copied().max().unwrap_or(0) as usize + 1;
+        let mut table = vec![0u8; most.next_power_of_two() * 2];
+        for (position, number) in filter.numbers.iter().enumerate() {
+            let at = *number as usize * 2;
+            table[at..at + 2].copy_from_slice(&(position as u16).to_ne_bytes());
+        }
+        let mask = most.next_power_of_two() as i64 - 1;
+        let offset = self.shared.rodata(&table);
+        let number = self.syscall_number();
+        // Verifier: the filter has let only known numbers pass; the mask bounds them.
+        let index = self.b.bin(BinOp::And, Width::W64, number, mask);
+        let distance = self.b.bin(BinOp::Shl, Width::W64, index, 1);
+        let base = self.b.data_addr(Section::Rodata, offset);
+        let at = self.b.bin(BinOp::Add, Width::W64, base, distance);
+        self.b.load(Addr::reg(at, 0), Size::B2)
+    }
+
+    /// A buffer: its length, then the bytes.
+    pub fn read_buffer(&mut self, from: VReg, size: VReg, capacity_bytes: u32, space: Space, ty: &Type) -> Value {
+        let to = self.room(ty);
+        let bounded = self.b.copy(size);
+        let (long, fits) = (self.b.new_block(), self.b.new_block());
+        // Verifier: a helper's size needs an upper bound.
+        self.b.branch(CmpOp::Gt, Width::W64, bounded, i64::from(capacity_bytes), long, fits, Likely::Otherwise);
+        self.b.switch_to(long);
+        self.b.assign(bounded, i64::from(capacity_bytes));
+        self.b.jump(fits);
+        self.b.switch_to(fits);
+        self.b.store(to, bounded, Size::B4);
+        let helper = match space {
+            Space::Kernel => Helper::ProbeReadKernel,
+            Space::User => Helper::ProbeReadUser,
+        };
+        let bytes = self.address_arg(to.plus(4));
+        self.b.call_void(helper, &[bytes, Arg::Value(bounded.into()), Arg::Value(from.into())]);
+        Value::Memory(to)
+    }
+
+    /// An address with its family.
+    pub fn inet(&mut self, family: &Expr, address: &Expr, ty: &Type) -> Value {
+        let family = self.scalar(family);
+        let value = self.expr(address);
+        let to = self.room(ty);
+        self.b.store(to, family, Size::B8);
+        match value {
+            Value::Scalar(number) => self.b.store(to.plus(8), number, Size::B4),
+            other => {
+                let size_bytes = self.layout(&address.ty).size_bytes.min(16);
+                let from = self.in_memory(other, &address.ty);
+                self.copy(to.plus(8), from, size_bytes);
+            }
+        }
+        Value::Memory(to)
+    }
+
+    /// A stack: its number in the table and, for user stacks, process and thread.
+    pub fn stack(&mut self, ty: &Type) -> Value {
+        let Type::Stack(stack) = ty else { return Value::None };
+        let table = self.stack_table(stack.limit);
+        let flags = match stack.space {
+            Space::Kernel => 0,
+            Space::User => USER_STACK,
+        };
+        let id = self.b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(table), Arg::Value(flags.into())]);
+        let (collision, done) = (self.b.new_block(), self.b.new_block());
+        self.b.branch(CmpOp::Eq, Width::W64, id, EEXIST, collision, done, Likely::Otherwise);
+        self.b.switch_to(collision);
+        self.count_loss(Loss::Stacks);
+        self.b.jump(done);
+        self.b.switch_to(done);
+        let to = self.room_unwritten(ty);
+        self.b.store(to, id, Size::B8);
+        if stack.space == Space::User {
+            let both = self.b.call(Helper::GetCurrentPidTgid, &[]);
+            let process = self.b.bin(BinOp::Shr, Width::W64, both, 32);
+            // Stacks are counted by process: the thread's half stays zero.
+            self.b.store(to.plus(8), process, Size::B8);
+        }
+        Value::Memory(to)
+    }
+
+    fn stack_table(&mut self, limit: u8) -> MapId {
+        if let Some((_, id)) = self.shared.stack_tables.iter().find(|(table, _)| table.limit == limit) {
+            return *id;
+        }
+        let name = format!("stacks_{limit}");
+        self.shared.ir.maps.push(Map {
+            name: name.clone(),
+            kind: MapKind::StackTrace,
+            key_size_bytes: 4,
+            value_size_bytes: u32::from(limit) * 8,
+            max_entries: STACK_TABLE_ENTRIES,
+            no_prealloc: false,
+        });
+        let id = MapId(self.shared.ir.maps.len() as u32 - 1);
+        self.shared.stack_tables.push((StackTable { map: name, limit }, id));
+        id
+    }
+
+    /// Whether the program's context is what a word needs.
+    pub fn context_kind(&self) -> ContextKind {
+        self.probe.context.kind
+    }
+}

@@ -1,0 +1,43 @@
+//! `count()`: how often.
+
+use crate::ast;
+use crate::check;
+use crate::ir::Operand;
+use crate::lower::{self, AggregateSlot};
+use crate::source::Span;
+use crate::value::Value;
+use crate::words::{Aggregated, Aggregation, Doc};
+
+/// `count`.
+#[derive(Debug)]
+pub struct Count;
+
+impl Aggregation for Count {
+    fn name(&self) -> &'static str {
+        "count"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "count()", summary: "how often" }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {
+        cx.arity("count", args.len(), 0..=0, span).then(Aggregated::default)
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, _args: &[Operand]) {
+        cx.aggregate_add(slot, 0, Operand::Imm(1));
+    }
+
+    fn size_bytes(&self, _params: &[i64]) -> u32 {
+        8
+    }
+
+    fn merge(&self, _params: &[i64], _signed: bool, per_cpu: &[&[u8]]) -> Value {
+        Value::Uint(super::sum_words(per_cpu, 0))
+    }
+
+    fn divide(&self, value: Value, by: i64) -> Value {
+        super::divide_integer(value, by)
+    }
+}

@@ -1,0 +1,44 @@
+//! `max(n)`: the largest value; kept as a number whose unsigned order is the order of the values.
+
+use crate::ast;
+use crate::check;
+use crate::ir::Operand;
+use crate::lower::{self, AggregateSlot};
+use crate::source::Span;
+use crate::value::Value;
+use crate::words::{Aggregated, Aggregation, Doc};
+
+/// `max`.
+#[derive(Debug)]
+pub struct Max;
+
+impl Aggregation for Max {
+    fn name(&self) -> &'static str {
+        "max"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "max(n)", summary: "the largest value" }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {
+        cx.one_integer("max", args, span)
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, args: &[Operand]) {
+        let key = super::ordered(cx, args[0], slot.signed);
+        cx.aggregate_raise(slot, key);
+    }
+
+    fn size_bytes(&self, _params: &[i64]) -> u32 {
+        8
+    }
+
+    fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
+        super::largest(per_cpu, signed, |key| key)
+    }
+
+    fn divide(&self, value: Value, by: i64) -> Value {
+        super::divide_integer(value, by)
+    }
+}

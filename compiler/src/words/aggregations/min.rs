@@ -1,0 +1,45 @@
+//! `min(n)`: the smallest value; kept as the largest complement, so that zero bytes mean "none yet".
+
+use crate::ast;
+use crate::check;
+use crate::ir::{BinOp, Operand, Width};
+use crate::lower::{self, AggregateSlot};
+use crate::source::Span;
+use crate::value::Value;
+use crate::words::{Aggregated, Aggregation, Doc};
+
+/// `min`.
+#[derive(Debug)]
+pub struct Min;
+
+impl Aggregation for Min {
+    fn name(&self) -> &'static str {
+        "min"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "min(n)", summary: "the smallest value" }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {
+        cx.one_integer("min", args, span)
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, args: &[Operand]) {
+        let key = super::ordered(cx, args[0], slot.signed);
+        let complement = cx.b.bin(BinOp::Xor, Width::W64, key, -1);
+        cx.aggregate_raise(slot, complement);
+    }
+
+    fn size_bytes(&self, _params: &[i64]) -> u32 {
+        8
+    }
+
+    fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
+        super::largest(per_cpu, signed, |key| !key)
+    }
+
+    fn divide(&self, value: Value, by: i64) -> Value {
+        super::divide_integer(value, by)
+    }
+}

@@ -1,0 +1,48 @@
+//! `cgroupid(path)`: the cgroup v2 id of a path.
+
+use crate::ast;
+use crate::check;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lower::{self, Value};
+use crate::source::Span;
+use crate::typed::{self, ExprKind};
+use crate::types::Type;
+use crate::words::{Doc, Function};
+
+/// The word.
+pub const WORD: &CgroupId = &CgroupId;
+
+/// `cgroupid`.
+#[derive(Debug)]
+pub struct CgroupId;
+
+impl Function for CgroupId {
+    fn name(&self) -> &'static str {
+        "cgroupid"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "cgroupid(path)", summary: "the cgroup v2 id of a path" }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
+        if !cx.arity("cgroupid", args.len(), 1..=1, span) {
+            return check::Body::poison(span);
+        }
+        let Some(path) = cx.constant_str(&args[0]) else {
+            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the path is a string constant"));
+        };
+        let path = String::from_utf8_lossy(&path).into_owned();
+        match cx.env.target.cgroup_id(&path) {
+            Ok(id) => typed::Expr { kind: ExprKind::Int(id as i64), ty: Type::U64, span },
+            Err(_) => {
+                let message = format!("there is no cgroup `{path}`");
+                cx.fail(Diagnostic::error(Code(344), args[0].span, message).help("give its path below /sys/fs/cgroup"))
+            }
+        }
+    }
+
+    fn lower(&self, _cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {
+        Value::None
+    }
+}

@@ -1,0 +1,62 @@
+//! `ntop([family,] address)`: an IPv4 or IPv6 address as text.
+
+use crate::ast;
+use crate::check;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lower::{self, Value};
+use crate::object::Constant;
+use crate::source::Span;
+use crate::typed::{self, ExprKind};
+use crate::types::Type;
+use crate::words::{Doc, Function};
+
+/// The word.
+pub const WORD: &Ntop = &Ntop;
+
+/// `ntop`.
+#[derive(Debug)]
+pub struct Ntop;
+
+impl Function for Ntop {
+    fn name(&self) -> &'static str {
+        "ntop"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "ntop([family,] address)", summary: "an IPv4 or IPv6 address as text" }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
+        if !cx.arity("ntop", args.len(), 1..=2, span) {
+            return check::Body::poison(span);
+        }
+        let family = match args {
+            [family, _] => cx.int_arg("ntop", family),
+            _ => None,
+        };
+        let address = cx.expr(&args[args.len() - 1]);
+        let bytes = match &address.ty {
+            Type::Unknown => return address,
+            Type::Int(_) => 4,
+            Type::Array { len: len @ (4 | 16), .. } => i64::from(*len),
+            Type::Str { capacity_bytes: 4 } => 4,
+            Type::Str { capacity_bytes: 16 } => 16,
+            other => {
+                let message = format!("`ntop` takes a number, or 4 or 16 bytes; this is a {}", cx.describe(other));
+                return cx.fail(Diagnostic::error(Code(340), address.span, message));
+            }
+        };
+        let default = if bytes == 4 { AF_INET } else { AF_INET6 };
+        let family = family.unwrap_or(typed::Expr { kind: ExprKind::Int(default), ty: Type::I64, span });
+        cx.call_of(self, vec![family, address], vec![Constant::Int(bytes)], Type::Inet, span)
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
+        let [family, address] = call.args.as_slice() else { return Value::None };
+        cx.inet(family, address, ty)
+    }
+}
+
+/// Address families of Linux.
+const AF_INET: i64 = 2;
+const AF_INET6: i64 = 10;

@@ -1,0 +1,75 @@
+//! `print(value), print(@x[, top[, div]]), print(@x[key])`: prints a value, a map, or one entry of a map.
+
+use crate::ast;
+use crate::check;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lower::{self, Channel, Value};
+use crate::object::{Constant, Event};
+use crate::source::Span;
+use crate::typed;
+use crate::types::Type;
+use crate::words::{Doc, Function, Record, Sink};
+
+/// The word.
+pub const WORD: &Print = &Print;
+
+/// `print`.
+#[derive(Debug)]
+pub struct Print;
+
+impl Function for Print {
+    fn name(&self) -> &'static str {
+        "print"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "print(value), print(@x[, top[, div]]), print(@x[key])", summary: "prints a value, a map, or one entry of a map" }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
+        if !cx.arity("print", args.len(), 1..=3, span) {
+            return check::Body::poison(span);
+        }
+        if let Some(map) = cx.whole_map(&args[0])
+            && cx.is_keyed_or_aggregate(map)
+        {
+            let mut constants = vec![Constant::Map(map.0)];
+            for arg in &args[1..] {
+                let Some(n) = cx.constant_int(arg).filter(|n| *n >= 0) else {
+                    let message = "`print` takes constants for how many entries and for the divisor";
+                    return cx.fail(Diagnostic::error(Code(335), arg.span, message).help(self.doc().signature));
+                };
+                constants.push(Constant::Int(n));
+            }
+            return cx.call_of(self, Vec::new(), constants, Type::None, span);
+        }
+        if let Some(arg) = args.get(1) {
+            let message = "only a whole map is printed with further arguments";
+            return cx.fail(Diagnostic::error(Code(336), arg.span, message).help(self.doc().signature));
+        }
+        if let Some((map, key)) = cx.aggregate_entry(&args[0]) {
+            return cx.call_of(self, vec![key], vec![Constant::Map(map.0)], Type::None, span);
+        }
+        let value = cx.value_for(&args[0]);
+        cx.call_of(self, vec![value], Vec::new(), Type::None, span)
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
+        // A map is dumped when the request is read, so it must not be lost behind data; a value is data.
+        let channel = if call.constants.is_empty() { Channel::Data } else { Channel::Control };
+        cx.send(channel, WORD, &call.constants, &call.args);
+        Value::None
+    }
+
+    fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
+        let number = |at: usize| match event.constants.get(at) {
+            Some(Constant::Int(n)) => *n as u64,
+            _ => 0,
+        };
+        match (event.constants.first(), event.fields.first()) {
+            (Some(Constant::Map(map)), None) => sink.print_map(*map, number(1), number(2)),
+            (Some(Constant::Map(map)), Some(key)) => sink.print_entry(*map, record.field_bytes(key)),
+            _ => sink.value(&record.value(0)),
+        }
+    }
+}

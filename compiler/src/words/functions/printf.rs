@@ -1,0 +1,44 @@
+//! `printf(format, values...)`: prints values by a format, as in C.
+
+use crate::ast;
+use crate::check;
+use crate::lower::{self, Channel, Value};
+use crate::object::{Constant, Event};
+use crate::source::Span;
+use crate::typed;
+use crate::types::Type;
+use crate::words::{Doc, Function, Record, Sink};
+
+/// The word.
+pub const WORD: &Printf = &Printf;
+
+/// `printf`.
+#[derive(Debug)]
+pub struct Printf;
+
+impl Function for Printf {
+    fn name(&self) -> &'static str {
+        "printf"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "printf(format, values...)", summary: "prints values by a format, as in C" }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
+        let Some((format, args)) = cx.format_call("printf", args, span) else { return check::Body::poison(span) };
+        cx.call_of(self, args, vec![Constant::Format(format)], Type::None, span)
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
+        cx.send(Channel::Data, WORD, &call.constants, &call.args);
+        Value::None
+    }
+
+    fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
+        let [Constant::Format(format)] = event.constants.as_slice() else { return };
+        let mut text = Vec::new();
+        format.render_record(record, sink.symbols(), &mut text);
+        sink.text("printf", &text);
+    }
+}

@@ -1,0 +1,46 @@
+//! `usym(address)`: the symbol at an address of the current process.
+
+use crate::ast;
+use crate::check;
+use crate::ir::{BinOp, Helper, Size, Width};
+use crate::lower::{self, Value};
+use crate::source::Span;
+use crate::typed;
+use crate::types::Type;
+use crate::words::{Doc, Function};
+
+/// The word.
+pub const WORD: &Usym = &Usym;
+
+/// `usym`.
+#[derive(Debug)]
+pub struct Usym;
+
+impl Function for Usym {
+    fn name(&self) -> &'static str {
+        "usym"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "usym(address)", summary: "the symbol at an address of the current process" }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
+        if !cx.arity("usym", args.len(), 1..=1, span) {
+            return check::Body::poison(span);
+        }
+        let Some(address) = cx.int_arg("usym", &args[0]) else { return check::Body::poison(span) };
+        cx.call_of(self, vec![address], Vec::new(), Type::UserSymbol, span)
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
+        let Some(address) = call.args.first() else { return Value::None };
+        let address = cx.scalar(address);
+        let both = cx.b.call(Helper::GetCurrentPidTgid, &[]);
+        let process = cx.b.bin(BinOp::Shr, Width::W64, both, 32);
+        let to = cx.room(ty);
+        cx.b.store(to, address, Size::B8);
+        cx.b.store(to.plus(8), process, Size::B8);
+        Value::Memory(to)
+    }
+}

@@ -1,0 +1,66 @@
+//! The registry of probe kinds: one line each, sorted by name.
+
+use super::ProbeKind;
+
+mod begin;
+mod end;
+mod hardware;
+mod interval;
+mod profile;
+mod rawtracepoint;
+mod software;
+mod syscall;
+mod tracepoint;
+mod uprobe;
+mod uretprobe;
+
+/// All probe kinds.
+pub const ALL: &[&dyn ProbeKind] = &[
+    &begin::Begin,
+    &end::End,
+    &hardware::Hardware,
+    &interval::Interval,
+    &profile::Profile,
+    &rawtracepoint::RawTracepoint,
+    &software::Software,
+    &tracepoint::Tracepoint,
+    &uprobe::Uprobe,
+    &uretprobe::Uretprobe,
+];
+
+/// A probe's name with its kind in full: `interval:s:1`.
+fn full_name(kind: &str, point: &crate::ast::AttachPoint) -> String {
+    let parts = point.parts.iter().map(|p| p.text.as_str());
+    std::iter::once(kind).chain(parts).collect::<Vec<_>>().join(":")
+}
+
+/// The attachment of a counted perf event, from a table of (name, number, default count).
+fn perf_seed(
+    cx: &mut crate::check::Points<'_, '_>,
+    point: &crate::ast::AttachPoint,
+    kind: u32,
+    events: &[(&str, u64, u64)],
+) -> Option<crate::object::Attach> {
+    let form = format!("{}:EVENT:COUNT", point.kind.text);
+    let (event, count) = match point.parts.as_slice() {
+        [event] => (event, None),
+        [event, count] => match count.text.parse::<u64>() {
+            Ok(count) if count > 0 => (event, Some(count)),
+            _ => {
+                cx.wrong_form(point, &form);
+                return None;
+            }
+        },
+        _ => {
+            cx.wrong_form(point, &form);
+            return None;
+        }
+    };
+    let Some((_, config, default)) = events.iter().find(|(name, _, _)| *name == event.text) else {
+        let near = crate::similar::nearest(&event.text, events.iter().map(|(name, _, _)| *name), 3);
+        cx.refused(event.span, &format!("event `{}`", event.text), crate::target::TargetError::Missing { near });
+        return None;
+    };
+    let rate = crate::object::Rate::Period(count.unwrap_or(*default));
+    Some(crate::object::Attach::PerfEvent { kind, config: *config, rate, pid: None })
+}

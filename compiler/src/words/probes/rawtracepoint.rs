@@ -1,0 +1,75 @@
+//! `rawtracepoint:EVENT`: a tracepoint with the arguments that the kernel passes to it.
+
+use crate::ast::AttachPoint;
+use crate::btf::Btf;
+use crate::check::{ArgField, Points, Seed};
+use crate::glob;
+use crate::object::Attach;
+use crate::similar;
+use crate::target::TargetError;
+use crate::typed::{ContextKind, ExprKind};
+use crate::words::{Doc, ProbeKind};
+
+/// `rawtracepoint`.
+#[derive(Debug)]
+pub struct RawTracepoint;
+
+impl ProbeKind for RawTracepoint {
+    fn name(&self) -> &'static str {
+        "rawtracepoint"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["rt"]
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "rawtracepoint:EVENT", summary: "a tracepoint with the arguments that the kernel passes to it" }
+    }
+
+    fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
+        let event = match point.parts.as_slice() {
+            // A module's name may stand before the event; event names are unique in the kernel.
+            [event] | [_, event] => event,
+            _ => {
+                cx.wrong_form(point, "rawtracepoint:EVENT");
+                return Vec::new();
+            }
+        };
+        let Some(btf) = cx.env.target.btf() else {
+            let words = "raw tracepoints are described by the kernel's BTF, which cannot be read here".to_string();
+            cx.refused(event.span, &format!("`{}`", point.kind.text), TargetError::Refused(words));
+            return Vec::new();
+        };
+        let names: Vec<&str> = if glob::is_pattern(&event.text) {
+            btf.raw_tracepoints().map(|t| t.name).filter(|name| glob::matches(&event.text, name)).collect()
+        } else {
+            btf.raw_tracepoint(&event.text).map(|t| t.name).into_iter().collect()
+        };
+        if names.is_empty() {
+            let near = similar::nearest(&event.text, btf.raw_tracepoints().map(|t| t.name), 3);
+            cx.refused(event.span, &format!("raw tracepoint `{}`", event.text), TargetError::Missing { near });
+            return Vec::new();
+        }
+        names.into_iter().map(|name| seed(self.name(), name, btf)).collect()
+    }
+}
+
+fn seed(kind: &str, name: &str, btf: &Btf) -> Seed {
+    let attach = Attach::RawTracepoint { names: vec![name.to_string()] };
+    let section = format!("raw_tp/{name}");
+    let mut seed = Seed::new(format!("{kind}:{name}"), section, ContextKind::RawTracepoint, attach);
+    seed.raw_args = true;
+    seed.filter_pid = true;
+    let args = btf.raw_tracepoint(name).map(|t| t.args).unwrap_or_default();
+    seed.args = args
+        .iter()
+        .enumerate()
+        .map(|(index, arg)| ArgField {
+            name: arg.name.to_string(),
+            kind: ExprKind::ContextArg(index as u32),
+            ty: btf.to_type(arg.ty),
+        })
+        .collect();
+    seed
+}

@@ -1,0 +1,113 @@
+//! `tracepoint:CATEGORY:EVENT`: a place in the kernel that its developers keep stable.
+//!
+//! A tracepoint whose arguments are not used becomes a raw one, which costs less per event and detaches in microseconds;
+//! those of system calls go through two raw tracepoints that tell calls apart by number.
+
+use crate::ast::AttachPoint;
+use crate::check::{ArgField, Points, Seed, named_int};
+use crate::object::Attach;
+use crate::target::{TracepointField, TracepointFormat};
+use crate::typed::{ContextKind, ExprKind};
+use crate::types::{Int, Space, Type};
+use crate::words::{Doc, ProbeKind};
+
+use super::syscall;
+
+/// `tracepoint`.
+#[derive(Debug)]
+pub struct Tracepoint;
+
+impl ProbeKind for Tracepoint {
+    fn name(&self) -> &'static str {
+        "tracepoint"
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        &["t"]
+    }
+
+    fn doc(&self) -> Doc {
+        Doc { signature: "tracepoint:CATEGORY:EVENT", summary: "a stable place in the kernel, with named arguments" }
+    }
+
+    fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
+        let Some([category, event]) = cx.parts::<2>(point, "tracepoint:CATEGORY:EVENT") else { return Vec::new() };
+        let found = match cx.env.target.tracepoints(&category, &event) {
+            Ok(found) => found,
+            Err(error) => {
+                cx.refused(point.span, &format!("tracepoint `{category}:{event}`"), error);
+                return Vec::new();
+            }
+        };
+        let (calls, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|(c, e)| syscall::is_one(cx, c, e));
+        let mut seeds = syscall::expand(cx, point, &calls);
+        seeds.extend(others.iter().filter_map(|(category, event)| one(cx, point, category, event)));
+        seeds
+    }
+}
+
+fn one(cx: &mut Points<'_, '_>, point: &AttachPoint, category: &str, event: &str) -> Option<Seed> {
+    let name = format!("tracepoint:{category}:{event}");
+    if !cx.facts.uses("args") && cx.env.target.btf().is_some_and(|btf| btf.raw_tracepoint(event).is_some()) {
+        let attach = Attach::RawTracepoint { names: vec![event.to_string()] };
+        let mut seed = Seed::new(name, format!("raw_tp/{event}"), ContextKind::RawTracepoint, attach);
+        seed.filter_pid = true;
+        return Some(seed);
+    }
+    let attach = Attach::Tracepoint { category: category.to_string(), event: event.to_string() };
+    let mut seed = Seed::new(name.clone(), format!("tp/{category}/{event}"), ContextKind::Tracepoint, attach);
+    seed.filter_pid = true;
+    match cx.env.target.tracepoint_format(category, event) {
+        Ok(format) => seed.args = args(&format, Space::Kernel),
+        Err(error) if cx.facts.uses("args") => {
+            cx.refused(point.span, &format!("the format of `{name}`"), error);
+            return None;
+        }
+        Err(_) => {}
+    }
+    Some(seed)
+}
+
+/// The fields of a record as `args`.
+fn args(format: &TracepointFormat, space: Space) -> Vec<ArgField> {
+    format.fields.iter().map(|field| arg(field, space)).collect()
+}
+
+fn arg(field: &TracepointField, space: Space) -> ArgField {
+    let kind = if field.data_loc {
+        ExprKind::ContextData(field.offset_bytes)
+    } else {
+        ExprKind::ContextField(field.offset_bytes)
+    };
+    ArgField { name: field.name.clone(), kind, ty: field_type(field, space) }
+}
+
+/// The type of a field: by its size, for a C name means different sizes to different architectures.
+pub fn field_type(field: &TracepointField, space: Space) -> Type {
+    let character = Type::Int(Int { size_bytes: 1, signed: true });
+    if field.data_loc {
+        return Type::Pointer { to: Box::new(character), space: Space::Kernel };
+    }
+    if let Some(len) = field.array_len.filter(|len| *len > 0) {
+        if field.c_type.trim_start_matches("const ") == "char" {
+            return Type::Str { capacity_bytes: len };
+        }
+        let size_bytes = (field.size_bytes / len).clamp(1, 8) as u8;
+        return Type::Array { of: Box::new(Type::Int(Int { size_bytes, signed: field.signed })), len };
+    }
+    if let Some(pointee) = field.c_type.strip_suffix('*') {
+        let pointee = pointee.trim().trim_start_matches("const ").trim_end_matches(" const").trim();
+        let to = match named_int(pointee) {
+            Some(int) => Type::Int(int),
+            // `char **`: what is behind is another pointer.
+            None if pointee.ends_with('*') => Type::Pointer { to: Box::new(character), space },
+            None => Type::None,
+        };
+        return Type::Pointer { to: Box::new(to), space };
+    }
+    let size_bytes = match field.size_bytes {
+        size @ (1 | 2 | 4) => size as u8,
+        _ => 8,
+    };
+    Type::Int(Int { size_bytes, signed: field.signed })
+}
