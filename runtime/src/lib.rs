@@ -4,3 +4,5 @@
 //! Guarantee: `unsafe` lives in `sys` only; nothing stays attached after a run.
 
 pub mod render;
+pub mod symbols;
+pub mod sys;
