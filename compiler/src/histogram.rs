@@ -94,6 +94,14 @@ pub fn linear_histogram(counts: &[u64], min: i64, max: i64, step: i64) -> Histog
     Histogram { buckets: trimmed(counts, |index| linear_bounds(index, min, max, step)), labels }
 }
 
+/// The histogram with every count divided, as `print(@h, top, div)` asks; its buckets stay, also those that become empty.
+pub fn divide(mut histogram: Histogram, by: i64) -> Histogram {
+    for bucket in &mut histogram.buckets {
+        bucket.count /= by.max(1).unsigned_abs();
+    }
+    histogram
+}
+
 /// The buckets from the first to the last that is not empty.
 fn trimmed(counts: &[u64], bounds: impl Fn(usize) -> Bounds) -> Vec<Bucket> {
     let Some(first) = counts.iter().position(|&count| count > 0) else { return Vec::new() };
@@ -197,6 +205,7 @@ mod tests {
         let histogram = log2_histogram(&[0, 0, 0, 2, 0, 1, 0], 0);
         let bucket = |low, high, count| Bucket { low: Some(low), high: Some(high), count };
         assert_eq!(histogram.buckets, [bucket(2, 4, 2), bucket(4, 8, 0), bucket(8, 16, 1)]);
+        assert_eq!(divide(histogram, 2).buckets, [bucket(2, 4, 1), bucket(4, 8, 0), bucket(8, 16, 0)]);
         assert_eq!(log2_histogram(&[0; 65], 0).buckets, []);
         assert_eq!(linear_histogram(&[1], 0, 4096, 2048).labels, Labels::Binary);
     }

@@ -164,8 +164,8 @@ impl Histogram {
 }
 
 impl Value {
-    /// What bpftrace sorts map entries by, ascending: the number itself, a histogram's total count, stats by total? See
-    /// `spec/output.md`; `None` for values that do not order a map (it is then sorted by key).
+    /// What orders map entries, ascending: the number itself, the average of statistics, a histogram's total count. `None`
+    /// for values that do not order a map (it is then sorted by key).
     pub fn rank(&self) -> Option<i128> {
         match self {
             Value::Int(n) => Some(i128::from(*n)),

@@ -13,6 +13,7 @@ pub mod maps;
 pub mod render;
 pub mod ring;
 pub mod session;
+pub mod symbols;
 pub mod sys;
 pub mod tables;
 pub mod timers;

@@ -3,6 +3,13 @@
 //! In: values. Out: bytes, as text or JSON lines.
 //! Guarantee: a renderer sees values only, never maps, records or file descriptors.
 
+mod buffer;
+mod entries;
+#[cfg(test)]
+mod fixtures;
+pub mod json;
+pub mod text;
+
 use profiler_compiler::value::{Symbols, Value};
 use profiler_compiler::words::Aggregation;
 
@@ -32,7 +39,8 @@ pub struct MapPrint {
 pub trait Render {
     /// All probes are attached.
     fn attached(&mut self, probes: u32);
-    /// Text of a kind that JSON names (`printf`, `time`, `join`, `cat`, `syscall`).
+    /// Text of a kind that JSON names (`printf`, `time`, `join`, `cat`, `syscall`). `join` and `syscall` come without the
+    /// newline that the text output ends them with.
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value, symbols: &dyn Symbols);

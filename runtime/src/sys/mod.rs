@@ -12,6 +12,7 @@ pub mod poll;
 pub mod process;
 pub mod ring;
 pub mod signal;
+pub mod time;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

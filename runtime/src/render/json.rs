@@ -1,0 +1,245 @@
+//! Results as JSON, one document a line, as bpftrace 0.26 writes them.
+//!
+//! In: values. Out: lines, each a JSON object with a `type`.
+//! Guarantee: every line is valid JSON in UTF-8, whatever bytes the values hold. Integers that a double cannot hold are
+//! strings.
+
+use std::io::{self, Write};
+
+use profiler_compiler::text::write_value;
+use profiler_compiler::value::{Bucket, Histogram, Labels, Symbols, Value};
+
+use super::buffer::Buffer;
+use super::entries::{Entry, arranged, write_key};
+use super::{MapPrint, MapSnapshot, Render};
+
+/// JSON for programs.
+#[derive(Debug)]
+pub struct Json {
+    out: Buffer,
+    quiet: bool,
+}
+
+impl Json {
+    /// Lines go to `out`. `quiet` drops the line about attached probes.
+    pub fn new(out: Box<dyn Write>, quiet: bool) -> Json {
+        Json { out: Buffer::new(out), quiet }
+    }
+
+    /// A line: what `data` appends, in the frame of its type.
+    fn line(&mut self, kind: &str, data: impl FnOnce(&mut Vec<u8>)) {
+        let out = self.out.bytes();
+        put(out, format_args!("{{\"type\": \"{kind}\", \"data\": "));
+        data(out);
+        out.extend_from_slice(b"}\n");
+        self.out.settle();
+    }
+
+    /// A line whose number stands beside the data as well as in it.
+    fn counted(&mut self, kind: &str, name: &str, count: u64) {
+        let out = self.out.bytes();
+        put(out, format_args!("{{\"type\": \"{kind}\", \"count\": {count}, \"data\": {{\"{name}\": {count}}}}}\n"));
+        self.out.settle();
+    }
+}
+
+impl Render for Json {
+    fn attached(&mut self, probes: u32) {
+        if !self.quiet {
+            self.counted("attached_probes", "probes", u64::from(probes));
+        }
+    }
+
+    fn text(&mut self, kind: &'static str, bytes: &[u8]) {
+        self.line(kind, |out| write_string(bytes, out));
+    }
+
+    fn value(&mut self, value: &Value, symbols: &dyn Symbols) {
+        self.line("value", |out| write_json(value, symbols, out));
+    }
+
+    fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols) {
+        let entries = arranged(map, print);
+        if entries.is_empty() {
+            return;
+        }
+        let kind = map.aggregation.map_or("map", |aggregation| aggregation.json_type());
+        self.line(kind, |out| {
+            out.push(b'{');
+            write_string(map.name.as_bytes(), out);
+            out.extend_from_slice(b": ");
+            write_entries(&entries, symbols, out);
+            out.push(b'}');
+        });
+    }
+
+    fn end_of_run(&mut self) {}
+
+    fn lost(&mut self, events: u64) {
+        self.counted("lost_events", "events", events);
+    }
+
+    fn ledger(&mut self, losses: &[(String, u64)]) {
+        let real: Vec<_> = losses.iter().filter(|(_, count)| *count > 0).collect();
+        if real.is_empty() {
+            return;
+        }
+        self.line("losses", |out| {
+            write_list(&real, out, |(what, count), out| {
+                out.extend_from_slice(b"{\"what\": ");
+                write_string(what.as_bytes(), out);
+                put(out, format_args!(", \"count\": {count}}}"));
+            });
+        });
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A scalar is its value alone, a keyed map an object.
+fn write_entries(entries: &[Entry<'_>], symbols: &dyn Symbols, out: &mut Vec<u8>) {
+    if let [(None, value)] = entries {
+        write_json(value, symbols, out);
+        return;
+    }
+    out.push(b'{');
+    for (index, (key, value)) in entries.iter().enumerate() {
+        if index > 0 {
+            out.extend_from_slice(b", ");
+        }
+        let mut text = Vec::new();
+        if let Some(key) = key {
+            write_key(key, symbols, &mut text);
+        }
+        // As in bpftrace, keys have no blanks.
+        text.retain(|&byte| byte != b' ');
+        write_string(&text, out);
+        out.extend_from_slice(b": ");
+        write_json(value, symbols, out);
+    }
+    out.push(b'}');
+}
+
+fn write_json(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
+    match value {
+        Value::Missing => out.extend_from_slice(b"null"),
+        Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
+        Value::Int(n) | Value::Average { average: n } | Value::Enum { number: n, .. } => {
+            write_integer(i128::from(*n), out);
+        }
+        Value::Uint(n) | Value::Pointer(n) => write_integer(i128::from(*n), out),
+        Value::Str(text) => write_string(text, out),
+        Value::Buf(bytes) => write_list(bytes, out, |byte, out| put(out, format_args!("{byte}"))),
+        Value::Array(values) | Value::Tuple(values) => {
+            write_list(values, out, |value, out| write_json(value, symbols, out));
+        }
+        Value::Record(fields) => {
+            out.push(b'{');
+            for (index, (name, value)) in fields.iter().enumerate() {
+                if index > 0 {
+                    out.extend_from_slice(b", ");
+                }
+                write_string(name.as_bytes(), out);
+                out.extend_from_slice(b": ");
+                write_json(value, symbols, out);
+            }
+            out.push(b'}');
+        }
+        Value::Histogram(histogram) => write_histogram(histogram, out),
+        Value::Stats { count, average, total } => {
+            let numbers = [("{\"count\": ", i128::from(*count)), (", \"average\": ", (*average).into())];
+            for (name, number) in numbers.into_iter().chain([(", \"total\": ", i128::from(*total))]) {
+                out.extend_from_slice(name.as_bytes());
+                write_integer(number, out);
+            }
+            out.push(b'}');
+        }
+        Value::Stack(_) | Value::Symbol { .. } | Value::Inet(_) | Value::Timestamp { .. } | Value::Username(_) => {
+            let mut text = Vec::new();
+            write_value(value, symbols, &mut text);
+            write_string(&text, out);
+        }
+    }
+}
+
+/// Arrays have no blank behind the comma.
+fn write_list<T>(items: &[T], out: &mut Vec<u8>, mut write: impl FnMut(&T, &mut Vec<u8>)) {
+    out.push(b'[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(item, out);
+    }
+    out.push(b']');
+}
+
+fn write_histogram(histogram: &Histogram, out: &mut Vec<u8>) {
+    write_list(&histogram.buckets, out, |bucket, out| {
+        out.push(b'{');
+        if let Some(low) = bucket.low {
+            out.extend_from_slice(b"\"min\": ");
+            write_integer(low.into(), out);
+            out.extend_from_slice(b", ");
+        }
+        if let Some(max) = last_value(bucket, histogram.labels) {
+            out.extend_from_slice(b"\"max\": ");
+            write_integer(max.into(), out);
+            out.extend_from_slice(b", ");
+        }
+        put(out, format_args!("\"count\": {}}}", bucket.count));
+    });
+}
+
+/// The largest value of a bucket that is not open above. The last one of powers ends at 2^63.
+fn last_value(bucket: &Bucket, labels: Labels) -> Option<i64> {
+    match (bucket.high, labels) {
+        (Some(high), _) => Some(high.wrapping_sub(1)),
+        (None, Labels::Powers { .. }) => Some(i64::MAX),
+        (None, _) => None,
+    }
+}
+
+/// A number, or a string when a double cannot hold it.
+fn write_integer(n: i128, out: &mut Vec<u8>) {
+    let magnitude = n.unsigned_abs();
+    let significant_bits = (128 - magnitude.leading_zeros()).saturating_sub(magnitude.trailing_zeros());
+    if significant_bits <= f64::MANTISSA_DIGITS {
+        put(out, format_args!("{n}"));
+    } else {
+        put(out, format_args!("\"{n}\""));
+    }
+}
+
+/// A string; bytes that are not UTF-8 become U+FFFD.
+fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for chunk in bytes.utf8_chunks() {
+        for &byte in chunk.valid().as_bytes() {
+            match byte {
+                b'"' => out.extend_from_slice(b"\\\""),
+                b'\\' => out.extend_from_slice(b"\\\\"),
+                b'\n' => out.extend_from_slice(b"\\n"),
+                b'\r' => out.extend_from_slice(b"\\r"),
+                b'\t' => out.extend_from_slice(b"\\t"),
+                0..=0x1f => put(out, format_args!("\\u{byte:04x}")),
+                _ => out.push(byte),
+            }
+        }
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+    out.push(b'"');
+}
+
+fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    // Writing to a vector cannot fail.
+    let _ = out.write_fmt(text);
+}
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;

@@ -1,0 +1,104 @@
+//! Results as text, as bpftrace 0.26 prints them.
+//!
+//! In: values. Out: results to one writer; what accompanies them (attached probes, losses) to another.
+//! Guarantee: the bytes of results depend on the values alone; losses never mix with them.
+
+use std::io::{self, Write};
+
+use profiler_compiler::text::write_value;
+use profiler_compiler::value::{Symbols, Value};
+
+use super::buffer::Buffer;
+use super::entries::{arranged, write_key};
+use super::{MapPrint, MapSnapshot, Render};
+
+/// Text for people.
+pub struct Text {
+    out: Buffer,
+    notes: Box<dyn Write>,
+    quiet: bool,
+}
+
+impl Text {
+    /// Results go to `out`, notes to `notes` (standard error). `quiet` drops the line about attached probes.
+    pub fn new(out: Box<dyn Write>, notes: Box<dyn Write>, quiet: bool) -> Text {
+        Text { out: Buffer::new(out), notes, quiet }
+    }
+
+    /// Writes to where notes go. There is nowhere to report that this failed.
+    fn note(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = self.notes.write_fmt(text).and_then(|()| self.notes.flush());
+    }
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Text").field("out", &self.out).field("quiet", &self.quiet).finish_non_exhaustive()
+    }
+}
+
+impl Render for Text {
+    fn attached(&mut self, probes: u32) {
+        if !self.quiet {
+            let plural = if probes == 1 { "" } else { "s" };
+            self.note(format_args!("Attached {probes} probe{plural}\n"));
+        }
+    }
+
+    fn text(&mut self, kind: &'static str, bytes: &[u8]) {
+        let out = self.out.bytes();
+        out.extend_from_slice(bytes);
+        if matches!(kind, "join" | "syscall") {
+            out.push(b'\n');
+        }
+        self.out.settle();
+    }
+
+    fn value(&mut self, value: &Value, symbols: &dyn Symbols) {
+        let out = self.out.bytes();
+        write_value(value, symbols, out);
+        out.push(b'\n');
+        self.out.settle();
+    }
+
+    fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols) {
+        for (key, value) in arranged(map, print) {
+            let out = self.out.bytes();
+            out.extend_from_slice(map.name.as_bytes());
+            if let Some(key) = key {
+                out.push(b'[');
+                write_key(key, symbols, out);
+                out.push(b']');
+            }
+            // A histogram starts on the next line and ends with an empty one.
+            out.extend_from_slice(if matches!(*value, Value::Histogram(_)) { b":\n" } else { b": " });
+            write_value(&value, symbols, out);
+            out.push(b'\n');
+            self.out.settle();
+        }
+    }
+
+    fn end_of_run(&mut self) {
+        self.out.bytes().extend_from_slice(b"\n\n");
+    }
+
+    fn lost(&mut self, events: u64) {
+        self.note(format_args!("Lost {events} events\n"));
+    }
+
+    fn ledger(&mut self, losses: &[(String, u64)]) {
+        let real = losses.iter().filter(|(_, count)| *count > 0);
+        let lines: Vec<String> = real.map(|(what, count)| format!("  {what}: {count}")).collect();
+        if !lines.is_empty() {
+            self.note(format_args!("Missing from these results:\n{}\n", lines.join("\n")));
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;
