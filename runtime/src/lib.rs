@@ -3,4 +3,6 @@
 //! In: an `Object` of the compiler. Out: results on the screen.
 //! Guarantee: `unsafe` lives in `sys` only; nothing stays attached after a run.
 
+pub mod host;
 pub mod render;
+pub mod sys;
