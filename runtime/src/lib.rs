@@ -4,5 +4,6 @@
 //! Guarantee: `unsafe` lives in `sys` only; nothing stays attached after a run.
 
 pub mod host;
+pub mod list;
 pub mod render;
 pub mod sys;

@@ -28,18 +28,12 @@ pub(super) fn find(name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetEr
     if is_pattern {
         return existing(&root, &candidates, |path| is_elf(path).is_ok());
     }
-    let mut refused = None;
-    for candidate in &candidates {
-        match root.canonical(candidate).map_err(|error| io_error(candidate, &error)).and_then(|path| is_elf(&path)) {
-            Ok(()) => {}
-            Err(TargetError::Missing { .. }) => continue,
-            Err(error) => refused = Some(error),
-        }
-    }
-    match existing(&root, &candidates, |path| is_elf(path).is_ok()) {
-        Err(TargetError::Missing { .. }) => Err(refused.unwrap_or_else(|| missing(&root, name))),
-        found => found,
-    }
+    existing(&root, &candidates, |_| true)
+        .and_then(|found| {
+            found.iter().try_for_each(|path| is_elf(Path::new(path)))?;
+            Ok(found)
+        })
+        .map_err(|error| if matches!(error, TargetError::Missing { .. }) { missing(&root, name) } else { error })
 }
 
 /// The candidates that are there, canonical, sorted, each once.
@@ -88,7 +82,9 @@ fn expand(root: &Root, pattern: &Path) -> Vec<PathBuf> {
     for part in pattern.components() {
         let Component::Normal(part) = part else {
             if part == Component::ParentDir {
-                found.iter_mut().for_each(|path| path.push(".."));
+                for path in &mut found {
+                    path.push("..");
+                }
             }
             continue;
         };
@@ -96,7 +92,9 @@ fn expand(root: &Root, pattern: &Path) -> Vec<PathBuf> {
         if glob::is_pattern(&part) {
             found = found.iter().flat_map(|folder| entries(root, folder, &part)).collect();
         } else {
-            found.iter_mut().for_each(|path| path.push(part.as_ref()));
+            for path in &mut found {
+                path.push(part.as_ref());
+            }
         }
     }
     found
@@ -145,20 +143,20 @@ fn script(path: &Path, file: impl BufRead) -> TargetError {
 fn missing(root: &Root, name: &str) -> TargetError {
     let near = if let Some((folder, file)) = name.rsplit_once('/') {
         let siblings = entries(root, &absolute(&format!("{folder}/")), "*");
-        let names: Vec<_> = siblings.iter().filter_map(|path| path.file_name()?.to_str()).collect();
-        let near = similar::nearest(file, names, NEAR_NAMES);
+        let names: Vec<_> = siblings.iter().filter_map(|path| file_name(path)).collect();
+        let near = similar::nearest(file, names.iter().map(String::as_str), NEAR_NAMES);
         near.into_iter().map(|near| format!("{folder}/{near}")).collect()
     } else {
         let commands = command_folders();
-        let mut names: Vec<String> =
-            commands.iter().flat_map(|folder| entries(root, folder, "*")).filter_map(file_name).collect();
+        let files = commands.iter().flat_map(|folder| entries(root, folder, "*"));
+        let mut names: Vec<String> = files.filter_map(|path| file_name(&path)).collect();
         names.extend(library::names(root));
         similar::nearest(name, names.iter().map(String::as_str), NEAR_NAMES)
     };
     TargetError::Missing { near }
 }
 
-fn file_name(path: PathBuf) -> Option<String> {
+fn file_name(path: &Path) -> Option<String> {
     path.file_name()?.to_str().map(str::to_owned)
 }
 

@@ -147,7 +147,8 @@ fn is_named(file: &str, name: &str) -> bool {
             |rest: &str| rest.strip_prefix(".so").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let old = |rest: &str| {
             rest.strip_prefix('-')
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.ends_with(".so"))
+                .and_then(|rest| rest.strip_suffix(".so"))
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
         };
         file.strip_prefix(stem).is_some_and(|rest| version(rest) || old(rest))
     };
