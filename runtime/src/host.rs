@@ -121,7 +121,7 @@ fn io_error(path: &Path, error: &io::Error) -> TargetError {
 mod tests {
     use super::Host;
     use profiler_compiler::btf::Kind;
-    use profiler_compiler::target::Target;
+    use profiler_compiler::target::{Target, TargetError};
 
     #[test]
     fn knows_itself() {
@@ -132,6 +132,29 @@ mod tests {
             Some(btf) => assert!(btf.find(Kind::Struct, "task_struct").is_some()),
             None => println!("SKIPPED: this kernel has no BTF"),
         }
+    }
+
+    #[test]
+    fn function_offsets_are_those_of_the_loaded_library() {
+        // What the dynamic linker says: the address of a function in our own memory, through the map of the process.
+        let address = libc::getpid as *const () as u64;
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("our own");
+        let mapping = maps.lines().find_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let number = |text| u64::from_str_radix(text, 16).ok();
+            let within =
+                address.checked_sub(number(start)?).filter(|_| number(end).is_some_and(|end| address < end))?;
+            let offset = number(rest.split_whitespace().nth(1)?)?;
+            Some((&line[line.find('/')?..], within + offset))
+        });
+        let (path, offset) = mapping.expect("code is mapped from a file");
+        let host = Host::new();
+        let found = host.functions(path, "getpid").expect("we call it");
+        assert_eq!(found[0].file_offset, offset, "{path}");
+        assert_eq!(host.functions(path, "getpi*").expect("the same").first(), found.first());
+        let missing = host.functions(path, "getpidd");
+        assert!(matches!(missing, Err(TargetError::Missing { near }) if near.contains(&"getpid".to_owned())));
     }
 
     #[test]

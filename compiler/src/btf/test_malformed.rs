@@ -99,7 +99,7 @@ fn damaged_blobs_never_panic() {
         (state >> 33) as usize % below
     };
     let mut opened = 0;
-    for _ in 0..20_000 {
+    for _ in 0..3_000 {
         let mut bytes = whole.clone();
         for _ in 0..=random(6) {
             // Half of the damage goes to the small numbers that types refer to each other with.
@@ -115,7 +115,7 @@ fn damaged_blobs_never_panic() {
             ask_everything(&btf);
         }
     }
-    assert!(opened > 1_000, "the damage leaves enough to read: {opened}");
+    assert!(opened > 500, "the damage leaves enough to read: {opened}");
 }
 
 /// Every question about every type, one number beyond the last included.

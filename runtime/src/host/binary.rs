@@ -198,6 +198,32 @@ mod tests {
     }
 
     #[test]
+    fn looks_into_the_mounts_of_a_process() {
+        let mut child = match std::process::Command::new("unshare").args(["-m", "sleep", "30"]).spawn() {
+            Ok(child) => child,
+            Err(error) => return println!("SKIPPED: unshare: {error}"),
+        };
+        let ours = std::fs::read_link("/proc/self/ns/mnt").expect("our own");
+        let pid = child.id();
+        // `unshare` becomes `sleep` in the same process, in a moment.
+        let moved = (0..200).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+            exe.is_ok_and(|exe| exe.ends_with("sleep") || exe.ends_with("busybox"))
+        });
+        let separate = std::fs::read_link(format!("/proc/{pid}/ns/mnt")).is_ok_and(|theirs| theirs != ours);
+        let found = ["sh", "/bin/sh", "libc", "/usr/bin/sle*"].map(|name| find(name, Some(pid)));
+        child.kill().and_then(|()| child.wait()).expect("our own child");
+        if !(moved && separate) {
+            return println!("SKIPPED: no mount namespace of its own");
+        }
+        for found in found {
+            let found = found.expect("the same files are mounted there");
+            assert!(found[0].starts_with(&format!("/proc/{pid}/root/")), "{found:?}");
+        }
+    }
+
+    #[test]
     fn says_why_not() {
         let invalid = |name: &str, word: &str| match find(name, None) {
             Err(TargetError::Invalid(words)) => assert!(words.contains(word), "{words}"),
