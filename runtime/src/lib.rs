@@ -7,7 +7,9 @@
 pub mod actions;
 pub mod attach;
 pub mod child;
+pub mod host;
 pub mod ledger;
+pub mod list;
 pub mod load;
 pub mod maps;
 pub mod render;

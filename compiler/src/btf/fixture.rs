@@ -108,9 +108,11 @@ pub(crate) fn small_kernel() -> BlobBuilder {
     let enum64_tail = [blob.string("HUGE"), 1, 1];
     blob.add("size", 19, 1, 8, &enum64_tail);
     let data = blob.pointer(BtfId::VOID);
-    let proto = blob.proto(BtfId::VOID, &[("__data", data), ("prev", task_pointer), ("next", task_pointer)]);
+    let proto = blob.proto(BtfId::VOID, &[("", data), ("", task_pointer), ("", task_pointer)]);
     let proto_pointer = blob.pointer(proto);
     blob.add("btf_trace_sched_switch", 8, 0, proto_pointer.0, &[]);
+    let named = blob.proto(BtfId::VOID, &[("__data", data), ("prev", task_pointer), ("next", task_pointer)]);
+    blob.add("__traceiter_sched_switch", 12, 0, named.0, &[]);
     let wake = blob.proto(int, &[("task", task_pointer), ("", BtfId::VOID)]);
     blob.add("wake_up", 12, 1, wake.0, &[]);
     blob

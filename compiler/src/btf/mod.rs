@@ -31,6 +31,10 @@ use std::sync::OnceLock;
 /// Longest chain of types that is followed: real ones are below ten, malformed ones may be circular.
 const MAX_DEPTH: u32 = 32;
 
+/// One in so many types is in the table of offsets: 32 KiB for a kernel, where the page faults of a full table cost more than
+/// the few steps from one entry to the next type.
+const INDEX_STRIDE: usize = 16;
+
 /// The number of a type in a BTF blob. 0 is `void`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BtfId(pub u32);
@@ -45,7 +49,7 @@ pub struct Btf {
     bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
     types: Range<usize>,
     strings: Range<usize>,
-    /// Offset of each type in the types section, by number less one.
+    /// Offset in the types section of every [`INDEX_STRIDE`]th type, from number 1 on.
     offsets: OnceLock<Vec<u32>>,
 }
 
@@ -83,17 +87,23 @@ impl Btf {
     /// The record of a type; `void` has none.
     fn record(&self, id: BtfId) -> Option<Record<'_>> {
         let index = (id.0 as usize).checked_sub(1)?;
-        let offset = *self.offsets.get_or_init(|| self.index()).get(index)?;
-        Record::parse(self.types(), offset as usize).map(|(record, _)| record)
+        let mut at = *self.offsets.get_or_init(|| self.index()).get(index / INDEX_STRIDE)? as usize;
+        for _ in 0..index % INDEX_STRIDE {
+            (_, at) = Record::parse(self.types(), at)?;
+        }
+        Record::parse(self.types(), at).map(|(record, _)| record)
     }
 
-    /// Where each type starts.
+    /// Where every [`INDEX_STRIDE`]th type starts.
     fn index(&self) -> Vec<u32> {
-        // The shortest records are 12 bytes, the average of a kernel is near 24.
-        let mut offsets = Vec::with_capacity(self.types.len() / 24);
-        let mut at = 0;
-        while let Some((_, next)) = Record::parse(self.types(), at) {
-            offsets.push(at as u32);
+        let types = self.types();
+        let mut offsets = Vec::new();
+        let (mut at, mut count) = (0, 0_usize);
+        while let Some((_, next)) = Record::parse(types, at) {
+            if count.is_multiple_of(INDEX_STRIDE) {
+                offsets.push(at as u32);
+            }
+            count += 1;
             at = next;
         }
         offsets

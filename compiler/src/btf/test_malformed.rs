@@ -44,17 +44,18 @@ fn reads_enumerators() {
 fn reads_functions_and_raw_tracepoints() {
     let btf = small_kernel().open();
     let names: Vec<&str> = btf.functions().map(|(_, name)| name).collect();
-    assert_eq!(names, ["wake_up"]);
+    assert_eq!(names, ["__traceiter_sched_switch", "wake_up"]);
     let proto = btf.func_proto(btf.find(Kind::Function, "wake_up").unwrap()).expect("a function");
     assert!(proto.variadic && proto.params.len() == 1);
     assert_eq!(btf.describe(proto.ret), "int32");
-    let all: Vec<_> = btf.raw_tracepoints().collect();
-    assert_eq!(all, [btf.raw_tracepoint("sched_switch").expect("a tracepoint")]);
+    let all: Vec<_> = btf.raw_tracepoints().map(|tracepoint| (tracepoint.name, tracepoint.args.len())).collect();
+    assert_eq!(all, [("sched_switch", 2)]);
+    let switch = btf.raw_tracepoint("sched_switch").expect("a tracepoint");
     let task = btf.find(Kind::Struct, "task_struct").unwrap();
     let pointer = Type::Pointer { to: Box::new(Type::Struct(task)), space: Space::Kernel };
-    let args: Vec<_> = all[0].args.iter().map(|arg| (arg.name, btf.to_type(arg.ty))).collect();
+    let args: Vec<_> = switch.args.iter().map(|arg| (arg.name, btf.to_type(arg.ty))).collect();
     assert_eq!(args, [("prev", pointer.clone()), ("next", pointer)]);
-    assert_eq!(btf.describe(all[0].args[0].ty), "struct task_struct *");
+    assert_eq!(btf.describe(switch.args[0].ty), "struct task_struct *");
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn damaged_blobs_never_panic() {
         (state >> 33) as usize % below
     };
     let mut opened = 0;
-    for _ in 0..20_000 {
+    for _ in 0..3_000 {
         let mut bytes = whole.clone();
         for _ in 0..=random(6) {
             // Half of the damage goes to the small numbers that types refer to each other with.
@@ -114,12 +115,12 @@ fn damaged_blobs_never_panic() {
             ask_everything(&btf);
         }
     }
-    assert!(opened > 1_000, "the damage leaves enough to read: {opened}");
+    assert!(opened > 500, "the damage leaves enough to read: {opened}");
 }
 
 /// Every question about every type, one number beyond the last included.
 fn ask_everything(btf: &Btf) {
-    for id in (0..30).map(BtfId).chain([BtfId(u32::MAX)]) {
+    for id in (0..40).map(BtfId).chain([BtfId(u32::MAX)]) {
         let _ = (btf.kind(id), btf.name(id), btf.strip(id), btf.pointee(id), btf.array(id), btf.int(id));
         let _ = (btf.describe(id), btf.size_bytes(id), btf.to_type(id), btf.func_proto(id), btf.enum_signed(id));
         let _ = (btf.members(id).count(), btf.enumerators(id).count(), btf.find_member(id, "stop"));

@@ -1,4 +1,6 @@
 //! Raw tracepoints: the kernel declares `typedef void (*btf_trace_NAME)(void *__data, ARGUMENTS)` for each.
+//! A function's type has no names for its parameters; those are in the function `__traceiter_NAME`, which runs the
+//! attached programs and has the same parameters.
 //!
 //! In: names. Out: tracepoints with their arguments. Guarantee: only typedefs of exactly this shape are taken.
 
@@ -7,6 +9,9 @@ use super::shape::Parameter;
 use super::{Btf, BtfId};
 
 const PREFIX: &str = "btf_trace_";
+
+// Since 5.10.
+const ITERATOR_PREFIX: &str = "__traceiter_";
 
 /// A tracepoint with the arguments that the kernel passes to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,16 +25,24 @@ pub struct RawTracepoint<'a> {
 }
 
 impl Btf {
-    /// All raw tracepoints, in the order of the blob.
+    /// All raw tracepoints, in the order of the blob; their arguments without names.
     pub fn raw_tracepoints(&self) -> impl Iterator<Item = RawTracepoint<'_>> {
         self.names(Kind::Typedef)
             .filter(|(_, name)| name.starts_with(PREFIX))
             .filter_map(|(typedef, _)| self.raw_tracepoint_at(typedef))
     }
 
-    /// The raw tracepoint with a name.
+    /// The raw tracepoint with a name; its arguments with their names where the kernel has them.
     pub fn raw_tracepoint(&self, name: &str) -> Option<RawTracepoint<'_>> {
-        self.raw_tracepoint_at(self.find(Kind::Typedef, &format!("{PREFIX}{name}"))?)
+        let mut found = self.raw_tracepoint_at(self.find(Kind::Typedef, &format!("{PREFIX}{name}"))?)?;
+        let iterator = self.find(Kind::Function, &format!("{ITERATOR_PREFIX}{name}"));
+        if let Some(proto) = iterator.and_then(|id| self.func_proto(id)) {
+            let named = proto.params.get(1..).unwrap_or_default();
+            if named.iter().map(|arg| arg.ty).eq(found.args.iter().map(|arg| arg.ty)) {
+                found.args = named.to_vec();
+            }
+        }
+        Some(found)
     }
 
     fn raw_tracepoint_at(&self, typedef: BtfId) -> Option<RawTracepoint<'_>> {

@@ -7,6 +7,7 @@
 pub mod bpf;
 pub mod link;
 pub mod map;
+pub mod mmap;
 pub mod perf;
 pub mod poll;
 pub mod process;

@@ -1,0 +1,165 @@
+//! The machine that the profiler runs on, as the compiler sees it.
+//!
+//! In: the files of `/sys`, `/proc` and the file system. Out: [`Target`].
+//! Guarantee: nothing is read before it is asked for, and symbol tables are read once per file.
+
+mod binary;
+mod elf;
+mod kernel;
+mod library;
+mod tracefs;
+
+use crate::sys::mmap::MappedFile;
+use elf::Symbols;
+use profiler_compiler::btf::Btf;
+use profiler_compiler::target::{Arch, FunctionSymbol, Target, TargetError, TracepointFormat};
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
+
+/// How many near names are proposed for one that does not exist.
+const NEAR_NAMES: usize = 3;
+
+/// The running machine.
+#[derive(Debug, Default)]
+pub struct Host {
+    btf: OnceLock<Option<Btf>>,
+    tracefs: OnceLock<Result<PathBuf, TargetError>>,
+    symbols: Mutex<HashMap<PathBuf, Arc<Symbols>>>,
+}
+
+impl Host {
+    /// The machine; nothing is read yet.
+    pub fn new() -> Host {
+        Host::default()
+    }
+
+    /// Where tracefs is mounted.
+    pub fn tracefs(&self) -> Result<&Path, TargetError> {
+        self.tracefs.get_or_init(tracefs::root).as_ref().map(PathBuf::as_path).map_err(Clone::clone)
+    }
+
+    /// The symbols of a file, from the table of files that were asked for before.
+    fn symbols(&self, path: &str) -> Result<Arc<Symbols>, TargetError> {
+        let path = Path::new(path);
+        let known = self.symbols.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some(symbols) = known {
+            return Ok(symbols);
+        }
+        let symbols = Arc::new(Symbols::read(path)?);
+        let mut table = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        table.insert(path.to_owned(), Arc::clone(&symbols));
+        Ok(symbols)
+    }
+}
+
+impl Target for Host {
+    fn arch(&self) -> Arch {
+        if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 }
+    }
+
+    fn kernel(&self) -> (u32, u32) {
+        kernel::version()
+    }
+
+    fn possible_cpus(&self) -> u32 {
+        kernel::possible_cpus()
+    }
+
+    fn page_size_bytes(&self) -> u32 {
+        kernel::page_size_bytes()
+    }
+
+    fn btf(&self) -> Option<&Btf> {
+        let open = || Btf::new(Box::new(MappedFile::open(Path::new(BTF_PATH)).ok()?));
+        self.btf.get_or_init(open).as_ref()
+    }
+
+    fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {
+        tracefs::tracepoints(self.tracefs()?, category, event)
+    }
+
+    fn tracepoint_format(&self, category: &str, event: &str) -> Result<TracepointFormat, TargetError> {
+        tracefs::format(self.tracefs()?, category, event)
+    }
+
+    fn binaries(&self, name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError> {
+        binary::find(name, pid)
+    }
+
+    fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+        self.symbols(path)?.functions(pattern)
+    }
+
+    fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError> {
+        Ok(self.symbols(path)?.file_offset(address))
+    }
+
+    fn kernel_symbol(&self, name: &str) -> Option<u64> {
+        kernel::symbol(name)
+    }
+
+    fn cgroup_id(&self, path: &str) -> Result<u64, TargetError> {
+        kernel::cgroup_id(path)
+    }
+}
+
+/// What a failed look at a file means.
+fn io_error(path: &Path, error: &io::Error) -> TargetError {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => TargetError::Missing { near: Vec::new() },
+        io::ErrorKind::PermissionDenied => TargetError::Refused(format!("{path} may not be read: run as root")),
+        _ => TargetError::Invalid(format!("{path}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Host;
+    use profiler_compiler::btf::Kind;
+    use profiler_compiler::target::{Target, TargetError};
+
+    #[test]
+    fn knows_itself() {
+        let host = Host::new();
+        assert!(host.kernel() >= (4, 0) && host.possible_cpus() >= 1);
+        assert!(host.page_size_bytes().is_power_of_two() && host.page_size_bytes() >= 4096);
+        match host.btf() {
+            Some(btf) => assert!(btf.find(Kind::Struct, "task_struct").is_some()),
+            None => println!("SKIPPED: this kernel has no BTF"),
+        }
+    }
+
+    #[test]
+    fn function_offsets_are_those_of_the_loaded_library() {
+        // What the dynamic linker says: the address of a function in our own memory, through the map of the process.
+        let address = libc::getpid as *const () as u64;
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("our own");
+        let mapping = maps.lines().find_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let number = |text| u64::from_str_radix(text, 16).ok();
+            let within =
+                address.checked_sub(number(start)?).filter(|_| number(end).is_some_and(|end| address < end))?;
+            let offset = number(rest.split_whitespace().nth(1)?)?;
+            Some((&line[line.find('/')?..], within + offset))
+        });
+        let (path, offset) = mapping.expect("code is mapped from a file");
+        let host = Host::new();
+        let found = host.functions(path, "getpid").expect("we call it");
+        assert_eq!(found[0].file_offset, offset, "{path}");
+        assert_eq!(host.functions(path, "getpi*").expect("the same").first(), found.first());
+        let missing = host.functions(path, "getpidd");
+        assert!(matches!(missing, Err(TargetError::Missing { near }) if near.contains(&"getpid".to_owned())));
+    }
+
+    #[test]
+    fn can_be_shared_between_threads() {
+        fn shared<T: Send + Sync>(_: &T) {}
+        shared(&Host::new());
+    }
+}

@@ -1,0 +1,253 @@
+//! Which files a binary's name in a probe means.
+//!
+//! In: a path (with `*`), a command, or a library. Out: canonical paths of ELF files.
+//! Guarantee: a path is never searched for elsewhere; a name without `/` is looked for in the process (when one is given),
+//! then among the commands, the libraries, and the files of the current folder, and the first place that has it counts.
+
+use super::library::{self, Root};
+use super::{NEAR_NAMES, io_error};
+use profiler_compiler::target::TargetError;
+use profiler_compiler::{glob, similar};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Component, Path, PathBuf};
+
+/// The files that a name means, sorted; at least one.
+pub(super) fn find(name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError> {
+    let root = pid.map_or_else(|| Ok(Root::own()), Root::of_process)?;
+    if name.is_empty() {
+        return Err(TargetError::Missing { near: Vec::new() });
+    }
+    let is_pattern = glob::is_pattern(name);
+    let candidates = if name.contains('/') {
+        let path = absolute(name);
+        if is_pattern { expand(&root, &path) } else { vec![path] }
+    } else {
+        by_name(&root, name, pid)
+    };
+    if is_pattern {
+        return existing(&root, &candidates, |path| is_elf(path).is_ok());
+    }
+    existing(&root, &candidates, |_| true)
+        .and_then(|found| {
+            found.iter().try_for_each(|path| is_elf(Path::new(path)))?;
+            Ok(found)
+        })
+        .map_err(|error| if matches!(error, TargetError::Missing { .. }) { missing(&root, name) } else { error })
+}
+
+/// The candidates that are there, canonical, sorted, each once.
+fn existing(root: &Root, candidates: &[PathBuf], keep: impl Fn(&Path) -> bool) -> Result<Vec<String>, TargetError> {
+    let canonical = candidates.iter().filter_map(|path| root.canonical(path).ok());
+    let mut found: Vec<String> =
+        canonical.filter(|path| keep(path)).filter_map(|path| path.into_os_string().into_string().ok()).collect();
+    found.sort_unstable();
+    found.dedup();
+    if found.is_empty() { Err(TargetError::Missing { near: Vec::new() }) } else { Ok(found) }
+}
+
+/// Places of a name without `/`: those of the first kind of place that has it.
+fn by_name(root: &Root, name: &str, pid: Option<u32>) -> Vec<PathBuf> {
+    let commands = || -> Vec<PathBuf> {
+        let folders = command_folders();
+        if glob::is_pattern(name) {
+            return folders.iter().flat_map(|folder| expand(root, &folder.join(name))).collect();
+        }
+        let is_file = |path: &PathBuf| root.canonical(path).is_ok_and(|path| path.is_file());
+        folders.iter().map(|folder| folder.join(name)).find(is_file).into_iter().collect()
+    };
+    let mapped = pid.map_or_else(Vec::new, |pid| library::in_process(pid, name));
+    let places: [&dyn Fn() -> Vec<PathBuf>; 3] =
+        [&commands, &|| library::installed(root, name).into_iter().collect(), &|| vec![absolute(name)]];
+    if mapped.is_empty() {
+        places.iter().map(|place| place()).find(|found| !found.is_empty()).unwrap_or_default()
+    } else {
+        mapped
+    }
+}
+
+fn command_folders() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
+}
+
+/// A path from the root of the file system.
+fn absolute(path: &str) -> PathBuf {
+    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")).join(path)
+}
+
+/// Paths that match a pattern, whose parts may each have wildcards; as seen within the root.
+fn expand(root: &Root, pattern: &Path) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::from("/")];
+    for part in pattern.components() {
+        let Component::Normal(part) = part else {
+            if part == Component::ParentDir {
+                for path in &mut found {
+                    path.push("..");
+                }
+            }
+            continue;
+        };
+        let part = part.to_string_lossy();
+        if glob::is_pattern(&part) {
+            found = found.iter().flat_map(|folder| entries(root, folder, &part)).collect();
+        } else {
+            for path in &mut found {
+                path.push(part.as_ref());
+            }
+        }
+    }
+    found
+}
+
+/// What is in a folder and matches a pattern; hidden files only when the pattern begins with a dot.
+fn entries(root: &Root, folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let Ok(entries) = root.canonical(folder).and_then(fs::read_dir) else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let shown = names.filter(|name| !name.starts_with('.') || pattern.starts_with('.'));
+    shown.filter(|name| glob::matches(pattern, name)).map(|name| folder.join(name)).collect()
+}
+
+/// Whether a file can be probed; if not, why.
+fn is_elf(path: &Path) -> Result<(), TargetError> {
+    let meta = fs::metadata(path).map_err(|error| io_error(path, &error))?;
+    if !meta.is_file() {
+        let what = if meta.is_dir() { "a folder" } else { "no regular file" };
+        return Err(TargetError::Invalid(format!("{} is {what}", path.display())));
+    }
+    let mut file = BufReader::new(File::open(path).map_err(|error| io_error(path, &error))?);
+    match file.fill_buf() {
+        Ok([0x7f, b'E', b'L', b'F', ..]) => Ok(()),
+        Ok([b'#', b'!', ..]) => Err(script(path, file)),
+        Ok(_) => Err(TargetError::Invalid(format!("{} is not an ELF file", path.display()))),
+        Err(error) => Err(io_error(path, &error)),
+    }
+}
+
+/// A script, by its first line: `#!/usr/bin/env python3` is run by `python3`.
+fn script(path: &Path, file: impl BufRead) -> TargetError {
+    const MOST_READ: u64 = 256;
+    let mut line = Vec::new();
+    let read = file.take(MOST_READ).read_until(b'\n', &mut line).unwrap_or_default();
+    let line = String::from_utf8_lossy(&line[..read]);
+    let mut words = line.trim_start_matches("#!").split_whitespace();
+    let program = words.next().map_or("", |first| {
+        let is_option = |word: &&str| word.starts_with('-') || word.contains('=');
+        if first.ends_with("/env") { words.find(|word| !is_option(word)).unwrap_or(first) } else { first }
+    });
+    let path = path.display();
+    TargetError::Invalid(format!("{path} is a script, not an ELF file: probe {program}, the program that runs it"))
+}
+
+/// "Missing" with near names: of the same folder for a path, of commands and libraries for a name.
+fn missing(root: &Root, name: &str) -> TargetError {
+    let near = if let Some((folder, file)) = name.rsplit_once('/') {
+        let siblings = entries(root, &absolute(&format!("{folder}/")), "*");
+        let names: Vec<_> = siblings.iter().filter_map(|path| file_name(path)).collect();
+        let near = similar::nearest(file, names.iter().map(String::as_str), NEAR_NAMES);
+        near.into_iter().map(|near| format!("{folder}/{near}")).collect()
+    } else {
+        let commands = command_folders();
+        let files = commands.iter().flat_map(|folder| entries(root, folder, "*"));
+        let mut names: Vec<String> = files.filter_map(|path| file_name(&path)).collect();
+        names.extend(library::names(root));
+        similar::nearest(name, names.iter().map(String::as_str), NEAR_NAMES)
+    };
+    TargetError::Missing { near }
+}
+
+fn file_name(path: &Path) -> Option<String> {
+    path.file_name()?.to_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{find, script};
+    use profiler_compiler::target::TargetError;
+    use std::path::{Path, PathBuf};
+
+    fn own() -> PathBuf {
+        std::env::current_exe().and_then(std::fs::canonicalize).expect("a path")
+    }
+
+    #[test]
+    fn finds_paths_patterns_and_commands() {
+        let own = own();
+        let path = own.to_str().expect("text");
+        assert_eq!(find(path, None), Ok(vec![path.to_owned()]));
+        let pattern = format!("{}/*", own.parent().expect("a folder").display());
+        assert!(find(&pattern, None).is_ok_and(|found| found.contains(&path.to_owned())));
+        let shell = find("sh", None).expect("every machine has one");
+        assert_eq!(find("/bin/sh", None), Ok(shell));
+    }
+
+    #[test]
+    fn finds_the_libraries_of_a_process() {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("our own");
+        if !maps.contains("libc.so") {
+            println!("SKIPPED: statically linked");
+            return;
+        }
+        let of_process = find("libc", Some(std::process::id())).expect("we run with it");
+        assert!(maps.contains(&of_process[0]));
+        assert_eq!(find("libc", None), Ok(of_process.clone()));
+        assert_eq!(find("c", None).as_ref(), Ok(&of_process));
+        assert_eq!(find("libc.so.6", None), Ok(of_process));
+        let own_name = own().file_name().expect("a name").to_str().expect("text").to_owned();
+        assert!(find(&own_name, Some(std::process::id())).is_ok_and(|found| found.len() == 1));
+    }
+
+    #[test]
+    fn looks_into_the_mounts_of_a_process() {
+        let mut child = match std::process::Command::new("unshare").args(["-m", "sleep", "30"]).spawn() {
+            Ok(child) => child,
+            Err(error) => return println!("SKIPPED: unshare: {error}"),
+        };
+        let ours = std::fs::read_link("/proc/self/ns/mnt").expect("our own");
+        let pid = child.id();
+        // `unshare` becomes `sleep` in the same process, in a moment.
+        let moved = (0..200).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
+            exe.is_ok_and(|exe| exe.ends_with("sleep") || exe.ends_with("busybox"))
+        });
+        let separate = std::fs::read_link(format!("/proc/{pid}/ns/mnt")).is_ok_and(|theirs| theirs != ours);
+        let found = ["sh", "/bin/sh", "libc", "/usr/bin/sle*"].map(|name| find(name, Some(pid)));
+        child.kill().and_then(|()| child.wait()).expect("our own child");
+        if !(moved && separate) {
+            return println!("SKIPPED: no mount namespace of its own");
+        }
+        for found in found {
+            let found = found.expect("the same files are mounted there");
+            assert!(found[0].starts_with(&format!("/proc/{pid}/root/")), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn says_why_not() {
+        let invalid = |name: &str, word: &str| match find(name, None) {
+            Err(TargetError::Invalid(words)) => assert!(words.contains(word), "{words}"),
+            other => panic!("{other:?}"),
+        };
+        invalid("/etc/passwd", "not an ELF file");
+        invalid("/tmp", "a folder");
+        invalid("/dev/null", "no regular file");
+        assert!(matches!(find("", None), Err(TargetError::Missing { .. })));
+        assert!(matches!(find("/no/such*", None), Err(TargetError::Missing { .. })));
+        assert!(
+            matches!(find("/bin/shh", None), Err(TargetError::Missing { near }) if near.contains(&"/bin/sh".into()))
+        );
+        assert!(matches!(find("libcc", None), Err(TargetError::Missing { near }) if near.contains(&"libc".into())));
+        assert!(matches!(find("sh", Some(u32::MAX)), Err(TargetError::Invalid(_))));
+    }
+
+    #[test]
+    fn names_the_program_of_a_script() {
+        for (line, program) in
+            [("#!/bin/sh -e\n", "/bin/sh"), ("#! /usr/bin/env -S A=1 python3 -u\n", "python3"), ("#!", "")]
+        {
+            let TargetError::Invalid(words) = script(Path::new("/x"), line.as_bytes()) else { panic!("{line}") };
+            assert!(words.contains(&format!("probe {program},")), "{words}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The kernel's own numbers: version, processors, page size, symbols, control groups.
+//!
+//! In: small files of `/proc` and `/sys`. Out: numbers. Guarantee: a file that cannot be read gives the smallest answer.
+
+use super::io_error;
+use profiler_compiler::target::TargetError;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Major and minor version of the running kernel.
+pub(super) fn version() -> (u32, u32) {
+    parse_version(&fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()).unwrap_or((0, 0))
+}
+
+/// `6.18.44-cloud` is 6 and 18; `6.18-rc1` too.
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.trim().split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// Number of CPUs that can ever exist.
+pub(super) fn possible_cpus() -> u32 {
+    parse_cpus(&fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default()).unwrap_or(1)
+}
+
+/// `0-3,8` are five.
+fn parse_cpus(text: &str) -> Option<u32> {
+    let count = |range: &str| -> Option<u32> {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
+    };
+    text.trim().split(',').map(count).try_fold(0_u32, |sum, n| sum.checked_add(n?))
+}
+
+/// Size of a memory page, as the kernel tells every process in its auxiliary vector.
+pub(super) fn page_size_bytes() -> u32 {
+    const AT_PAGESZ: u64 = 6;
+    let vector = fs::read("/proc/self/auxv").unwrap_or_default();
+    let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+    let entry = vector.chunks_exact(16).find(|entry| number(entry) == AT_PAGESZ);
+    entry.map_or(4096, |entry| number(&entry[8..]) as u32)
+}
+
+/// The address of a kernel symbol; `None` when there is none or addresses are hidden from us.
+pub(super) fn symbol(name: &str) -> Option<u64> {
+    let mut lines = BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms").ok()?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).ok()? == 0 {
+            return None;
+        }
+        if let Some(address) = symbol_in_line(&line, name.as_bytes()) {
+            return (address != 0).then_some(address);
+        }
+    }
+}
+
+/// `ffffffff81000000 T _stext`, or with a module: `ffffffffc0000000 t init\t[ext4]`.
+fn symbol_in_line(line: &[u8], name: &[u8]) -> Option<u64> {
+    let (address, rest) = line.split_at_checked(16)?;
+    let end = rest.get(3..)?.strip_prefix(name)?;
+    matches!(end.first(), None | Some(b'\n' | b'\t')).then_some(())?;
+    u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()
+}
+
+/// The id of a control group of the v2 hierarchy: an absolute path, or one below the mount as in `/proc/PID/cgroup`.
+pub(super) fn cgroup_id(path: &str) -> Result<u64, TargetError> {
+    let mount = cgroup2_mount(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()).ok_or_else(|| {
+        TargetError::Refused("no cgroup v2 hierarchy is mounted: mount -t cgroup2 none /sys/fs/cgroup".to_owned())
+    })?;
+    let given = Path::new(path);
+    let within = if given.starts_with(&mount) { given.to_owned() } else { mount.join(path.trim_start_matches('/')) };
+    match fs::metadata(&within) {
+        // Since 5.5: the id is the number of the folder.
+        Ok(meta) => Ok(meta.ino()),
+        Err(_) if given.is_absolute() && given.exists() => {
+            let (given, mount) = (given.display(), mount.display());
+            Err(TargetError::Invalid(format!("{given} is not in the cgroup v2 hierarchy at {mount}")))
+        }
+        Err(error) => Err(io_error(&within, &error)),
+    }
+}
+
+/// Where the v2 hierarchy is mounted.
+fn cgroup2_mount(mountinfo: &str) -> Option<PathBuf> {
+    mountinfo.lines().find_map(|line| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let point = mount.split(' ').nth(4)?;
+        filesystem.starts_with("cgroup2 ").then(|| PathBuf::from(point))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cgroup_id, cgroup2_mount, parse_cpus, parse_version, symbol, symbol_in_line};
+    use profiler_compiler::target::TargetError;
+    use std::path::PathBuf;
+
+    #[test]
+    fn reads_versions_and_ranges() {
+        assert_eq!(parse_version("6.18.44-fc\n"), Some((6, 18)));
+        assert_eq!(parse_version("7.0-rc1"), Some((7, 0)));
+        assert_eq!(parse_version(""), None);
+        assert_eq!(parse_cpus("0-3,8\n"), Some(5));
+        assert_eq!(parse_cpus("0"), Some(1));
+        assert_eq!(parse_cpus("3-1"), None);
+    }
+
+    #[test]
+    fn reads_symbols() {
+        assert_eq!(symbol_in_line(b"ffffffff81000000 T _stext\n", b"_stext"), Some(0xffff_ffff_8100_0000));
+        assert_eq!(symbol_in_line(b"ffffffffc0000000 t init\t[ext4]\n", b"init"), Some(0xffff_ffff_c000_0000));
+        assert_eq!(symbol_in_line(b"ffffffff81000000 T _stext_end\n", b"_stext"), None);
+        assert_eq!(symbol_in_line(b"short", b""), None);
+        assert_eq!(symbol("no such symbol"), None);
+        match symbol("_stext") {
+            Some(address) => assert!(address > 1 << 63),
+            None => println!("SKIPPED: kernel addresses are hidden"),
+        }
+    }
+
+    #[test]
+    fn finds_the_cgroup_hierarchy() {
+        let mounts =
+            "30 23 0:26 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n31 30 0:27 / /sys/fs/cgroup/unified rw - cgroup2 c rw\n";
+        assert_eq!(cgroup2_mount(mounts), Some(PathBuf::from("/sys/fs/cgroup/unified")));
+        match cgroup_id("/") {
+            Ok(id) => assert!(id > 0),
+            Err(error) => println!("SKIPPED: {error:?}"),
+        }
+        assert!(!matches!(cgroup_id("/no/such/group"), Ok(_) | Err(TargetError::Invalid(_))));
+        assert!(!matches!(cgroup_id("/proc/self"), Ok(_) | Err(TargetError::Missing { .. })));
+    }
+}

@@ -1,0 +1,259 @@
+//! Shared libraries by name.
+//!
+//! In: `libc`, `libc.so.6`, `ssl`. Out: paths, from the memory map of a process, the cache of the dynamic linker, or the
+//! usual folders. Guarantee: a damaged cache gives nothing, never a panic.
+
+use profiler_compiler::target::TargetError;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+/// Where libraries are when no cache says so.
+const FOLDERS: [&str; 8] = [
+    "/lib",
+    "/usr/lib",
+    "/lib64",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+];
+
+const CACHE_PATH: &str = "/etc/ld.so.cache";
+const CACHE_MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
+const CACHE_HEADER_SIZE_BYTES: usize = 48;
+const CACHE_ENTRY_SIZE_BYTES: usize = 24;
+
+/// What the cache writes beside libraries of this processor: the C library's second version and the processor's ABI.
+const CACHE_FLAGS: u32 = if cfg!(target_arch = "aarch64") { 0x0a03 } else { 0x0303 };
+
+/// Most symbolic links that are followed, as in the kernel.
+const MAX_LINKS: u32 = 40;
+
+/// The file system as a process sees it.
+#[derive(Debug)]
+pub(super) struct Root {
+    /// `/proc/PID/root` for a process in another mount namespace.
+    prefix: Option<PathBuf>,
+}
+
+impl Root {
+    /// Our own.
+    pub(super) fn own() -> Root {
+        Root { prefix: None }
+    }
+
+    /// That of a process.
+    pub(super) fn of_process(pid: u32) -> Result<Root, TargetError> {
+        let proc = PathBuf::from(format!("/proc/{pid}"));
+        if !proc.exists() {
+            return Err(TargetError::Invalid(format!("no process has the id {pid}")));
+        }
+        let same = match (fs::read_link(proc.join("ns/mnt")), fs::read_link("/proc/self/ns/mnt")) {
+            (Ok(theirs), Ok(ours)) => theirs == ours,
+            _ => return Err(TargetError::Refused(format!("process {pid} may not be looked at: run as root"))),
+        };
+        Ok(Root { prefix: (!same).then(|| proc.join("root")) })
+    }
+
+    /// A path of that file system, without symbolic links, as we can open it.
+    pub(super) fn canonical(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
+        match &self.prefix {
+            // Links are followed by hand: an absolute one leads out of the prefix otherwise.
+            Some(prefix) => resolve(prefix, path.as_ref()),
+            None => fs::canonicalize(path),
+        }
+    }
+}
+
+/// Follows links within a folder as if it were the root.
+fn resolve(prefix: &Path, path: &Path) -> io::Result<PathBuf> {
+    let mut left: Vec<PathBuf> = vec![path.to_owned()];
+    let mut done = PathBuf::new();
+    let mut links = 0;
+    while let Some(path) = left.pop() {
+        let mut parts = path.components();
+        let Some(part) = parts.next() else { continue };
+        left.push(parts.as_path().to_owned());
+        match part {
+            Component::RootDir | Component::Prefix(_) => done.clear(),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                done.pop();
+            }
+            Component::Normal(name) => {
+                let here = prefix.join(&done).join(name);
+                if here.symlink_metadata()?.is_symlink() {
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Err(io::Error::other("too many symbolic links"));
+                    }
+                    left.push(fs::read_link(here)?);
+                } else {
+                    done.push(name);
+                }
+            }
+        }
+    }
+    Ok(prefix.join(done))
+}
+
+/// Files that a process has mapped and whose name is the wanted one.
+pub(super) fn in_process(pid: u32, name: &str) -> Vec<PathBuf> {
+    in_maps(&fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default(), name)
+}
+
+fn in_maps(maps: &str, name: &str) -> Vec<PathBuf> {
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+    let mut found: Vec<PathBuf> = paths
+        .filter(|path| path.rsplit('/').next().is_some_and(|file| is_named(file, name)))
+        .map(PathBuf::from)
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The installed library with a name: the one that a program would be linked with now.
+pub(super) fn installed(root: &Root, name: &str) -> Option<PathBuf> {
+    let cache = read_cache(root);
+    let entries = || cache_entries(&cache);
+    let cached = entries().find(|(file, _)| *file == name).or_else(|| entries().find(|(file, _)| is_named(file, name)));
+    if let Some((_, path)) = cached {
+        return Some(PathBuf::from(path));
+    }
+    FOLDERS.iter().find_map(|folder| {
+        let entries = root.canonical(folder).and_then(fs::read_dir).ok()?;
+        let files = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        let mut files: Vec<String> = files.filter(|file| is_named(file, name)).collect();
+        files.sort_unstable();
+        files.pop().map(|file| Path::new(folder).join(file))
+    })
+}
+
+/// Names that libraries are known by, without their versions.
+pub(super) fn names(root: &Root) -> Vec<String> {
+    let cache = read_cache(root);
+    let stem = |file: &str| file.split_once(".so").map(|(stem, _)| stem.to_owned());
+    cache_entries(&cache).filter_map(|(file, _)| stem(file)).collect()
+}
+
+/// Whether a file is what a name means: itself, or a library with the name, with or without `lib` and version.
+fn is_named(file: &str, name: &str) -> bool {
+    let is_versioned = |stem: &str| {
+        // `libssl.so`, `libssl.so.3`; `libc-2.31.so` as glibc named its files until 2.34.
+        let version =
+            |rest: &str| rest.strip_prefix(".so").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let old = |rest: &str| {
+            rest.strip_prefix('-')
+                .and_then(|rest| rest.strip_suffix(".so"))
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        file.strip_prefix(stem).is_some_and(|rest| version(rest) || old(rest))
+    };
+    let is_longer = name.contains(".so") && file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    file == name || is_longer || is_versioned(name) || is_versioned(&format!("lib{name}"))
+}
+
+fn read_cache(root: &Root) -> Vec<u8> {
+    root.canonical(CACHE_PATH).and_then(fs::read).unwrap_or_default()
+}
+
+/// Name and path of each library of this processor, in the order of the cache, which has newer versions first.
+fn cache_entries(cache: &[u8]) -> impl Iterator<Item = (&str, &str)> {
+    // An old cache may come before the new one in the same file; offsets count from the new one.
+    let start = cache.windows(CACHE_MAGIC.len()).position(|window| window == CACHE_MAGIC);
+    let cache = start.map_or(&[][..], |start| &cache[start..]);
+    let count = word(cache, CACHE_MAGIC.len()).unwrap_or_default() as usize;
+    let table = cache.get(CACHE_HEADER_SIZE_BYTES..).unwrap_or_default();
+    table.chunks_exact(CACHE_ENTRY_SIZE_BYTES).take(count).filter_map(|entry| {
+        let ours = word(entry, 0)? == CACHE_FLAGS;
+        ours.then(|| Some((text(cache, word(entry, 4)?)?, text(cache, word(entry, 8)?)?)))?
+    })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn text(bytes: &[u8], at: u32) -> Option<&str> {
+    let rest = bytes.get(at as usize..)?;
+    std::str::from_utf8(&rest[..rest.iter().position(|byte| *byte == 0)?]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CACHE_FLAGS, CACHE_MAGIC, cache_entries, in_maps, is_named, resolve};
+    use std::fs;
+    use std::path::PathBuf;
+
+    #[test]
+    fn knows_names_of_libraries() {
+        for (file, name, expected) in [
+            ("libc.so.6", "libc", true),
+            ("libc.so.6", "c", true),
+            ("libc.so.6", "libc.so.6", true),
+            ("libc.so.6", "libc.so", true),
+            ("libc.so.60", "libc.so.6", false),
+            ("libc-2.31.so", "libc", true),
+            ("libssl.so.3", "ssl", true),
+            ("libcap.so.2", "libc", false),
+            ("libc.so.6", "lib", false),
+            ("libc-client.so.2", "libc", false),
+            ("bash", "bash", true),
+        ] {
+            assert_eq!(is_named(file, name), expected, "{file} as {name}");
+        }
+    }
+
+    #[test]
+    fn reads_maps() {
+        let maps = "7f00-7f01 r--p 00000000 08:01 11 /usr/lib/libc.so.6\n7f01-7f02 r-xp 00001000 08:01 11 /usr/lib/libc.so.6\n\
+                    7f03-7f04 rw-p 00000000 00:00 0\n7ffd-7ffe r-xp 00000000 00:00 0 [vdso]\n5500-5501 r-xp 0 08:01 12 /opt/my app\n";
+        assert_eq!(in_maps(maps, "libc"), [PathBuf::from("/usr/lib/libc.so.6")]);
+        assert_eq!(in_maps(maps, "my app"), [PathBuf::from("/opt/my app")]);
+    }
+
+    /// A cache with one library of this processor and one of another.
+    fn small_cache() -> Vec<u8> {
+        let mut cache = CACHE_MAGIC.to_vec();
+        for word in [2, 0, 0, 0, 0, 0, 0] {
+            cache.extend_from_slice(&u32::to_le_bytes(word));
+        }
+        for flags in [CACHE_FLAGS ^ 0x0100, CACHE_FLAGS] {
+            for word in [flags, 96, 106, 0, 0, 0] {
+                cache.extend_from_slice(&word.to_le_bytes());
+            }
+        }
+        cache.extend_from_slice(b"libx.so.1\0/lib/libx.so.1\0");
+        cache
+    }
+
+    #[test]
+    fn reads_caches_whole_and_damaged() {
+        let cache = small_cache();
+        assert_eq!(cache_entries(&cache).collect::<Vec<_>>(), [("libx.so.1", "/lib/libx.so.1")]);
+        for at in 0..cache.len() {
+            let mut damaged = cache.clone();
+            damaged[at] ^= 0xff;
+            let _ = cache_entries(&damaged).count() + cache_entries(&cache[..at]).count();
+        }
+    }
+
+    #[test]
+    fn links_stay_within_a_root() {
+        let root = std::env::temp_dir().join(format!("profiler-root-{}", std::process::id()));
+        fs::create_dir_all(root.join("usr/lib")).expect("a folder");
+        fs::write(root.join("usr/lib/libx.so.1.2"), "").expect("a file");
+        let link = |to: &str, from: &str| std::os::unix::fs::symlink(to, root.join(from)).expect("a link");
+        link("/usr/lib", "lib");
+        link("libx.so.1.2", "usr/lib/libx.so.1");
+        link("../../../../lib/libx.so.1", "usr/lib/libx.so");
+        link("loop", "loop");
+        let found = resolve(&root, "/lib/libx.so".as_ref());
+        assert_eq!(found.expect("a file"), root.join("usr/lib/libx.so.1.2"));
+        assert!(resolve(&root, "/loop".as_ref()).is_err() && resolve(&root, "/lib/none".as_ref()).is_err());
+        fs::remove_dir_all(root).expect("our own folder");
+    }
+}

@@ -1,0 +1,213 @@
+//! What can be probed on this machine.
+//!
+//! In: a pattern such as `tracepoint:sched:*`, `*open*`, `uprobe:/bin/bash:read*`. Out: one probe a line, with its arguments
+//! below it when asked.
+//! Guarantee: lines are sorted within a kind; kinds whose lists are long or need a file (functions of the kernel and of
+//! programs) come only when the pattern names them. Being listed says that a name exists, not that the kernel allows it.
+
+mod kinds;
+
+use kinds::{KINDS, Kind, Names};
+use profiler_compiler::glob;
+use profiler_compiler::target::{Target, TargetError};
+use std::io::{self, Write};
+
+/// Why a listing is not complete.
+#[derive(Debug)]
+pub enum ListError {
+    /// The output cannot be written to.
+    Output(io::Error),
+    /// The machine could not answer; other kinds have been listed.
+    Target {
+        /// The kind of probe that was asked for.
+        kind: &'static str,
+        /// What it said.
+        error: TargetError,
+    },
+    /// No kind of probe has the name that the pattern begins with.
+    UnknownKind {
+        /// The name.
+        name: String,
+        /// Kinds that are close.
+        near: Vec<String>,
+    },
+}
+
+impl From<io::Error> for ListError {
+    fn from(error: io::Error) -> Self {
+        ListError::Output(error)
+    }
+}
+
+/// Prints the probes that match a pattern, all that can be listed at once without one; returns how many.
+pub fn list(
+    target: &dyn Target,
+    pattern: Option<&str>,
+    verbose: bool,
+    out: &mut dyn Write,
+) -> Result<usize, ListError> {
+    let query = Query::parse(pattern.unwrap_or("*"));
+    let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| query.takes(kind)).collect();
+    if kinds.is_empty() {
+        let names = KINDS.iter().map(|kind| kind.name);
+        let near = profiler_compiler::similar::nearest(query.kind, names, 3);
+        return Err(ListError::UnknownKind { name: query.kind.to_owned(), near });
+    }
+    let (mut count, mut refused) = (0, None);
+    for kind in kinds {
+        match (kind.names)(target, query.rest) {
+            Ok(names) => count += print(target, kind, &names, query.filter.as_deref(), verbose, out)?,
+            // Nothing matches in this kind, which is an answer when the pattern is one.
+            Err(TargetError::Missing { near }) if near.is_empty() => {}
+            Err(error) => refused = refused.or(Some(ListError::Target { kind: kind.name, error })),
+        }
+    }
+    refused.map_or(Ok(count), Err)
+}
+
+/// A pattern in its parts.
+struct Query<'a> {
+    /// Name or pattern of the kind.
+    kind: &'a str,
+    /// What is behind the kind.
+    rest: &'a str,
+    /// Matches whole lines, when the pattern names no kind.
+    filter: Option<String>,
+}
+
+impl<'a> Query<'a> {
+    fn parse(pattern: &'a str) -> Query<'a> {
+        if let Some((kind, rest)) = pattern.split_once(':') {
+            return Query { kind, rest: if rest.is_empty() { "*" } else { rest }, filter: None };
+        }
+        if KINDS.iter().any(|kind| kind.is_called(pattern)) {
+            return Query { kind: pattern, rest: "*", filter: None };
+        }
+        // A word without a wildcard is looked for anywhere in the names.
+        let filter = if glob::is_pattern(pattern) { pattern.to_owned() } else { format!("*{pattern}*") };
+        Query { kind: "*", rest: "*", filter: Some(filter) }
+    }
+
+    fn takes(&self, kind: &Kind) -> bool {
+        kind.is_called(self.kind)
+            || (glob::is_pattern(self.kind) && !kind.only_by_name && glob::matches(self.kind, kind.name))
+    }
+}
+
+fn print(
+    target: &dyn Target,
+    kind: &Kind,
+    names: &Names,
+    filter: Option<&str>,
+    verbose: bool,
+    out: &mut dyn Write,
+) -> io::Result<usize> {
+    let mut count = 0;
+    for name in names {
+        let line = if name.is_empty() { kind.name.to_owned() } else { format!("{}:{name}", kind.name) };
+        if filter.is_some_and(|filter| !glob::matches(filter, &line)) {
+            continue;
+        }
+        count += 1;
+        writeln!(out, "{line}")?;
+        if verbose {
+            for argument in (kind.arguments)(target, name) {
+                writeln!(out, "    {argument}")?;
+            }
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ListError, list};
+    use crate::host::Host;
+    use profiler_compiler::target::{Target, TargetError};
+
+    fn listing(pattern: &str, verbose: bool) -> Result<String, ListError> {
+        let mut out = Vec::new();
+        let count = list(&Host::new(), Some(pattern), verbose, &mut out)?;
+        let text = String::from_utf8(out).expect("text");
+        let probes = text.lines().filter(|line| !line.starts_with(' ')).count();
+        assert_eq!(count, probes);
+        Ok(text)
+    }
+
+    fn has_tracefs() -> bool {
+        let has = Host::new().tracefs().is_ok();
+        if !has {
+            println!("SKIPPED: tracefs is not readable");
+        }
+        has
+    }
+
+    #[test]
+    fn lists_fixed_kinds() {
+        assert_eq!(listing("BEGIN", false).expect("a kind"), "BEGIN\n");
+        assert_eq!(listing("i:*", false).expect("a kind"), listing("interval", false).expect("a kind"));
+        assert!(listing("software:cpu-*", false).expect("a kind").contains("software:cpu-clock:\n"));
+        assert_eq!(listing("software:no-such*", false).expect("a kind"), "");
+        assert!(
+            matches!(listing("trasepoint:*", false), Err(ListError::UnknownKind { near, .. }) if near == ["tracepoint"])
+        );
+    }
+
+    #[test]
+    fn lists_tracepoints() {
+        if !has_tracefs() {
+            return;
+        }
+        assert_eq!(listing("tracepoint:sched:sched_switch", false).expect("it is"), "tracepoint:sched:sched_switch\n");
+        let verbose = listing("t:sched:sched_switch", true).expect("it is");
+        assert!(verbose.starts_with("tracepoint:sched:sched_switch\n    char prev_comm[16]\n    pid_t prev_pid\n"));
+        let openat = listing("tracepoint:syscalls:sys_enter_openat", true).expect("it is");
+        assert!(openat.contains("\n    const char * filename\n"), "{openat}");
+        let by_word = listing("sched_swit", false).expect("a word");
+        assert!(by_word.contains("tracepoint:sched:sched_switch\n"));
+        assert!(listing("tracepoint:*openat", false).expect("a pattern").contains("sys_enter_openat\n"));
+        assert!(listing("tracepoint:sched", false).expect("a category").contains("sched_switch\n"));
+        let near = listing("tracepoint:sched:sched_swich", false);
+        assert!(
+            matches!(near, Err(ListError::Target { error: TargetError::Missing { near }, .. }) if !near.is_empty())
+        );
+    }
+
+    #[test]
+    fn lists_kernel_functions_only_by_name() {
+        if Host::new().btf().is_none() {
+            println!("SKIPPED: no BTF");
+            return;
+        }
+        let read = listing("fentry:vfs_read", true).expect("it is");
+        assert!(read.starts_with("fentry:vfs_read\n    struct file * file\n"), "{read}");
+        let exit = listing("fexit:vfs_read", true).expect("it is");
+        assert!(exit.contains(" retval\n"), "{exit}");
+        assert!(!listing("*vfs_read*", false).expect("a pattern").contains("fentry"));
+        let switch = listing("rawtracepoint:sched_switch", true).expect("it is");
+        assert!(switch.contains("    struct task_struct * prev\n"), "{switch}");
+        assert!(listing("rt:sched_*", false).expect("some").lines().count() > 5);
+    }
+
+    #[test]
+    fn lists_functions_of_a_file() {
+        let own = std::env::current_exe().expect("a path");
+        let text = listing(&format!("uprobe:{}:mai*", own.display()), false).expect("it has main");
+        assert!(text.lines().any(|line| line.starts_with("uprobe:/") && line.ends_with(":main")), "{text}");
+        assert!(matches!(listing("uprobe:*", false), Err(ListError::Target { error: TargetError::Invalid(_), .. })));
+    }
+
+    #[test]
+    fn lists_everything() {
+        if !has_tracefs() {
+            return;
+        }
+        let all = listing("*", false).expect("no kind refuses");
+        for line in
+            ["BEGIN", "END", "interval:s:", "profile:hz:", "software:cpu-clock:", "tracepoint:sched:sched_switch"]
+        {
+            assert!(all.lines().any(|found| found == line), "{line}");
+        }
+        assert!(!all.contains("uprobe:") && !all.contains("fentry:"));
+    }
+}

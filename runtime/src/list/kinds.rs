@@ -1,0 +1,213 @@
+//! The kinds of probes that can be listed: for each its names and the arguments of one of them.
+//!
+//! In: the part of a pattern behind the kind. Out: names, sorted, as they stand behind the kind in a script.
+
+use profiler_compiler::btf::{Btf, Kind as BtfKind, Parameter};
+use profiler_compiler::target::{Target, TargetError, TracepointField};
+use profiler_compiler::{glob, similar};
+
+/// Names within a kind; an empty name is the kind itself.
+pub(super) type Names = Vec<String>;
+
+/// A kind of probe.
+pub(super) struct Kind {
+    /// Its name in scripts.
+    pub(super) name: &'static str,
+    /// Other names for it.
+    aliases: &'static [&'static str],
+    /// Whether a pattern must name it.
+    pub(super) only_by_name: bool,
+    /// Names that match the rest of a pattern.
+    pub(super) names: fn(&dyn Target, &str) -> Result<Names, TargetError>,
+    /// Types and names of the arguments of a probe.
+    pub(super) arguments: fn(&dyn Target, &str) -> Vec<String>,
+}
+
+impl Kind {
+    /// Whether a name is that of this kind.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// All kinds, in the order of listings.
+pub(super) static KINDS: [Kind; 12] = [
+    constant("BEGIN", &["begin"], |_, rest| select(&[""], rest)),
+    constant("END", &["end"], |_, rest| select(&[""], rest)),
+    by_name("fentry", &["f", "kfunc"], functions, |target, name| function_arguments(target, name, false)),
+    by_name("fexit", &["fr", "kretfunc"], functions, |target, name| function_arguments(target, name, true)),
+    constant("hardware", &["h"], |_, rest| select(&HARDWARE, rest)),
+    constant("interval", &["i"], |_, rest| select(&["hz:", "ms:", "s:", "us:"], rest)),
+    constant("profile", &["p"], |_, rest| select(&["hz:", "ms:", "s:", "us:"], rest)),
+    Kind {
+        name: "rawtracepoint",
+        aliases: &["rt"],
+        only_by_name: false,
+        names: raw_tracepoints,
+        arguments: raw_tracepoint_arguments,
+    },
+    constant("software", &["s"], |_, rest| select(&SOFTWARE, rest)),
+    Kind {
+        name: "tracepoint",
+        aliases: &["t"],
+        only_by_name: false,
+        names: tracepoints,
+        arguments: tracepoint_arguments,
+    },
+    by_name("uprobe", &["u"], user_functions, |_, _| Vec::new()),
+    by_name("uretprobe", &["ur"], user_functions, |_, _| Vec::new()),
+];
+
+const SOFTWARE: [&str; 11] = [
+    "alignment-faults:",
+    "bpf-output:",
+    "context-switches:",
+    "cpu-clock:",
+    "cpu-migrations:",
+    "dummy:",
+    "emulation-faults:",
+    "major-faults:",
+    "minor-faults:",
+    "page-faults:",
+    "task-clock:",
+];
+
+const HARDWARE: [&str; 10] = [
+    "backend-stalls:",
+    "branch-instructions:",
+    "branch-misses:",
+    "bus-cycles:",
+    "cache-misses:",
+    "cache-references:",
+    "cpu-cycles:",
+    "frontend-stalls:",
+    "instructions:",
+    "ref-cycles:",
+];
+
+/// How many near names are proposed.
+const NEAR_NAMES: usize = 3;
+
+type NamesOf = fn(&dyn Target, &str) -> Result<Names, TargetError>;
+
+/// A kind whose names are always the same and have no arguments.
+const fn constant(name: &'static str, aliases: &'static [&'static str], names: NamesOf) -> Kind {
+    Kind { name, aliases, only_by_name: false, names, arguments: |_, _| Vec::new() }
+}
+
+/// A kind that a pattern must name.
+const fn by_name(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    names: NamesOf,
+    arguments: fn(&dyn Target, &str) -> Vec<String>,
+) -> Kind {
+    Kind { name, aliases, only_by_name: true, names, arguments }
+}
+
+/// Those of a fixed list that match, with or without the colon behind them.
+#[allow(clippy::unnecessary_wraps)] // One of the functions of a `Kind`, of which others fail.
+fn select(names: &[&str], rest: &str) -> Result<Names, TargetError> {
+    let matches = |name: &&&str| glob::matches(rest, name) || glob::matches(rest, name.trim_end_matches(':'));
+    Ok(names.iter().filter(matches).map(|name| (*name).to_owned()).collect())
+}
+
+fn tracepoints(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
+    let join = |(category, event)| format!("{category}:{event}");
+    match rest.split_once(':') {
+        Some((category, event)) => Ok(target.tracepoints(category, event)?.into_iter().map(join).collect()),
+        None if glob::is_pattern(rest) => {
+            let all = target.tracepoints("*", "*")?.into_iter().map(join);
+            Ok(all.filter(|name| glob::matches(rest, name)).collect())
+        }
+        None => Ok(target.tracepoints(rest, "*")?.into_iter().map(join).collect()),
+    }
+}
+
+fn tracepoint_arguments(target: &dyn Target, name: &str) -> Vec<String> {
+    let format = name.split_once(':').and_then(|(category, event)| target.tracepoint_format(category, event).ok());
+    format.map_or_else(Vec::new, |format| format.fields.iter().map(declaration).collect())
+}
+
+/// `char prev_comm[16]`
+fn declaration(field: &TracepointField) -> String {
+    let array = field.array_len.map_or(String::new(), |len| format!("[{len}]"));
+    format!("{} {}{array}", field.c_type, field.name)
+}
+
+fn raw_tracepoints(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
+    let btf = btf(target)?;
+    if !glob::is_pattern(rest) && btf.raw_tracepoint(rest).is_some() {
+        return Ok(vec![rest.to_owned()]);
+    }
+    choose(btf.raw_tracepoints().map(|tracepoint| tracepoint.name), rest)
+}
+
+fn raw_tracepoint_arguments(target: &dyn Target, name: &str) -> Vec<String> {
+    let Some(btf) = target.btf() else { return Vec::new() };
+    btf.raw_tracepoint(name).map_or_else(Vec::new, |tracepoint| parameters(btf, &tracepoint.args))
+}
+
+fn functions(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
+    let btf = btf(target)?;
+    if !glob::is_pattern(rest) && btf.find(BtfKind::Function, rest).is_some() {
+        return Ok(vec![rest.to_owned()]);
+    }
+    choose(btf.functions().map(|(_, name)| name), rest)
+}
+
+fn function_arguments(target: &dyn Target, name: &str, with_result: bool) -> Vec<String> {
+    let Some(btf) = target.btf() else { return Vec::new() };
+    let Some(proto) = btf.find(BtfKind::Function, name).and_then(|id| btf.func_proto(id)) else { return Vec::new() };
+    let mut lines = parameters(btf, &proto.params);
+    if with_result {
+        lines.push(format!("{} retval", btf.describe(proto.ret)));
+    }
+    lines
+}
+
+/// `struct file * file`; a parameter without a name is `arg0` and so on.
+fn parameters(btf: &Btf, params: &[Parameter<'_>]) -> Vec<String> {
+    let line = |(index, param): (usize, &Parameter<'_>)| {
+        let ty = btf.describe(param.ty);
+        if param.name.is_empty() { format!("{ty} arg{index}") } else { format!("{ty} {}", param.name) }
+    };
+    params.iter().enumerate().map(line).collect()
+}
+
+/// `PATH:FUNCTION`, where both may have wildcards.
+fn user_functions(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
+    let (file, function) = rest.rsplit_once(':').unwrap_or((rest, "*"));
+    if file == "*" {
+        return Err(TargetError::Invalid("name a file or command, as in uprobe:/bin/bash:*".to_owned()));
+    }
+    let function = if function.is_empty() { "*" } else { function };
+    let mut names = Vec::new();
+    let files = target.binaries(file, None)?;
+    for path in &files {
+        match target.functions(path, function) {
+            Ok(found) => names.extend(found.iter().map(|symbol| format!("{path}:{}", symbol.name))),
+            // Among several files, those without the function are no error.
+            Err(_) if files.len() > 1 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(names)
+}
+
+fn btf(target: &dyn Target) -> Result<&Btf, TargetError> {
+    target
+        .btf()
+        .ok_or_else(|| TargetError::Refused("the kernel's types (/sys/kernel/btf/vmlinux) cannot be read".into()))
+}
+
+/// Names that match, sorted, each once; when an exact name is not there, near ones.
+fn choose<'a>(names: impl Iterator<Item = &'a str>, rest: &str) -> Result<Names, TargetError> {
+    if !glob::is_pattern(rest) {
+        return Err(TargetError::Missing { near: similar::nearest(rest, names, NEAR_NAMES) });
+    }
+    let mut found: Names = names.filter(|name| glob::matches(rest, name)).map(str::to_owned).collect();
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
