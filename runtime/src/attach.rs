@@ -184,15 +184,15 @@ fn attach_sampling(
 }
 
 fn threads(pid: u32) -> io::Result<Vec<u32>> {
-    let names = fs::read_dir(format!("/proc/{pid}/task"))?;
-    Ok(names.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+    let entries = fs::read_dir(format!("/proc/{pid}/task"))?;
+    Ok(entries.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
 /// The CPUs in a list such as `0-3,8`.
 fn online_cpus(list: &str) -> Vec<u32> {
     let range = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?)
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        Some(low.parse::<u32>().ok()?..=high.parse::<u32>().ok()?)
     };
     list.trim().split(',').filter_map(range).flatten().collect()
 }
@@ -219,8 +219,8 @@ impl Links {
         }
         let mut batches: Vec<Vec<OwnedFd>> = (0..DETACHERS.min(rest.len())).map(|_| Vec::new()).collect();
         let count = batches.len();
-        for (index, link) in rest.into_iter().enumerate() {
-            batches[index % count].push(link);
+        for (index, slow_link) in rest.into_iter().enumerate() {
+            batches[index % count].push(slow_link);
         }
         thread::scope(|scope| {
             for share in batches {

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use profiler_compiler::decode::Lookup;
 use profiler_compiler::object::{Attach, Loss, Object};
 use profiler_compiler::value::Symbols;
 use profiler_compiler::words::{Record, Sink};
@@ -107,8 +108,8 @@ pub fn run(
     render: &mut dyn Render,
     symbols: &dyn Symbols,
 ) -> Result<Outcome, RunError> {
-    let signals = Signals::listen().map_err(system("listening for signals"))?;
     let target = options.pid.map(|pid| poll::pidfd(pid).map_err(|_| RunError::NoProcess(pid))).transpose()?;
+    let signals = Signals::listen().map_err(system("listening for signals"))?;
     let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
     let tables = Tables { object, loaded: &loaded, enumerator: options.enumerator };
     let allow_unsafe = options.allow_unsafe;
@@ -364,7 +365,7 @@ impl Session<'_> {
 }
 
 /// Hands a record to the word that made it.
-fn act(object: &Object, tables: &Tables<'_>, bytes: &[u8], received: &mut [u64], actions: &mut Actions<'_>) {
+fn act(object: &Object, lookup: &dyn Lookup, bytes: &[u8], received: &mut [u64], sink: &mut dyn Sink) {
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (Some(index), Some(size)) = (word(0), word(4)) else { return };
     let Some(event) = object.events.get(index as usize) else { return };
@@ -373,7 +374,7 @@ fn act(object: &Object, tables: &Tables<'_>, bytes: &[u8], received: &mut [u64],
     }
     // What was reserved may be longer than what was written.
     let bytes = bytes.get(..size as usize).unwrap_or(bytes);
-    event.word.perform(event, &Record { event, bytes, lookup: tables }, actions);
+    event.word.perform(event, &Record { event, bytes, lookup }, sink);
 }
 
 impl fmt::Display for RunError {
@@ -390,3 +391,7 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -95,7 +95,10 @@ impl BpfObject {
             object.keep_logs();
         }
         // SAFETY: `raw` was opened just above and is loaded once.
-        check(unsafe { sys::bpf_object__load(raw.as_ptr()) })?;
+        if let Err(error) = check(unsafe { sys::bpf_object__load(raw.as_ptr()) }) {
+            object.report_last_log();
+            return Err(error);
+        }
         object.bss = object.find_bss();
         Ok(object)
     }
@@ -118,6 +121,14 @@ impl BpfObject {
                 sys::bpf_program__set_log_buf(program, log.as_mut_ptr().cast(), log.len() as u64);
             }
             self.logs.push((name, log));
+        }
+    }
+
+    /// Adds the log of the program that was refused to the warnings, as libbpf does for logs that it keeps itself.
+    fn report_last_log(&self) {
+        if let Some((name, log)) = self.logs().filter(|(_, log)| !log.is_empty()).last() {
+            let report = format!("libbpf: prog '{name}': -- BEGIN PROG LOAD LOG --\n{log}-- END PROG LOAD LOG --\n");
+            WARNINGS.with_borrow_mut(|warnings| warnings.push_str(&report));
         }
     }
 

@@ -81,3 +81,18 @@ impl Drop for Signals {
         WAKE.store(-1, Ordering::SeqCst);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::{poll, process};
+
+    #[test]
+    fn a_signal_wakes_the_listener_and_is_noted() {
+        let signals = Signals::listen().unwrap();
+        assert!(!signals.came());
+        process::kill(std::process::id(), libc::SIGTERM);
+        while poll::wait(&[signals.as_fd()], None).unwrap() == 0 {}
+        assert!(signals.came());
+    }
+}
