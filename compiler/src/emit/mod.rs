@@ -13,6 +13,7 @@ pub mod bpf;
 mod btf_encode;
 mod frame;
 mod graph;
+pub mod interp;
 mod layout;
 mod lines;
 mod listing;

@@ -6,6 +6,7 @@
 
 use super::bpf;
 use super::frame::Frame;
+use super::interp;
 use super::machine::{Block, End, Function, Op, Reg, Right};
 use super::select_memory;
 use crate::ir::{self, Addr, Arg, Base, BinOp, CmpOp, Inst, Likely, Operand, Size, VReg, Width};
@@ -241,7 +242,7 @@ impl Selector<'_> {
 
     fn compare(&mut self, op: CmpOp, width: Width, a: Operand, b: Operand) -> Compared {
         let (op, left, right) = match (a, b) {
-            (Operand::Imm(a), Operand::Imm(b)) => return Compared::Known(holds(op, width, a as u64, b as u64)),
+            (Operand::Imm(a), Operand::Imm(b)) => return Compared::Known(interp::compare(op, width, a as u64, b as u64)),
             (Operand::Imm(_), Operand::Reg(b)) => (mirrored(op), b, a),
             (Operand::Reg(a), _) => (op, a, b),
         };
@@ -343,26 +344,5 @@ fn mirrored(op: CmpOp) -> CmpOp {
         CmpOp::SLe => CmpOp::SGe,
         CmpOp::SGt => CmpOp::SLt,
         CmpOp::SGe => CmpOp::SLe,
-    }
-}
-
-/// Whether `a op b` holds, as the machine would compare.
-pub(super) fn holds(op: CmpOp, width: Width, a: u64, b: u64) -> bool {
-    let (a, b) = match width {
-        Width::W64 => (a, b),
-        // Sign extension of both sides keeps the unsigned order, too.
-        Width::W32 => (i64::from(a as i32) as u64, i64::from(b as i32) as u64),
-    };
-    match op {
-        CmpOp::Eq => a == b,
-        CmpOp::Ne => a != b,
-        CmpOp::Lt => a < b,
-        CmpOp::Le => a <= b,
-        CmpOp::Gt => a > b,
-        CmpOp::Ge => a >= b,
-        CmpOp::SLt => (a as i64) < (b as i64),
-        CmpOp::SLe => (a as i64) <= (b as i64),
-        CmpOp::SGt => (a as i64) > (b as i64),
-        CmpOp::SGe => (a as i64) >= (b as i64),
     }
 }

@@ -9,7 +9,7 @@ use profiler_compiler::ir::{
 
 use crate::build::{ARRAY, Builder, EVENTS, HASH, STACKS, START, TASK, line, value};
 
-const OPS: [BinOp; 11] = [
+pub const OPS: [BinOp; 11] = [
     BinOp::Add,
     BinOp::Sub,
     BinOp::Mul,
@@ -22,7 +22,7 @@ const OPS: [BinOp; 11] = [
     BinOp::Shr,
     BinOp::Sar,
 ];
-const COMPARISONS: [CmpOp; 10] = [
+pub const COMPARISONS: [CmpOp; 10] = [
     CmpOp::Eq,
     CmpOp::Ne,
     CmpOp::Lt,
