@@ -4,5 +4,6 @@ mod build;
 mod evaluate;
 mod kernel;
 mod listing;
+mod object;
 mod programs;
 mod random;
