@@ -2,6 +2,6 @@
 #![forbid(unsafe_code)]
 pub mod ast;
 pub mod diagnostic;
-pub mod emit;
-pub mod ir;
 pub mod source;
+pub mod ir;
+pub mod emit;

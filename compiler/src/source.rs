@@ -24,29 +24,20 @@ pub struct Span {
 impl Span {
     /// The span of bytes `start..end`.
     pub fn new(start: usize, end: usize) -> Span {
-        Span {
-            start: start as u32,
-            end: end as u32,
-        }
+        Span { start: start as u32, end: end as u32 }
     }
 
     /// The smallest span that covers both.
     #[must_use]
     pub fn to(self, other: Span) -> Span {
-        Span {
-            start: self.start.min(other.start),
-            end: self.end.max(other.end),
-        }
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 }
 
 impl Source {
     /// A source called `name` with this text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
-        Source {
-            name: name.into(),
-            text: text.into(),
-        }
+        Source { name: name.into(), text: text.into() }
     }
 
     /// Line and column of a byte offset, both counted from 1, columns in characters.
@@ -54,29 +45,18 @@ impl Source {
         let upto = (offset as usize).min(self.text.len());
         let before = self.text.as_bytes().get(..upto).unwrap_or_default();
         let line = before.iter().filter(|b| **b == b'\n').count() as u32 + 1;
-        let line_start = before
-            .iter()
-            .rposition(|b| *b == b'\n')
-            .map_or(0, |p| p + 1);
-        let column = String::from_utf8_lossy(&before[line_start..])
-            .chars()
-            .count() as u32
-            + 1;
+        let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
+        let column = String::from_utf8_lossy(&before[line_start..]).chars().count() as u32 + 1;
         (line, column)
     }
 
     /// The text of a 1-based line without its line end; empty past the end.
     pub fn line(&self, line: u32) -> &str {
-        self.text
-            .lines()
-            .nth(line.saturating_sub(1) as usize)
-            .unwrap_or("")
+        self.text.lines().nth(line.saturating_sub(1) as usize).unwrap_or("")
     }
 
     /// The text that a span covers; empty when the span is not of this source.
     pub fn slice(&self, span: Span) -> &str {
-        self.text
-            .get(span.start as usize..span.end as usize)
-            .unwrap_or("")
+        self.text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 }

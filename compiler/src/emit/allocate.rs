@@ -30,10 +30,7 @@ pub fn allocate(function: &mut Function) -> Option<()> {
                 let first_reload = function.regs;
                 spill(function, &graph, &failed);
                 let mut grown = RegSet::new(function.regs);
-                reloads
-                    .iter()
-                    .chain((first_reload..function.regs).map(Reg))
-                    .for_each(|reg| grown.insert(reg));
+                reloads.iter().chain((first_reload..function.regs).map(Reg)).for_each(|reg| grown.insert(reg));
                 reloads = grown;
             }
         }
@@ -42,12 +39,7 @@ pub fn allocate(function: &mut Function) -> Option<()> {
 }
 
 /// What it costs to keep each node in memory: its reads and writes, weighted by how often they run.
-fn spill_costs(
-    function: &Function,
-    graph: &Graph,
-    frequency: &[u64],
-    reloads: &RegSet,
-) -> Vec<u64> {
+fn spill_costs(function: &Function, graph: &Graph, frequency: &[u64], reloads: &RegSet) -> Vec<u64> {
     let mut costs = vec![0_u64; function.regs as usize];
     let mut add = |reg: Reg, cost: u64| {
         let node = graph.node(reg).0 as usize;
@@ -75,9 +67,7 @@ fn assign(function: &mut Function, colours: &[Reg]) {
         for (op, _) in &mut block.ops {
             op.replace(|reg, _| colours[reg.0 as usize]);
         }
-        block
-            .ops
-            .retain(|(op, _)| !matches!(op, Op::Mov { dst, src } if dst == src));
+        block.ops.retain(|(op, _)| !matches!(op, Op::Mov { dst, src } if dst == src));
         block.end.replace_uses(|reg| colours[reg.0 as usize]);
     }
 }

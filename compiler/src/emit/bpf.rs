@@ -90,16 +90,7 @@ impl Insn {
     pub fn to_bytes(self) -> [u8; INSN_SIZE_BYTES] {
         let off = self.off.to_le_bytes();
         let imm = self.imm.to_le_bytes();
-        [
-            self.code,
-            self.dst | self.src << 4,
-            off[0],
-            off[1],
-            imm[0],
-            imm[1],
-            imm[2],
-            imm[3],
-        ]
+        [self.code, self.dst | self.src << 4, off[0], off[1], imm[0], imm[1], imm[2], imm[3]]
     }
 
     /// The class bits.
@@ -129,160 +120,80 @@ impl Insn {
 
     /// `dst = src`, 64 bits or 32 bits with zero extension.
     pub fn mov(width: Width, dst: RegNumber, src: RegNumber) -> Insn {
-        Insn {
-            code: alu_class(width) | MOV | X,
-            dst,
-            src,
-            ..Insn::default()
-        }
+        Insn { code: alu_class(width) | MOV | X, dst, src, ..Insn::default() }
     }
 
     /// `dst = imm`, sign-extended (64) or zero-extended (32).
     pub fn mov_imm(width: Width, dst: RegNumber, imm: i32) -> Insn {
-        Insn {
-            code: alu_class(width) | MOV | K,
-            dst,
-            imm,
-            ..Insn::default()
-        }
+        Insn { code: alu_class(width) | MOV | K, dst, imm, ..Insn::default() }
     }
 
     /// `dst op= src`.
     pub fn alu(op: BinOp, width: Width, dst: RegNumber, src: RegNumber) -> Insn {
-        Insn {
-            code: alu_class(width) | alu_op(op) | X,
-            dst,
-            src,
-            ..Insn::default()
-        }
+        Insn { code: alu_class(width) | alu_op(op) | X, dst, src, ..Insn::default() }
     }
 
     /// `dst op= imm`.
     pub fn alu_imm(op: BinOp, width: Width, dst: RegNumber, imm: i32) -> Insn {
-        Insn {
-            code: alu_class(width) | alu_op(op) | K,
-            dst,
-            imm,
-            ..Insn::default()
-        }
+        Insn { code: alu_class(width) | alu_op(op) | K, dst, imm, ..Insn::default() }
     }
 
     /// `dst` = its low bytes in big-endian order: a byte swap, as the object is little-endian.
     pub fn to_big_endian(dst: RegNumber, size: Size) -> Insn {
         let imm = size.bytes() as i32 * 8;
-        Insn {
-            code: ALU32 | END | uapi::BPF_TO_BE as u8,
-            dst,
-            imm,
-            ..Insn::default()
-        }
+        Insn { code: ALU32 | END | uapi::BPF_TO_BE as u8, dst, imm, ..Insn::default() }
     }
 
     /// `dst = *(size *)(base + off)`.
     pub fn load(size: Size, dst: RegNumber, base: RegNumber, off: i16) -> Insn {
-        Insn {
-            code: LDX | MEM | size_bits(size),
-            dst,
-            src: base,
-            off,
-            imm: 0,
-        }
+        Insn { code: LDX | MEM | size_bits(size), dst, src: base, off, imm: 0 }
     }
 
     /// `*(size *)(base + off) = src`.
     pub fn store(size: Size, base: RegNumber, off: i16, src: RegNumber) -> Insn {
-        Insn {
-            code: STX | MEM | size_bits(size),
-            dst: base,
-            src,
-            off,
-            imm: 0,
-        }
+        Insn { code: STX | MEM | size_bits(size), dst: base, src, off, imm: 0 }
     }
 
     /// `*(size *)(base + off) = imm`.
     pub fn store_imm(size: Size, base: RegNumber, off: i16, imm: i32) -> Insn {
-        Insn {
-            code: ST | MEM | size_bits(size),
-            dst: base,
-            src: 0,
-            off,
-            imm,
-        }
+        Insn { code: ST | MEM | size_bits(size), dst: base, src: 0, off, imm }
     }
 
     /// The atomic `operation` on `*(size *)(base + off)`.
     pub fn atomic(operation: i32, size: Size, base: RegNumber, off: i16, src: RegNumber) -> Insn {
-        Insn {
-            code: STX | ATOMIC | size_bits(size),
-            dst: base,
-            src,
-            off,
-            imm: operation,
-        }
+        Insn { code: STX | ATOMIC | size_bits(size), dst: base, src, off, imm: operation }
     }
 
     /// Both halves of `dst = imm`. In the object, a relocation says when the immediate is an address:
     /// of a map (0), or of a data section (the offset into it).
     pub fn load_imm64(dst: RegNumber, imm: u64) -> [Insn; 2] {
-        let low = Insn {
-            code: LD_IMM64,
-            dst,
-            imm: imm as i32,
-            ..Insn::default()
-        };
-        [
-            low,
-            Insn {
-                imm: (imm >> 32) as i32,
-                ..Insn::default()
-            },
-        ]
+        let low = Insn { code: LD_IMM64, dst, imm: imm as i32, ..Insn::default() };
+        [low, Insn { imm: (imm >> 32) as i32, ..Insn::default() }]
     }
 
     /// A helper call.
     pub fn call(helper: u32) -> Insn {
-        Insn {
-            code: JMP | CALL,
-            imm: helper as i32,
-            ..Insn::default()
-        }
+        Insn { code: JMP | CALL, imm: helper as i32, ..Insn::default() }
     }
 
     /// The end of the program.
     pub fn exit() -> Insn {
-        Insn {
-            code: JMP | EXIT,
-            ..Insn::default()
-        }
+        Insn { code: JMP | EXIT, ..Insn::default() }
     }
 
     /// An unconditional jump whose distance is filled in later.
     pub fn jump() -> Insn {
-        Insn {
-            code: JMP | JA,
-            ..Insn::default()
-        }
+        Insn { code: JMP | JA, ..Insn::default() }
     }
 
     /// `if dst op src goto`, distance filled in later.
     pub fn branch(op: CmpOp, width: Width, dst: RegNumber, src: RegNumber) -> Insn {
-        Insn {
-            code: jump_class(width) | jump_op(op) | X,
-            dst,
-            src,
-            ..Insn::default()
-        }
+        Insn { code: jump_class(width) | jump_op(op) | X, dst, src, ..Insn::default() }
     }
 
     /// `if dst op imm goto`, distance filled in later.
     pub fn branch_imm(op: CmpOp, width: Width, dst: RegNumber, imm: i32) -> Insn {
-        Insn {
-            code: jump_class(width) | jump_op(op) | K,
-            dst,
-            imm,
-            ..Insn::default()
-        }
+        Insn { code: jump_class(width) | jump_op(op) | K, dst, imm, ..Insn::default() }
     }
 
     /// Bytes that a load, store or atomic touches.
@@ -332,23 +243,13 @@ impl Insn {
 
     /// The width of an arithmetic or conditional-jump instruction.
     pub fn width(self) -> Width {
-        if matches!(self.class(), ALU32 | JMP32) {
-            Width::W32
-        } else {
-            Width::W64
-        }
+        if matches!(self.class(), ALU32 | JMP32) { Width::W32 } else { Width::W64 }
     }
 }
 
 impl From<&bpf_insn> for Insn {
     fn from(insn: &bpf_insn) -> Insn {
-        Insn {
-            code: insn.code,
-            dst: insn.dst_reg(),
-            src: insn.src_reg(),
-            off: insn.off,
-            imm: insn.imm,
-        }
+        Insn { code: insn.code, dst: insn.dst_reg(), src: insn.src_reg(), off: insn.off, imm: insn.imm }
     }
 }
 

@@ -45,10 +45,7 @@ pub struct Btf {
 impl Btf {
     /// No types; the empty string.
     pub fn new() -> Btf {
-        Btf {
-            strings: vec![0],
-            ..Btf::default()
-        }
+        Btf { strings: vec![0], ..Btf::default() }
     }
 
     /// The id of a string.
@@ -66,19 +63,9 @@ impl Btf {
         StringId(offset)
     }
 
-    fn add(
-        &mut self,
-        name: &str,
-        kind: u32,
-        length: usize,
-        size_or_type: u32,
-        rest: &[u32],
-    ) -> TypeId {
+    fn add(&mut self, name: &str, kind: u32, length: usize, size_or_type: u32, rest: &[u32]) -> TypeId {
         let name = self.string(name);
-        for word in [name.0, kind << 24 | length as u32, size_or_type]
-            .iter()
-            .chain(rest)
-        {
+        for word in [name.0, kind << 24 | length as u32, size_or_type].iter().chain(rest) {
             self.types.extend(word.to_le_bytes());
         }
         self.count += 1;
@@ -88,13 +75,7 @@ impl Btf {
     /// An integer.
     pub fn int(&mut self, name: &str, size_bytes: u32, signed: bool) -> TypeId {
         let encoding = if signed { INT_SIGNED } else { 0 };
-        self.add(
-            name,
-            KIND_INT,
-            0,
-            size_bytes,
-            &[encoding << 24 | size_bytes * 8],
-        )
+        self.add(name, KIND_INT, 0, size_bytes, &[(encoding << 24) | (size_bytes * 8)])
     }
 
     /// A pointer.
@@ -108,12 +89,7 @@ impl Btf {
     }
 
     /// A structure; members are name, type, and offset in bytes.
-    pub fn structure(
-        &mut self,
-        name: &str,
-        size_bytes: u32,
-        members: &[(&str, TypeId, u32)],
-    ) -> TypeId {
+    pub fn structure(&mut self, name: &str, size_bytes: u32, members: &[(&str, TypeId, u32)]) -> TypeId {
         let mut rest = Vec::with_capacity(members.len() * 3);
         for (name, ty, offset_bytes) in members {
             rest.extend([self.string(name).0, ty.0, offset_bytes * 8]);
@@ -138,28 +114,15 @@ impl Btf {
     }
 
     /// A section of variables, each with offset and size in bytes.
-    pub fn section(
-        &mut self,
-        name: &str,
-        size_bytes: u32,
-        variables: &[(TypeId, u32, u32)],
-    ) -> TypeId {
-        let rest: Vec<u32> = variables
-            .iter()
-            .flat_map(|(ty, offset, size)| [ty.0, *offset, *size])
-            .collect();
+    pub fn section(&mut self, name: &str, size_bytes: u32, variables: &[(TypeId, u32, u32)]) -> TypeId {
+        let rest: Vec<u32> = variables.iter().flat_map(|(ty, offset, size)| [ty.0, *offset, *size]).collect();
         self.add(name, KIND_DATASEC, variables.len(), size_bytes, &rest)
     }
 
     /// The section's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = header(HEADER_BYTES);
-        for word in [
-            0,
-            self.types.len() as u32,
-            self.types.len() as u32,
-            self.strings.len() as u32,
-        ] {
+        for word in [0, self.types.len() as u32, self.types.len() as u32, self.strings.len() as u32] {
             out.extend(word.to_le_bytes());
         }
         out.extend(&self.types);
@@ -177,7 +140,7 @@ pub struct Line {
     /// The text of the line.
     pub text: StringId,
     /// Line, from 1.
-    pub line: u32,
+    pub number: u32,
     /// Column, from 1.
     pub column: u32,
 }
@@ -201,35 +164,19 @@ pub fn extension(sections: &[SectionRecords]) -> Vec<u8> {
         put(&mut lines, &[LINE_RECORD_BYTES]);
     }
     for section in sections {
-        put(
-            &mut functions,
-            &[section.name.0, section.functions.len() as u32],
-        );
+        put(&mut functions, &[section.name.0, section.functions.len() as u32]);
         for (offset_bytes, ty) in &section.functions {
             put(&mut functions, &[*offset_bytes, ty.0]);
         }
         put(&mut lines, &[section.name.0, section.lines.len() as u32]);
         for line in &section.lines {
-            let place = line.line.min(LINE_MAX) << 10 | line.column.min(COLUMN_MAX);
-            put(
-                &mut lines,
-                &[line.offset_bytes, line.file.0, line.text.0, place],
-            );
+            let place = (line.number.min(LINE_MAX) << 10) | line.column.min(COLUMN_MAX);
+            put(&mut lines, &[line.offset_bytes, line.file.0, line.text.0, place]);
         }
     }
     let (functions_bytes, lines_bytes) = (functions.len() as u32, lines.len() as u32);
     let mut out = header(EXT_HEADER_BYTES);
-    put(
-        &mut out,
-        &[
-            0,
-            functions_bytes,
-            functions_bytes,
-            lines_bytes,
-            functions_bytes + lines_bytes,
-            0,
-        ],
-    );
+    put(&mut out, &[0, functions_bytes, functions_bytes, lines_bytes, functions_bytes + lines_bytes, 0]);
     out.extend(functions);
     out.extend(lines);
     out

@@ -32,10 +32,7 @@ impl Frame {
                 .unwrap_or(u32::MAX);
             offsets[index] = (used as i32).wrapping_neg();
         }
-        Frame {
-            offsets,
-            size_bytes: used.checked_next_multiple_of(8).unwrap_or(u32::MAX),
-        }
+        Frame { offsets, size_bytes: used.checked_next_multiple_of(8).unwrap_or(u32::MAX) }
     }
 
     /// The slot's first byte, relative to the frame pointer.
@@ -49,9 +46,7 @@ pub fn check(size_bytes: u32, span: Span) -> Result<(), Diagnostic> {
     if size_bytes <= STACK_LIMIT_BYTES {
         return Ok(());
     }
-    let message = format!(
-        "this probe needs {size_bytes} bytes of stack, the kernel gives {STACK_LIMIT_BYTES}"
-    );
+    let message = format!("this probe needs {size_bytes} bytes of stack, the kernel gives {STACK_LIMIT_BYTES}");
     Err(Diagnostic::error(Code(511), span, message)
         .label("too many or too large values are held at the same time")
         .help("use shorter strings (`str(x, 64)`), fewer map key parts, or split the block into several probes"))

@@ -46,7 +46,7 @@ impl Graph {
             block.end.each_use(|reg| live.insert(reg));
             for (op, _) in block.ops.iter().rev() {
                 // A move's two sides hold the same value: that alone does not keep them apart.
-                let moved = match op {
+                let copied = match op {
                     Op::Mov { dst, src } if *src != Reg::FRAME => {
                         moves.push((std::cmp::Reverse(*frequency), *dst, *src));
                         Some(*src)
@@ -55,7 +55,7 @@ impl Graph {
                 };
                 op.each_def(|def| live.insert(def));
                 op.each_def(|def| {
-                    for other in live.iter().filter(|other| Some(*other) != moved) {
+                    for other in live.iter().filter(|other| Some(*other) != copied) {
                         graph.connect(def, other);
                     }
                 });
@@ -69,10 +69,7 @@ impl Graph {
     }
 
     fn cell(&self, a: Reg, b: Reg) -> (usize, u64) {
-        (
-            a.0 as usize * self.words_per_row + b.0 as usize / 64,
-            1 << (b.0 % 64),
-        )
+        (a.0 as usize * self.words_per_row + b.0 as usize / 64, 1 << (b.0 % 64))
     }
 
     /// Whether two nodes have an edge.
@@ -109,10 +106,7 @@ impl Graph {
 
     /// The nodes with an edge to `node`.
     fn adjacent(&self, node: Reg) -> impl Iterator<Item = Reg> + '_ {
-        self.neighbours[node.0 as usize]
-            .iter()
-            .copied()
-            .filter(|other| self.is_node(*other))
+        self.neighbours[node.0 as usize].iter().copied().filter(|other| self.is_node(*other))
     }
 
     /// Merges the two sides of moves wherever the graph certainly stays as easy to colour.
@@ -124,16 +118,8 @@ impl Graph {
             for (dst, src) in &moves {
                 let (dst, src) = (self.node(*dst), self.node(*src));
                 // A machine register stays the node of what is merged with it.
-                let (keep, gone) = if src.is_machine() || !dst.is_machine() {
-                    (src, dst)
-                } else {
-                    (dst, src)
-                };
-                if keep != gone
-                    && !gone.is_machine()
-                    && !self.interferes(keep, gone)
-                    && self.is_safe(keep, gone)
-                {
+                let (keep, gone) = if src.is_machine() || !dst.is_machine() { (src, dst) } else { (dst, src) };
+                if keep != gone && !gone.is_machine() && !self.interferes(keep, gone) && self.is_safe(keep, gone) {
                     self.merge(keep, gone);
                     changed = true;
                 }
@@ -145,15 +131,11 @@ impl Graph {
         let easy = |other: Reg| !other.is_machine() && self.degree[other.0 as usize] < COLOURS;
         if keep.is_machine() {
             // George: each neighbour is no harder to colour than before.
-            return self
-                .adjacent(gone)
-                .all(|other| easy(other) || self.interferes(other, keep));
+            return self.adjacent(gone).all(|other| easy(other) || self.interferes(other, keep));
         }
         // Briggs: fewer neighbours that matter than colours.
         let of_gone = self.adjacent(gone).filter(|other| !easy(*other));
-        let of_keep = self
-            .adjacent(keep)
-            .filter(|other| !easy(*other) && !self.interferes(*other, gone));
+        let of_keep = self.adjacent(keep).filter(|other| !easy(*other) && !self.interferes(*other, gone));
         of_gone.chain(of_keep).count() < COLOURS as usize
     }
 
@@ -172,24 +154,17 @@ impl Graph {
     /// `cost` is what keeping a node in memory would cost.
     pub fn colour(&self, cost: &[u64]) -> Result<Vec<Reg>, Vec<Reg>> {
         let order = self.simplify(cost);
-        let mut colours: Vec<Option<Reg>> = (0..self.nodes)
-            .map(|n| (n < COLOURS).then_some(Reg(n)))
-            .collect();
+        let mut colours: Vec<Option<Reg>> = (0..self.nodes).map(|n| (n < COLOURS).then_some(Reg(n))).collect();
         let partners = self.partners();
         let mut failed = Vec::new();
         for node in order.into_iter().rev() {
             let mut taken = [false; COLOURS as usize];
-            for colour in self
-                .adjacent(node)
-                .filter_map(|other| colours[other.0 as usize])
-            {
+            for colour in self.adjacent(node).filter_map(|other| colours[other.0 as usize]) {
                 taken[colour.0 as usize] = true;
             }
             let is_free = |colour: Reg| !taken[colour.0 as usize];
-            let wanted = partners[node.0 as usize]
-                .iter()
-                .filter_map(|other| colours[other.0 as usize])
-                .find(|c| is_free(*c));
+            let wanted =
+                partners[node.0 as usize].iter().filter_map(|other| colours[other.0 as usize]).find(|c| is_free(*c));
             match wanted.or_else(|| COLOUR_PREFERENCE.into_iter().map(Reg).find(|c| is_free(*c))) {
                 Some(colour) => colours[node.0 as usize] = Some(colour),
                 None => failed.push(node),
@@ -198,9 +173,7 @@ impl Graph {
         if !failed.is_empty() {
             return Err(failed);
         }
-        Ok((0..self.nodes)
-            .map(|reg| colours[self.node(Reg(reg)).0 as usize].unwrap_or(Reg(reg)))
-            .collect())
+        Ok((0..self.nodes).map(|reg| colours[self.node(Reg(reg)).0 as usize].unwrap_or(Reg(reg))).collect())
     }
 
     /// For each node, the nodes at the other end of moves that could not be merged.
@@ -219,15 +192,10 @@ impl Graph {
     /// The order in which nodes leave the graph: easy ones first, then whichever costs least to keep in memory.
     fn simplify(&self, cost: &[u64]) -> Vec<Reg> {
         let mut degree = self.degree.clone();
-        let mut gone: Vec<bool> = (0..self.nodes)
-            .map(|n| n < Reg::FIRST_VIRTUAL || !self.is_node(Reg(n)))
-            .collect();
+        let mut gone: Vec<bool> = (0..self.nodes).map(|n| n < Reg::FIRST_VIRTUAL || !self.is_node(Reg(n))).collect();
         let mut left = gone.iter().filter(|gone| !**gone).count();
-        let mut easy: Vec<Reg> = (0..self.nodes)
-            .rev()
-            .map(Reg)
-            .filter(|n| !gone[n.0 as usize] && degree[n.0 as usize] < COLOURS)
-            .collect();
+        let mut easy: Vec<Reg> =
+            (0..self.nodes).rev().map(Reg).filter(|n| !gone[n.0 as usize] && degree[n.0 as usize] < COLOURS).collect();
         let mut order = Vec::with_capacity(left);
         while left > 0 {
             let next = match easy.pop() {
@@ -250,15 +218,9 @@ impl Graph {
     }
 
     fn cheapest(&self, gone: &[bool], degree: &[u32], cost: &[u64]) -> Reg {
-        let score = |node: Reg| {
-            cost[node.0 as usize].saturating_mul(64) / u64::from(degree[node.0 as usize].max(1))
-        };
-        let candidates = (0..self.nodes)
-            .map(Reg)
-            .filter(|node| !gone[node.0 as usize]);
-        candidates
-            .min_by_key(|node| score(*node))
-            .unwrap_or(Reg::FRAME)
+        let score = |node: Reg| cost[node.0 as usize].saturating_mul(64) / u64::from(degree[node.0 as usize].max(1));
+        let candidates = (0..self.nodes).map(Reg).filter(|node| !gone[node.0 as usize]);
+        candidates.min_by_key(|node| score(*node)).unwrap_or(Reg::FRAME)
     }
 }
 

@@ -57,8 +57,7 @@ pub struct Memory {
 /// Answers helper calls.
 pub trait Host {
     /// Runs the helper `number`; `arguments` are `r1` to `r5`.
-    fn call(&mut self, number: u32, arguments: [u64; 5], memory: &mut Memory)
-    -> Result<u64, Fault>;
+    fn call(&mut self, number: u32, arguments: [u64; 5], memory: &mut Memory) -> Result<u64, Fault>;
 }
 
 impl Memory {
@@ -69,9 +68,7 @@ impl Memory {
 
     /// A stack of nonsense, a context, and the two data sections.
     pub fn new(context: Vec<u8>, rodata: Vec<u8>, bss: Vec<u8>) -> Memory {
-        Memory {
-            regions: vec![vec![0xa5; STACK_BYTES], context, rodata, bss],
-        }
+        Memory { regions: vec![vec![0xa5; STACK_BYTES], context, rodata, bss] }
     }
 
     /// Adds a region (a map value, a ring buffer record) and returns its address.
@@ -94,10 +91,7 @@ impl Memory {
         let fault = Fault::OutOfBounds { address };
         let region = (address / REGION_DISTANCE).checked_sub(1).ok_or(fault)? as usize;
         let at = (address % REGION_DISTANCE) as usize;
-        self.regions
-            .get(region)
-            .and_then(|bytes| bytes.get(at..at + length))
-            .ok_or(fault)
+        self.regions.get(region).and_then(|bytes| bytes.get(at..at + length)).ok_or(fault)
     }
 
     /// The bytes at an address, to change.
@@ -105,10 +99,7 @@ impl Memory {
         let fault = Fault::OutOfBounds { address };
         let region = (address / REGION_DISTANCE).checked_sub(1).ok_or(fault)? as usize;
         let at = (address % REGION_DISTANCE) as usize;
-        self.regions
-            .get_mut(region)
-            .and_then(|bytes| bytes.get_mut(at..at + length))
-            .ok_or(fault)
+        self.regions.get_mut(region).and_then(|bytes| bytes.get_mut(at..at + length)).ok_or(fault)
     }
 
     fn check_alignment(address: u64, size: Size) -> Result<(), Fault> {
@@ -130,8 +121,7 @@ impl Memory {
     fn store(&mut self, address: u64, size: Size, value: u64) -> Result<(), Fault> {
         Memory::check_alignment(address, size)?;
         let length = size.bytes() as usize;
-        self.bytes_mut(address, length)?
-            .copy_from_slice(&value.to_le_bytes()[..length]);
+        self.bytes_mut(address, length)?.copy_from_slice(&value.to_le_bytes()[..length]);
         Ok(())
     }
 }
@@ -142,16 +132,8 @@ pub fn map_address(map: MapId) -> u64 {
 }
 
 /// Runs a program to its `exit`.
-pub fn run(
-    function: &EmittedFunction,
-    memory: &mut Memory,
-    host: &mut dyn Host,
-) -> Result<u64, Fault> {
-    let mut machine = Machine {
-        regs: [SPOILED; 11],
-        memory,
-        host,
-    };
+pub fn run(function: &EmittedFunction, memory: &mut Memory, host: &mut dyn Host) -> Result<u64, Fault> {
+    let mut machine = Machine { regs: [SPOILED; 11], memory, host };
     machine.regs[1] = Memory::base(Memory::CONTEXT);
     machine.regs[usize::from(bpf::R10)] = Memory::base(Memory::STACK) + STACK_BYTES as u64;
     let mut at = 0;
@@ -187,13 +169,9 @@ struct Machine<'a> {
 fn wide(insn: Insn, second: Insn, note: Option<Note>) -> u64 {
     match note {
         Some(Note::Map(map)) => map_address(map),
-        Some(Note::Data(Section::Rodata, offset)) => {
-            Memory::base(Memory::RODATA) + u64::from(offset)
-        }
+        Some(Note::Data(Section::Rodata, offset)) => Memory::base(Memory::RODATA) + u64::from(offset),
         Some(Note::Data(Section::Bss, offset)) => Memory::base(Memory::BSS) + u64::from(offset),
-        Some(Note::Helper(_)) | None => {
-            u64::from(insn.imm as u32) | u64::from(second.imm as u32) << 32
-        }
+        Some(Note::Helper(_)) | None => u64::from(insn.imm as u32) | u64::from(second.imm as u32) << 32,
     }
 }
 
@@ -202,20 +180,17 @@ impl Machine<'_> {
         match insn.class() {
             bpf::ALU32 | bpf::ALU64 => self.arithmetic(insn)?,
             bpf::LDX => {
-                self.regs[usize::from(insn.dst)] = self
-                    .memory
-                    .load(self.place(insn.src, insn), insn.access_size())?
+                let address = self.place(insn.src, insn);
+                self.regs[usize::from(insn.dst)] = self.memory.load(address, insn.access_size())?;
             }
             bpf::ST => {
                 let value = i64::from(insn.imm) as u64;
-                self.memory
-                    .store(self.place(insn.dst, insn), insn.access_size(), value)?;
+                self.memory.store(self.place(insn.dst, insn), insn.access_size(), value)?;
             }
             bpf::STX if insn.code & bpf::MODE_MASK == bpf::ATOMIC => self.atomic(insn)?,
             bpf::STX => {
                 let value = self.regs[usize::from(insn.src)];
-                self.memory
-                    .store(self.place(insn.dst, insn), insn.access_size(), value)?;
+                self.memory.store(self.place(insn.dst, insn), insn.access_size(), value)?;
             }
             bpf::JMP | bpf::JMP32 => return self.jump(insn),
             _ => return Err(Fault::UnknownInsn { insn }),
@@ -228,11 +203,7 @@ impl Machine<'_> {
     }
 
     fn right(&self, insn: Insn) -> u64 {
-        if insn.is_register_source() {
-            self.regs[usize::from(insn.src)]
-        } else {
-            i64::from(insn.imm) as u64
-        }
+        if insn.is_register_source() { self.regs[usize::from(insn.src)] } else { i64::from(insn.imm) as u64 }
     }
 
     fn arithmetic(&mut self, insn: Insn) -> Result<(), Fault> {
@@ -284,21 +255,14 @@ impl Machine<'_> {
             bpf::JA => return Ok(Next::Jump),
             bpf::CALL => {
                 let [_, r1, r2, r3, r4, r5, ..] = self.regs;
-                self.regs[0] =
-                    self.host
-                        .call(insn.imm as u32, [r1, r2, r3, r4, r5], self.memory)?;
+                self.regs[0] = self.host.call(insn.imm as u32, [r1, r2, r3, r4, r5], self.memory)?;
                 self.regs[1..=5].fill(SPOILED);
                 return Ok(Next::Insn);
             }
             _ => {}
         }
         let op = insn.cmp_op().ok_or(Fault::UnknownInsn { insn })?;
-        let taken = compare(
-            op,
-            insn.width(),
-            self.regs[usize::from(insn.dst)],
-            self.right(insn),
-        );
+        let taken = compare(op, insn.width(), self.regs[usize::from(insn.dst)], self.right(insn));
         Ok(if taken { Next::Jump } else { Next::Insn })
     }
 }
@@ -348,10 +312,7 @@ pub fn compare(op: CmpOp, width: Width, left: u64, right: u64) -> bool {
     let (left, right) = match width {
         Width::W64 => (left, right),
         // Sign extension of both sides keeps the unsigned order, too.
-        Width::W32 => (
-            i64::from(left as i32) as u64,
-            i64::from(right as i32) as u64,
-        ),
+        Width::W32 => (i64::from(left as i32) as u64, i64::from(right as i32) as u64),
     };
     match op {
         CmpOp::Eq => left == right,

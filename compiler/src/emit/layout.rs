@@ -35,10 +35,7 @@ pub fn encode(function: &Function) -> Option<Code> {
         let block = &function.blocks[*index];
         if let (End::Return(value), true) = (block.end, block.ops.is_empty()) {
             let is_entered_from_above = at > 0 && falls_through(function, order[at - 1], *index);
-            if let (Some((_, exit)), false) = (
-                exits.iter().find(|(of, _)| *of == value),
-                is_entered_from_above,
-            ) {
+            if let (Some((_, exit)), false) = (exits.iter().find(|(of, _)| *of == value), is_entered_from_above) {
                 start[*index] = *exit;
                 continue;
             }
@@ -60,10 +57,7 @@ pub fn encode(function: &Function) -> Option<Code> {
 
 /// Whether the block placed before `index` goes on there.
 fn falls_through(function: &Function, before: usize, index: usize) -> bool {
-    function.blocks[before]
-        .end
-        .successors()
-        .any(|next| resolve(function, next) == index)
+    function.blocks[before].end.successors().any(|next| resolve(function, next) == index)
 }
 
 /// Where a jump to `index` ends up: blocks that only jump are passed through.
@@ -72,11 +66,7 @@ fn resolve(function: &Function, index: usize) -> usize {
     // As many steps as there are blocks: a loop of empty blocks has no end to find.
     for _ in 0..function.blocks.len() {
         match &function.blocks[at] {
-            Block {
-                ops,
-                end: End::Jump(to),
-                ..
-            } if ops.is_empty() => at = *to,
+            Block { ops, end: End::Jump(to), .. } if ops.is_empty() => at = *to,
             _ => return at,
         }
     }
@@ -97,12 +87,7 @@ fn block_order(function: &Function) -> Vec<usize> {
             next = match function.blocks[index].end {
                 End::Return(_) => None,
                 End::Jump(to) => Some(resolve(function, to)),
-                End::Branch {
-                    then,
-                    otherwise,
-                    likely,
-                    ..
-                } => {
+                End::Branch { then, otherwise, likely, .. } => {
                     let (then, otherwise) = (resolve(function, then), resolve(function, otherwise));
                     let sides = preferred(function, then, otherwise, likely);
                     if sides.rest_is_unlikely {
@@ -110,11 +95,7 @@ fn block_order(function: &Function) -> Vec<usize> {
                     } else {
                         soon.push(sides.rest);
                     }
-                    Some(if placed[sides.first] {
-                        sides.rest
-                    } else {
-                        sides.first
-                    })
+                    Some(if placed[sides.first] { sides.rest } else { sides.first })
                 }
             };
         }
@@ -131,17 +112,13 @@ struct Sides {
 /// Which side of a branch falls through. Without advice: the one that does not end the program, else `then`.
 fn preferred(function: &Function, then: usize, otherwise: usize, likely: Likely) -> Sides {
     let returns = |index: usize| matches!(function.blocks[index].end, End::Return(_));
-    let (first, rest) = match likely {
-        Likely::Then => (then, otherwise),
-        Likely::Otherwise => (otherwise, then),
-        Likely::Unknown if returns(then) && !returns(otherwise) => (otherwise, then),
-        Likely::Unknown => (then, otherwise),
+    let otherwise_first = match likely {
+        Likely::Then => false,
+        Likely::Otherwise => true,
+        Likely::Unknown => returns(then) && !returns(otherwise),
     };
-    Sides {
-        first,
-        rest,
-        rest_is_unlikely: likely != Likely::Unknown,
-    }
+    let (first, rest) = if otherwise_first { (otherwise, then) } else { (then, otherwise) };
+    Sides { first, rest, rest_is_unlikely: likely != Likely::Unknown }
 }
 
 fn number(reg: Reg) -> u8 {
@@ -172,67 +149,24 @@ impl Code {
             Op::MapAddr { dst, map } => {
                 return self.pair(Insn::load_imm64(number(dst), 0), span, Some(Note::Map(map)));
             }
-            Op::DataAddr {
-                dst,
-                section,
-                offset,
-            } => {
+            Op::DataAddr { dst, section, offset } => {
                 let pair = Insn::load_imm64(number(dst), u64::from(offset));
                 return self.pair(pair, span, Some(Note::Data(section, offset)));
             }
             Op::FrameAddr { dst, offset } => {
-                self.push(
-                    Insn::mov(Width::W64, number(dst), number(Reg::FRAME)),
-                    span,
-                    None,
-                );
+                self.push(Insn::mov(Width::W64, number(dst), number(Reg::FRAME)), span, None);
                 Insn::alu_imm(BinOp::Add, Width::W64, number(dst), i32::from(offset))
             }
-            Op::Alu {
-                op,
-                width,
-                dst,
-                src,
-            } => Insn::alu(op, width, number(dst), number(src)),
-            Op::AluImm {
-                op,
-                width,
-                dst,
-                imm,
-            } => Insn::alu_imm(op, width, number(dst), imm),
+            Op::Alu { op, width, dst, src } => Insn::alu(op, width, number(dst), number(src)),
+            Op::AluImm { op, width, dst, imm } => Insn::alu_imm(op, width, number(dst), imm),
             Op::Swap { dst, size } => Insn::to_big_endian(number(dst), size),
-            Op::Load {
-                dst,
-                base,
-                offset,
-                size,
-            } => Insn::load(size, number(dst), number(base), offset),
-            Op::Store {
-                base,
-                offset,
-                src,
-                size,
-            } => Insn::store(size, number(base), offset, number(src)),
-            Op::StoreImm {
-                base,
-                offset,
-                imm,
-                size,
-            } => Insn::store_imm(size, number(base), offset, imm),
-            Op::Atomic {
-                operation,
-                base,
-                offset,
-                src,
-                size,
+            Op::Load { dst, base, offset, size } => Insn::load(size, number(dst), number(base), offset),
+            Op::Store { base, offset, src, size } => Insn::store(size, number(base), offset, number(src)),
+            Op::StoreImm { base, offset, imm, size } => Insn::store_imm(size, number(base), offset, imm),
+            Op::Atomic { operation, base, offset, src, size }
+            | Op::AtomicFetch { operation, base, offset, src, size } => {
+                Insn::atomic(operation, size, number(base), offset, number(src))
             }
-            | Op::AtomicFetch {
-                operation,
-                base,
-                offset,
-                src,
-                size,
-            } => Insn::atomic(operation, size, number(base), offset, number(src)),
             Op::CompareExchange { base, offset, src } => {
                 Insn::atomic(bpf::CMPXCHG, Size::B8, number(base), offset, number(src))
             }
@@ -243,13 +177,7 @@ impl Code {
         self.push(insn, span, None);
     }
 
-    fn end(
-        &mut self,
-        function: &Function,
-        block: &Block,
-        next: Option<usize>,
-        jumps: &mut Vec<(usize, usize)>,
-    ) {
+    fn end(&mut self, function: &Function, block: &Block, next: Option<usize>, jumps: &mut Vec<(usize, usize)>) {
         let span = block.end_span;
         match block.end {
             End::Return(value) => {
@@ -257,24 +185,13 @@ impl Code {
                 self.push(Insn::exit(), span, None);
             }
             End::Jump(to) => self.jump(resolve(function, to), span, next, jumps),
-            End::Branch {
-                op,
-                width,
-                left,
-                right,
-                then,
-                otherwise,
-                ..
-            } => {
+            End::Branch { op, width, left, right, then, otherwise, .. } => {
                 let (then, otherwise) = (resolve(function, then), resolve(function, otherwise));
                 if then == otherwise {
                     return self.jump(then, span, next, jumps);
                 }
-                let (op, target, rest) = if next == Some(then) {
-                    (op.negated(), otherwise, then)
-                } else {
-                    (op, then, otherwise)
-                };
+                let (op, target, rest) =
+                    if next == Some(then) { (op.negated(), otherwise, then) } else { (op, then, otherwise) };
                 jumps.push((self.insns.len(), target));
                 self.push(branch(op, width, left, right), span, None);
                 self.jump(rest, span, next, jumps);
@@ -282,13 +199,7 @@ impl Code {
         }
     }
 
-    fn jump(
-        &mut self,
-        to: usize,
-        span: Span,
-        next: Option<usize>,
-        jumps: &mut Vec<(usize, usize)>,
-    ) {
+    fn jump(&mut self, to: usize, span: Span, next: Option<usize>, jumps: &mut Vec<(usize, usize)>) {
         if next != Some(to) {
             jumps.push((self.insns.len(), to));
             self.push(Insn::jump(), span, None);

@@ -26,14 +26,8 @@ pub struct LineTable<'a> {
 impl<'a> LineTable<'a> {
     /// Scans the source once.
     pub fn new(source: &'a Source) -> LineTable<'a> {
-        let ends = source
-            .text
-            .bytes()
-            .enumerate()
-            .filter(|(_, byte)| *byte == b'\n');
-        let starts = std::iter::once(0)
-            .chain(ends.map(|(at, _)| at as u32 + 1))
-            .collect();
+        let ends = source.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at as u32 + 1)).collect();
         LineTable { source, starts }
     }
 
@@ -41,10 +35,7 @@ impl<'a> LineTable<'a> {
     pub fn of(&self, function: &EmittedFunction) -> Vec<LineStart> {
         let mut found: Vec<LineStart> = Vec::new();
         for (insn, span) in function.spans.iter().enumerate() {
-            let index = self
-                .starts
-                .partition_point(|start| *start <= span.start)
-                .saturating_sub(1);
+            let index = self.starts.partition_point(|start| *start <= span.start).saturating_sub(1);
             let line = index as u32 + 1;
             if found.last().is_none_or(|last| last.line != line) {
                 let column = self.column(index, span.start);
@@ -56,11 +47,7 @@ impl<'a> LineTable<'a> {
 
     /// The text of a line, from 1.
     pub fn text(&self, line: u32) -> &'a str {
-        let start = self
-            .starts
-            .get(line.saturating_sub(1) as usize)
-            .copied()
-            .unwrap_or(0) as usize;
+        let start = self.starts.get(line.saturating_sub(1) as usize).copied().unwrap_or(0) as usize;
         let rest = self.source.text.get(start..).unwrap_or("");
         rest.lines().next().unwrap_or("")
     }
@@ -68,9 +55,7 @@ impl<'a> LineTable<'a> {
     fn column(&self, index: usize, offset: u32) -> u32 {
         let text = self.source.text.as_bytes();
         let end = (offset as usize).min(text.len());
-        let before = text
-            .get(self.starts[index] as usize..end)
-            .unwrap_or_default();
+        let before = text.get(self.starts[index] as usize..end).unwrap_or_default();
         String::from_utf8_lossy(before).chars().count() as u32 + 1
     }
 }

@@ -24,24 +24,9 @@ pub fn listing(emitted: &Emitted, program: &Program, source: &Source) -> String 
     out
 }
 
-fn list_function(
-    out: &mut String,
-    function: &EmittedFunction,
-    program: &Program,
-    lines: &LineTable<'_>,
-) {
-    let EmittedFunction {
-        name,
-        section,
-        insns,
-        stack_bytes,
-        ..
-    } = function;
-    let _ = writeln!(
-        out,
-        "{section} {name}: {} instructions, {stack_bytes} bytes of stack",
-        insns.len()
-    );
+fn list_function(out: &mut String, function: &EmittedFunction, program: &Program, lines: &LineTable<'_>) {
+    let EmittedFunction { name, section, insns, stack_bytes, .. } = function;
+    let _ = writeln!(out, "{section} {name}: {} instructions, {stack_bytes} bytes of stack", insns.len());
     let mut starts = lines.of(function).into_iter().peekable();
     let mut index = 0;
     while let Some(insn) = insns.get(index) {
@@ -58,28 +43,10 @@ fn list_function(
 fn instruction(insn: Insn, second: Insn, note: Option<Note>, program: &Program) -> String {
     match insn.class() {
         bpf::LD => format!("r{} = {}", insn.dst, wide(insn, second, note, program)),
-        bpf::LDX => format!(
-            "r{} = *({} *)(r{} {:+})",
-            insn.dst,
-            size_name(insn),
-            insn.src,
-            insn.off
-        ),
-        bpf::ST => format!(
-            "*({} *)(r{} {:+}) = {}",
-            size_name(insn),
-            insn.dst,
-            insn.off,
-            insn.imm
-        ),
+        bpf::LDX => format!("r{} = *({} *)(r{} {:+})", insn.dst, size_name(insn), insn.src, insn.off),
+        bpf::ST => format!("*({} *)(r{} {:+}) = {}", size_name(insn), insn.dst, insn.off, insn.imm),
         bpf::STX if insn.code & bpf::MODE_MASK == bpf::ATOMIC => atomic(insn),
-        bpf::STX => format!(
-            "*({} *)(r{} {:+}) = r{}",
-            size_name(insn),
-            insn.dst,
-            insn.off,
-            insn.src
-        ),
+        bpf::STX => format!("*({} *)(r{} {:+}) = r{}", size_name(insn), insn.dst, insn.off, insn.src),
         bpf::ALU32 | bpf::ALU64 => arithmetic(insn),
         _ => jump(insn, note),
     }
@@ -88,18 +55,12 @@ fn instruction(insn: Insn, second: Insn, note: Option<Note>, program: &Program) 
 fn wide(insn: Insn, second: Insn, note: Option<Note>, program: &Program) -> String {
     match note {
         Some(Note::Map(map)) => {
-            let name = program
-                .maps
-                .get(map.0 as usize)
-                .map_or("?", |map| map.name.as_str());
+            let name = program.maps.get(map.0 as usize).map_or("?", |map| map.name.as_str());
             format!("map[{name}]")
         }
         Some(Note::Data(Section::Rodata, offset)) => format!("map[.rodata][0]+{offset}"),
         Some(Note::Data(Section::Bss, offset)) => format!("map[.bss][0]+{offset}"),
-        _ => format!(
-            "{:#x}",
-            u64::from(insn.imm as u32) | u64::from(second.imm as u32) << 32
-        ),
+        _ => format!("{:#x}", u64::from(insn.imm as u32) | u64::from(second.imm as u32) << 32),
     }
 }
 
@@ -186,17 +147,8 @@ fn jump(insn: Insn, note: Option<Note>) -> String {
         (bpf::EXIT, _) => "exit".to_owned(),
         (bpf::JA, _) => format!("goto {:+}", insn.off),
         _ => {
-            let right = if insn.is_register_source() {
-                register(insn, insn.src)
-            } else {
-                format!("{:#x}", insn.imm)
-            };
-            format!(
-                "if {} {} {right} goto {:+}",
-                register(insn, insn.dst),
-                comparison(insn),
-                insn.off
-            )
+            let right = if insn.is_register_source() { register(insn, insn.src) } else { format!("{:#x}", insn.imm) };
+            format!("if {} {} {right} goto {:+}", register(insn, insn.dst), comparison(insn), insn.off)
         }
     }
 }

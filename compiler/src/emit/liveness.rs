@@ -17,9 +17,7 @@ pub struct RegSet {
 impl RegSet {
     /// No registers, room for `regs`.
     pub fn new(regs: u32) -> RegSet {
-        RegSet {
-            words: vec![0; (regs as usize).div_ceil(64)],
-        }
+        RegSet { words: vec![0; (regs as usize).div_ceil(64)] }
     }
 
     /// Adds one. The frame pointer is always there and never in a set.
@@ -175,16 +173,8 @@ pub fn frequencies(function: &Function) -> Vec<u64> {
 /// The side of a branch that is not expected.
 pub fn unlikely_side(end: &End) -> Option<usize> {
     match *end {
-        End::Branch {
-            otherwise,
-            likely: Likely::Then,
-            ..
-        } => Some(otherwise),
-        End::Branch {
-            then,
-            likely: Likely::Otherwise,
-            ..
-        } => Some(then),
+        End::Branch { otherwise, likely: Likely::Then, .. } => Some(otherwise),
+        End::Branch { then, likely: Likely::Otherwise, .. } => Some(then),
         _ => None,
     }
 }

@@ -24,66 +24,25 @@ pub enum Op {
     /// `dst` = a map.
     MapAddr { dst: Reg, map: MapId },
     /// `dst` = the address of a byte of a data section.
-    DataAddr {
-        dst: Reg,
-        section: Section,
-        offset: u32,
-    },
+    DataAddr { dst: Reg, section: Section, offset: u32 },
     /// `dst` = the frame pointer plus an offset.
     FrameAddr { dst: Reg, offset: i16 },
     /// `dst op= src`.
-    Alu {
-        op: BinOp,
-        width: Width,
-        dst: Reg,
-        src: Reg,
-    },
+    Alu { op: BinOp, width: Width, dst: Reg, src: Reg },
     /// `dst op= imm`.
-    AluImm {
-        op: BinOp,
-        width: Width,
-        dst: Reg,
-        imm: i32,
-    },
+    AluImm { op: BinOp, width: Width, dst: Reg, imm: i32 },
     /// `dst` = its low bytes reversed.
     Swap { dst: Reg, size: Size },
     /// `dst = *(size *)(base + offset)`.
-    Load {
-        dst: Reg,
-        base: Reg,
-        offset: i16,
-        size: Size,
-    },
+    Load { dst: Reg, base: Reg, offset: i16, size: Size },
     /// `*(size *)(base + offset) = src`.
-    Store {
-        base: Reg,
-        offset: i16,
-        src: Reg,
-        size: Size,
-    },
+    Store { base: Reg, offset: i16, src: Reg, size: Size },
     /// `*(size *)(base + offset) = imm`.
-    StoreImm {
-        base: Reg,
-        offset: i16,
-        imm: i32,
-        size: Size,
-    },
+    StoreImm { base: Reg, offset: i16, imm: i32, size: Size },
     /// An atomic that returns nothing.
-    Atomic {
-        operation: i32,
-        base: Reg,
-        offset: i16,
-        src: Reg,
-        size: Size,
-    },
+    Atomic { operation: i32, base: Reg, offset: i16, src: Reg, size: Size },
     /// An atomic that returns the old value in `src`.
-    AtomicFetch {
-        operation: i32,
-        base: Reg,
-        offset: i16,
-        src: Reg,
-        size: Size,
-    },
+    AtomicFetch { operation: i32, base: Reg, offset: i16, src: Reg, size: Size },
     /// Compares `r0` with memory; `r0` receives the old value.
     CompareExchange { base: Reg, offset: i16, src: Reg },
     /// Reads `r1` to `r{arguments}`, writes `r0`, spoils `r1` to `r5`.
@@ -101,15 +60,7 @@ pub enum Right {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Jump(usize),
-    Branch {
-        op: CmpOp,
-        width: Width,
-        left: Reg,
-        right: Right,
-        then: usize,
-        otherwise: usize,
-        likely: Likely,
-    },
+    Branch { op: CmpOp, width: Width, left: Reg, right: Right, then: usize, otherwise: usize, likely: Likely },
     Return(i32),
 }
 
@@ -162,9 +113,7 @@ impl End {
     pub fn successors(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, second) = match *self {
             End::Jump(to) => (Some(to), None),
-            End::Branch {
-                then, otherwise, ..
-            } => (Some(then), Some(otherwise)),
+            End::Branch { then, otherwise, .. } => (Some(then), Some(otherwise)),
             End::Return(_) => (None, None),
         };
         first.into_iter().chain(second)
@@ -207,10 +156,7 @@ impl Op {
                 visit(src, Role::Read);
                 visit(dst, Role::Write);
             }
-            Op::Const { dst, .. }
-            | Op::MapAddr { dst, .. }
-            | Op::DataAddr { dst, .. }
-            | Op::FrameAddr { dst, .. } => {
+            Op::Const { dst, .. } | Op::MapAddr { dst, .. } | Op::DataAddr { dst, .. } | Op::FrameAddr { dst, .. } => {
                 visit(dst, Role::Write);
             }
             Op::Alu { dst, src, .. } => {
@@ -218,9 +164,7 @@ impl Op {
                 visit(dst, Role::ReadWrite);
             }
             Op::AluImm { dst, .. } | Op::Swap { dst, .. } => visit(dst, Role::ReadWrite),
-            Op::Store { base, src, .. }
-            | Op::Atomic { base, src, .. }
-            | Op::CompareExchange { base, src, .. } => {
+            Op::Store { base, src, .. } | Op::Atomic { base, src, .. } | Op::CompareExchange { base, src, .. } => {
                 visit(base, Role::Read);
                 visit(src, Role::Read);
             }
@@ -242,7 +186,7 @@ impl Op {
         });
         match self {
             Op::Call { arguments, .. } => {
-                (1..=arguments).for_each(|number| visit(Reg::machine(number)))
+                (1..=arguments).for_each(|number| visit(Reg::machine(number)));
             }
             Op::CompareExchange { .. } => visit(Reg::machine(0)),
             _ => {}
@@ -288,10 +232,9 @@ impl Op {
     /// The register that it sets from nothing: such a value is computed again rather than kept in memory.
     pub fn constant_result(self) -> Option<Reg> {
         match self {
-            Op::Const { dst, .. }
-            | Op::MapAddr { dst, .. }
-            | Op::DataAddr { dst, .. }
-            | Op::FrameAddr { dst, .. } => Some(dst),
+            Op::Const { dst, .. } | Op::MapAddr { dst, .. } | Op::DataAddr { dst, .. } | Op::FrameAddr { dst, .. } => {
+                Some(dst)
+            }
             _ => None,
         }
     }

@@ -81,15 +81,8 @@ pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagn
         return Err(diagnostics);
     }
     let elf = object_file::write(program, &functions, source).map_err(|error| {
-        let span = program
-            .functions
-            .first()
-            .map_or(Span::default(), |function| function.span);
-        vec![Diagnostic::error(
-            Code(512),
-            span,
-            format!("the object file cannot be written: {error}"),
-        )]
+        let span = program.functions.first().map_or(Span::default(), |function| function.span);
+        vec![Diagnostic::error(Code(512), span, format!("the object file cannot be written: {error}"))]
     })?;
     Ok(Emitted { elf, functions })
 }

@@ -1,14 +1,13 @@
 //! The ELF file.
 //!
-//! In: the IR's maps and data, and the encoded functions. Out: a relocatable EM_BPF object.
+//! In: the IR's maps and data, and the encoded functions. Out: a relocatable `EM_BPF` object.
 //! Guarantees: maps and data are reached through `R_BPF_64_64` relocations, every program has function and line records,
 //! and map definitions are BTF (what libbpf 1.x requires).
 
 use object::elf::R_BPF_64_64;
 use object::write::{Object, Relocation, SectionId, Symbol, SymbolId, SymbolSection};
 use object::{
-    Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind,
-    SymbolScope,
+    Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope,
 };
 
 use super::bpf::INSN_SIZE_BYTES;
@@ -26,11 +25,7 @@ const RODATA_SYMBOL: &str = "profiler_rodata";
 const BSS_SYMBOL: &str = "profiler_bss";
 
 /// Writes the file.
-pub fn write(
-    program: &Program,
-    functions: &[EmittedFunction],
-    source: &Source,
-) -> object::write::Result<Vec<u8>> {
+pub fn write(program: &Program, functions: &[EmittedFunction], source: &Source) -> object::write::Result<Vec<u8>> {
     let mut writer = Writer::new();
     writer.license();
     writer.maps(&program.maps);
@@ -57,31 +52,14 @@ impl Writer {
         let int = btf.int("int", 4, true);
         let byte = btf.int("unsigned char", 1, false);
         let object = Object::new(BinaryFormat::Elf, Architecture::Bpf, Endianness::Little);
-        Writer {
-            object,
-            btf,
-            int,
-            byte,
-            maps: Vec::new(),
-            rodata: None,
-            bss: None,
-            records: Vec::new(),
-        }
+        Writer { object, btf, int, byte, maps: Vec::new(), rodata: None, bss: None, records: Vec::new() }
     }
 
     fn section(&mut self, name: &str, kind: SectionKind) -> SectionId {
-        self.object
-            .add_section(Vec::new(), name.as_bytes().to_vec(), kind)
+        self.object.add_section(Vec::new(), name.as_bytes().to_vec(), kind)
     }
 
-    fn symbol(
-        &mut self,
-        name: &str,
-        kind: SymbolKind,
-        section: SectionId,
-        value: u64,
-        size: u64,
-    ) -> SymbolId {
+    fn symbol(&mut self, name: &str, kind: SymbolKind, section: SectionId, value: u64, size: u64) -> SymbolId {
         self.object.add_symbol(Symbol {
             name: name.as_bytes().to_vec(),
             value,
@@ -107,24 +85,12 @@ impl Writer {
         let mut variables = Vec::with_capacity(maps.len());
         for map in maps {
             let (ty, size_bytes) = self.map_definition(map);
-            let offset = self
-                .object
-                .append_section_data(section, &vec![0; size_bytes as usize], 8);
-            let symbol = self.symbol(
-                &map.name,
-                SymbolKind::Data,
-                section,
-                offset,
-                u64::from(size_bytes),
-            );
+            let offset = self.object.append_section_data(section, &vec![0; size_bytes as usize], 8);
+            let symbol = self.symbol(&map.name, SymbolKind::Data, section, offset, u64::from(size_bytes));
             self.maps.push(symbol);
             variables.push((self.btf.variable(&map.name, ty), offset as u32, size_bytes));
         }
-        let size_bytes = variables
-            .iter()
-            .map(|(_, offset, size)| offset + size)
-            .max()
-            .unwrap_or(0);
+        let size_bytes = variables.iter().map(|(_, offset, size)| offset + size).max().unwrap_or(0);
         self.btf.section(".maps", size_bytes, &variables);
     }
 
@@ -137,9 +103,7 @@ impl Writer {
             MapKind::TaskStorage => {
                 let key = self.btf.pointer(self.int);
                 let bytes = self.btf.array(self.byte, self.int, map.value_size_bytes);
-                let value =
-                    self.btf
-                        .structure("task_value", map.value_size_bytes, &[("bytes", bytes, 0)]);
+                let value = self.btf.structure("task_value", map.value_size_bytes, &[("bytes", bytes, 0)]);
                 members.extend([("key", key), ("value", self.btf.pointer(value))]);
             }
             _ => {
@@ -154,10 +118,8 @@ impl Writer {
             members.push(("map_flags", self.number(NO_PREALLOC)));
         }
         let size_bytes = members.len() as u32 * POINTER_BYTES;
-        let members: Vec<(&str, TypeId, u32)> = (0..)
-            .zip(members)
-            .map(|(index, (name, ty))| (name, ty, index * POINTER_BYTES))
-            .collect();
+        let members: Vec<(&str, TypeId, u32)> =
+            (0..).zip(members).map(|(index, (name, ty))| (name, ty, index * POINTER_BYTES)).collect();
         (self.btf.structure("", size_bytes, &members), size_bytes)
     }
 
@@ -178,8 +140,7 @@ impl Writer {
     fn bss(&mut self, size_bytes: u32) {
         if size_bytes != 0 {
             let section = self.section(".bss", SectionKind::UninitializedData);
-            self.object
-                .append_section_bss(section, u64::from(size_bytes), 8);
+            self.object.append_section_bss(section, u64::from(size_bytes), 8);
             self.bss = Some(self.data(section, ".bss", BSS_SYMBOL, size_bytes));
         }
     }
@@ -189,16 +150,11 @@ impl Writer {
         self.symbol(symbol, SymbolKind::Data, section, 0, u64::from(size_bytes));
         let array = self.btf.array(self.byte, self.int, size_bytes);
         let variable = self.btf.variable(symbol, array);
-        self.btf
-            .section(name, size_bytes, &[(variable, 0, size_bytes)]);
+        self.btf.section(name, size_bytes, &[(variable, 0, size_bytes)]);
         self.object.section_symbol(section)
     }
 
-    fn programs(
-        &mut self,
-        functions: &[EmittedFunction],
-        source: &Source,
-    ) -> object::write::Result<()> {
+    fn programs(&mut self, functions: &[EmittedFunction], source: &Source) -> object::write::Result<()> {
         let lines = LineTable::new(source);
         // Verifier: a context parameter of a structure type, as `void *` draws a remark in the log.
         let context = self.btf.structure("context", 0, &[]);
@@ -206,20 +162,13 @@ impl Writer {
         let prototype = self.btf.prototype(self.int, ("ctx", context));
         let mut sections: Vec<(&str, SectionId)> = Vec::new();
         for function in functions {
-            let index = sections
-                .iter()
-                .position(|(name, _)| *name == function.section)
-                .unwrap_or_else(|| {
-                    let section = self.section(&function.section, SectionKind::Text);
-                    let name = self.btf.string(&function.section);
-                    self.records.push(SectionRecords {
-                        name,
-                        functions: Vec::new(),
-                        lines: Vec::new(),
-                    });
-                    sections.push((&function.section, section));
-                    sections.len() - 1
-                });
+            let index = sections.iter().position(|(name, _)| *name == function.section).unwrap_or_else(|| {
+                let section = self.section(&function.section, SectionKind::Text);
+                let name = self.btf.string(&function.section);
+                self.records.push(SectionRecords { name, functions: Vec::new(), lines: Vec::new() });
+                sections.push((&function.section, section));
+                sections.len() - 1
+            });
             let start = self.program(function, sections[index].1)?;
             let ty = self.btf.function(&function.name, prototype);
             self.records[index].functions.push((start, ty));
@@ -229,26 +178,10 @@ impl Writer {
     }
 
     /// Appends a function's instructions and relocations; returns its byte offset in the section.
-    fn program(
-        &mut self,
-        function: &EmittedFunction,
-        section: SectionId,
-    ) -> object::write::Result<u32> {
-        let bytes: Vec<u8> = function
-            .insns
-            .iter()
-            .flat_map(|insn| insn.to_bytes())
-            .collect();
-        let start = self
-            .object
-            .append_section_data(section, &bytes, INSN_SIZE_BYTES as u64);
-        self.symbol(
-            &function.name,
-            SymbolKind::Text,
-            section,
-            start,
-            bytes.len() as u64,
-        );
+    fn program(&mut self, function: &EmittedFunction, section: SectionId) -> object::write::Result<u32> {
+        let bytes: Vec<u8> = function.insns.iter().flat_map(|insn| insn.to_bytes()).collect();
+        let start = self.object.append_section_data(section, &bytes, INSN_SIZE_BYTES as u64);
+        self.symbol(&function.name, SymbolKind::Text, section, start, bytes.len() as u64);
         for (index, note) in function.notes.iter().enumerate() {
             let symbol = match note {
                 Some(Note::Map(map)) => self.maps.get(map.0 as usize).copied(),
@@ -258,18 +191,8 @@ impl Writer {
             };
             if let Some(symbol) = symbol {
                 let offset = start + (index * INSN_SIZE_BYTES) as u64;
-                let flags = RelocationFlags::Elf {
-                    r_type: R_BPF_64_64,
-                };
-                self.object.add_relocation(
-                    section,
-                    Relocation {
-                        offset,
-                        symbol,
-                        addend: 0,
-                        flags,
-                    },
-                )?;
+                let flags = RelocationFlags::Elf { r_type: R_BPF_64_64 };
+                self.object.add_relocation(section, Relocation { offset, symbol, addend: 0, flags })?;
             }
         }
         Ok(start as u32)
@@ -290,7 +213,7 @@ impl Writer {
                 offset_bytes: start + (place.insn * INSN_SIZE_BYTES) as u32,
                 file,
                 text,
-                line: place.line,
+                number: place.line,
                 column: place.column,
             });
         }
@@ -298,11 +221,9 @@ impl Writer {
 
     fn finish(mut self) -> object::write::Result<Vec<u8>> {
         let btf = self.section(".BTF", SectionKind::Other);
-        self.object
-            .append_section_data(btf, &self.btf.to_bytes(), 8);
+        self.object.append_section_data(btf, &self.btf.to_bytes(), 8);
         let extension = self.section(".BTF.ext", SectionKind::Other);
-        self.object
-            .append_section_data(extension, &btf_encode::extension(&self.records), 8);
+        self.object.append_section_data(extension, &btf_encode::extension(&self.records), 8);
         self.object.write()
     }
 }

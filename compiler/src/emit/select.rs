@@ -18,21 +18,14 @@ pub fn select(function: &ir::Function, frame: &Frame) -> Function {
     let context = Reg(first_fresh);
     let mut selector = Selector {
         frame,
-        out: Function {
-            blocks: Vec::new(),
-            regs: first_fresh + 1,
-            frame_bytes: frame.size_bytes,
-        },
+        out: Function { blocks: Vec::new(), regs: first_fresh + 1, frame_bytes: frame.size_bytes },
         context,
         current: 0,
         span: function.span,
     };
     // The prologue is a block of its own because the IR may jump back to its first block.
     selector.out.blocks = vec![selector.empty_block(); function.blocks.len() + 1];
-    selector.push(Op::Mov {
-        dst: context,
-        src: Reg::machine(1),
-    });
+    selector.push(Op::Mov { dst: context, src: Reg::machine(1) });
     selector.finish(End::Jump(1), function.span);
     for (index, block) in function.blocks.iter().enumerate() {
         selector.current = index + 1;
@@ -63,11 +56,7 @@ enum Compared {
 
 impl Selector<'_> {
     fn empty_block(&self) -> Block {
-        Block {
-            ops: Vec::new(),
-            end: End::Return(0),
-            end_span: self.span,
-        }
+        Block { ops: Vec::new(), end: End::Return(0), end_span: self.span }
     }
 
     /// Appends an operation to the current block.
@@ -96,16 +85,8 @@ impl Selector<'_> {
                     return (virtual_reg(base), offset);
                 }
                 let dst = self.fresh();
-                self.push(Op::Mov {
-                    dst,
-                    src: virtual_reg(base),
-                });
-                self.push(Op::AluImm {
-                    op: BinOp::Add,
-                    width: Width::W64,
-                    dst,
-                    imm: addr.offset,
-                });
+                self.push(Op::Mov { dst, src: virtual_reg(base) });
+                self.push(Op::AluImm { op: BinOp::Add, width: Width::W64, dst, imm: addr.offset });
                 (dst, 0)
             }
         }
@@ -119,17 +100,9 @@ impl Selector<'_> {
                 self.push(Op::FrameAddr { dst, offset });
             }
             Base::Reg(base) => {
-                self.push(Op::Mov {
-                    dst,
-                    src: virtual_reg(base),
-                });
+                self.push(Op::Mov { dst, src: virtual_reg(base) });
                 if addr.offset != 0 {
-                    self.push(Op::AluImm {
-                        op: BinOp::Add,
-                        width: Width::W64,
-                        dst,
-                        imm: addr.offset,
-                    });
+                    self.push(Op::AluImm { op: BinOp::Add, width: Width::W64, dst, imm: addr.offset });
                 }
             }
         }
@@ -138,34 +111,14 @@ impl Selector<'_> {
     fn inst(&mut self, inst: &Inst) {
         match inst {
             Inst::Copy { dst, src } => self.set(virtual_reg(*dst), *src, Width::W64),
-            Inst::Bin {
-                op,
-                width,
-                dst,
-                a,
-                b,
-            } => self.bin(*op, *width, virtual_reg(*dst), *a, *b),
-            Inst::Set {
-                op,
-                width,
-                dst,
-                a,
-                b,
-            } => self.set_flag(*op, *width, virtual_reg(*dst), *a, *b),
-            Inst::Extend {
-                dst,
-                src,
-                size,
-                signed,
-            } => {
+            Inst::Bin { op, width, dst, a, b } => self.bin(*op, *width, virtual_reg(*dst), *a, *b),
+            Inst::Set { op, width, dst, a, b } => self.set_flag(*op, *width, virtual_reg(*dst), *a, *b),
+            Inst::Extend { dst, src, size, signed } => {
                 self.extend(virtual_reg(*dst), virtual_reg(*src), *size, *signed);
             }
             Inst::Swap { dst, src, size } => {
                 let dst = virtual_reg(*dst);
-                self.push(Op::Mov {
-                    dst,
-                    src: virtual_reg(*src),
-                });
+                self.push(Op::Mov { dst, src: virtual_reg(*src) });
                 self.push(Op::Swap { dst, size: *size });
             }
             Inst::Load { .. }
@@ -175,23 +128,12 @@ impl Selector<'_> {
             | Inst::Atomic { .. }
             | Inst::Exchange { .. }
             | Inst::CompareExchange { .. } => select_memory::inst(self, inst),
-            Inst::Context { dst } => self.push(Op::Mov {
-                dst: virtual_reg(*dst),
-                src: self.context,
-            }),
+            Inst::Context { dst } => self.push(Op::Mov { dst: virtual_reg(*dst), src: self.context }),
             Inst::SlotAddr { dst, slot, offset } => {
-                self.address_of(virtual_reg(*dst), Addr::slot(*slot, *offset))
+                self.address_of(virtual_reg(*dst), Addr::slot(*slot, *offset));
             }
-            Inst::DataAddr {
-                dst,
-                section,
-                offset,
-            } => {
-                self.push(Op::DataAddr {
-                    dst: virtual_reg(*dst),
-                    section: *section,
-                    offset: *offset,
-                });
+            Inst::DataAddr { dst, section, offset } => {
+                self.push(Op::DataAddr { dst: virtual_reg(*dst), section: *section, offset: *offset });
             }
             Inst::Call { dst, helper, args } => self.call(*dst, *helper, args),
         }
@@ -201,18 +143,9 @@ impl Selector<'_> {
     fn set(&mut self, dst: Reg, src: Operand, width: Width) {
         match (src, width) {
             (Operand::Reg(src), _) if virtual_reg(src) == dst => {}
-            (Operand::Reg(src), _) => self.push(Op::Mov {
-                dst,
-                src: virtual_reg(src),
-            }),
-            (Operand::Imm(value), Width::W64) => self.push(Op::Const {
-                dst,
-                value: value as u64,
-            }),
-            (Operand::Imm(value), Width::W32) => self.push(Op::Const {
-                dst,
-                value: u64::from(value as u32),
-            }),
+            (Operand::Reg(src), _) => self.push(Op::Mov { dst, src: virtual_reg(src) }),
+            (Operand::Imm(value), Width::W64) => self.push(Op::Const { dst, value: value as u64 }),
+            (Operand::Imm(value), Width::W32) => self.push(Op::Const { dst, value: u64::from(value as u32) }),
         }
     }
 
@@ -225,29 +158,14 @@ impl Selector<'_> {
             Operand::Imm(value) => self.bin_imm(op, width, dst, a, value),
             Operand::Reg(b) if virtual_reg(b) != dst || a == Operand::Reg(b) => {
                 self.set(dst, a, width);
-                self.push(Op::Alu {
-                    op,
-                    width,
-                    dst,
-                    src: virtual_reg(b),
-                });
+                self.push(Op::Alu { op, width, dst, src: virtual_reg(b) });
             }
             Operand::Reg(b) => match a {
-                Operand::Reg(a) if commutes(op) => self.push(Op::Alu {
-                    op,
-                    width,
-                    dst,
-                    src: virtual_reg(a),
-                }),
+                Operand::Reg(a) if commutes(op) => self.push(Op::Alu { op, width, dst, src: virtual_reg(a) }),
                 _ => {
                     let result = self.fresh();
                     self.set(result, a, width);
-                    self.push(Op::Alu {
-                        op,
-                        width,
-                        dst: result,
-                        src: virtual_reg(b),
-                    });
+                    self.push(Op::Alu { op, width, dst: result, src: virtual_reg(b) });
                     self.push(Op::Mov { dst, src: result });
                 }
             },
@@ -269,34 +187,18 @@ impl Selector<'_> {
         };
         if let Some(imm) = imm {
             self.set(dst, a, width);
-            return self.push(Op::AluImm {
-                op,
-                width,
-                dst,
-                imm,
-            });
+            return self.push(Op::AluImm { op, width, dst, imm });
         }
         let right = self.fresh();
-        self.push(Op::Const {
-            dst: right,
-            value: b as u64,
-        });
+        self.push(Op::Const { dst: right, value: b as u64 });
         self.set(dst, a, width);
-        self.push(Op::Alu {
-            op,
-            width,
-            dst,
-            src: right,
-        });
+        self.push(Op::Alu { op, width, dst, src: right });
     }
 
     /// `dst = a`, or its low half zero-extended.
     fn low_half(&mut self, width: Width, dst: Reg, a: Operand) {
         match (a, width) {
-            (Operand::Reg(src), Width::W32) => self.push(Op::Mov32 {
-                dst,
-                src: virtual_reg(src),
-            }),
+            (Operand::Reg(src), Width::W32) => self.push(Op::Mov32 { dst, src: virtual_reg(src) }),
             _ => self.set(dst, a, width),
         }
     }
@@ -309,27 +211,12 @@ impl Selector<'_> {
             (_, false) => {
                 let imm = (1 << (8 * size.bytes())) - 1;
                 self.push(Op::Mov { dst, src });
-                self.push(Op::AluImm {
-                    op: BinOp::And,
-                    width: Width::W64,
-                    dst,
-                    imm,
-                });
+                self.push(Op::AluImm { op: BinOp::And, width: Width::W64, dst, imm });
             }
             (_, true) => {
                 self.push(Op::Mov { dst, src });
-                self.push(Op::AluImm {
-                    op: BinOp::Shl,
-                    width: Width::W64,
-                    dst,
-                    imm: unused_bits,
-                });
-                self.push(Op::AluImm {
-                    op: BinOp::Sar,
-                    width: Width::W64,
-                    dst,
-                    imm: unused_bits,
-                });
+                self.push(Op::AluImm { op: BinOp::Shl, width: Width::W64, dst, imm: unused_bits });
+                self.push(Op::AluImm { op: BinOp::Sar, width: Width::W64, dst, imm: unused_bits });
             }
         }
     }
@@ -338,35 +225,17 @@ impl Selector<'_> {
     fn set_flag(&mut self, op: CmpOp, width: Width, dst: Reg, a: Operand, b: Operand) {
         let flag = self.fresh();
         match self.compare(op, width, a, b) {
-            Compared::Known(known) => self.push(Op::Const {
-                dst,
-                value: u64::from(known),
-            }),
+            Compared::Known(known) => self.push(Op::Const { dst, value: u64::from(known) }),
             Compared::Test { op, left, right } => {
-                self.push(Op::Const {
-                    dst: flag,
-                    value: 1,
-                });
+                self.push(Op::Const { dst: flag, value: 1 });
                 let clear = self.out.blocks.len();
                 let join = clear + 1;
-                let end = End::Branch {
-                    op,
-                    width,
-                    left,
-                    right,
-                    then: join,
-                    otherwise: clear,
-                    likely: Likely::Otherwise,
-                };
+                let end =
+                    End::Branch { op, width, left, right, then: join, otherwise: clear, likely: Likely::Otherwise };
                 self.finish(end, self.span);
-                self.out
-                    .blocks
-                    .extend([self.empty_block(), self.empty_block()]);
+                self.out.blocks.extend([self.empty_block(), self.empty_block()]);
                 self.current = clear;
-                self.push(Op::Const {
-                    dst: flag,
-                    value: 0,
-                });
+                self.push(Op::Const { dst: flag, value: 0 });
                 self.finish(End::Jump(join), self.span);
                 self.current = join;
                 self.push(Op::Mov { dst, src: flag });
@@ -386,17 +255,15 @@ impl Selector<'_> {
         let right = match (right, width) {
             (Operand::Reg(right), _) => Right::Reg(virtual_reg(right)),
             (Operand::Imm(value), Width::W32) => Right::Imm(value as i32),
-            (Operand::Imm(value), Width::W64) => match i32::try_from(value) {
-                Ok(imm) => Right::Imm(imm),
-                Err(_) => {
+            (Operand::Imm(value), Width::W64) => {
+                if let Ok(imm) = i32::try_from(value) {
+                    Right::Imm(imm)
+                } else {
                     let dst = self.fresh();
-                    self.push(Op::Const {
-                        dst,
-                        value: value as u64,
-                    });
+                    self.push(Op::Const { dst, value: value as u64 });
                     Right::Reg(dst)
                 }
-            },
+            }
         };
         Compared::Test { op, left, right }
     }
@@ -411,15 +278,9 @@ impl Selector<'_> {
                 }
             }
         }
-        self.push(Op::Call {
-            helper,
-            arguments: args.len() as u8,
-        });
+        self.push(Op::Call { helper, arguments: args.len() as u8 });
         if let Some(dst) = dst {
-            self.push(Op::Mov {
-                dst: virtual_reg(dst),
-                src: Reg::machine(0),
-            });
+            self.push(Op::Mov { dst: virtual_reg(dst), src: Reg::machine(0) });
         }
     }
 
@@ -428,10 +289,7 @@ impl Selector<'_> {
             Arg::Value(value) => self.set(dst, value, Width::W64),
             Arg::Slot(slot, offset) => self.address_of(dst, Addr::slot(slot, offset)),
             Arg::Map(map) => self.push(Op::MapAddr { dst, map }),
-            Arg::Context => self.push(Op::Mov {
-                dst,
-                src: self.context,
-            }),
+            Arg::Context => self.push(Op::Mov { dst, src: self.context }),
         }
     }
 
@@ -439,29 +297,15 @@ impl Selector<'_> {
         let end = match *end {
             ir::Terminator::Jump(to) => End::Jump(to.0 as usize + 1),
             ir::Terminator::Return(value) => End::Return(value),
-            ir::Terminator::Branch {
-                op,
-                width,
-                a,
-                b,
-                then,
-                otherwise,
-                likely,
-            } => {
+            ir::Terminator::Branch { op, width, a, b, then, otherwise, likely } => {
                 let (then, otherwise) = (then.0 as usize + 1, otherwise.0 as usize + 1);
                 match self.compare(op, width, a, b) {
                     Compared::Known(true) => End::Jump(then),
                     Compared::Known(false) => End::Jump(otherwise),
                     Compared::Test { .. } if then == otherwise => End::Jump(then),
-                    Compared::Test { op, left, right } => End::Branch {
-                        op,
-                        width,
-                        left,
-                        right,
-                        then,
-                        otherwise,
-                        likely,
-                    },
+                    Compared::Test { op, left, right } => {
+                        End::Branch { op, width, left, right, then, otherwise, likely }
+                    }
                 }
             }
         };
@@ -487,15 +331,11 @@ pub(super) fn virtual_reg(reg: VReg) -> Reg {
 
 /// The atomic's operation code. The IR verifier admits only operations that BPF has.
 pub(super) fn atomic_operation(op: BinOp, fetch: bool) -> i32 {
-    bpf::atomic_op(op, fetch)
-        .unwrap_or_else(|| unreachable!("the IR verifier admits no atomic {op:?}"))
+    bpf::atomic_op(op, fetch).unwrap_or_else(|| unreachable!("the IR verifier admits no atomic {op:?}"))
 }
 
 fn commutes(op: BinOp) -> bool {
-    matches!(
-        op,
-        BinOp::Add | BinOp::Mul | BinOp::And | BinOp::Or | BinOp::Xor
-    )
+    matches!(op, BinOp::Add | BinOp::Mul | BinOp::And | BinOp::Or | BinOp::Xor)
 }
 
 /// The comparison with its sides exchanged.

@@ -16,84 +16,27 @@ pub(super) fn inst(selector: &mut Selector<'_>, inst: &Inst) {
     match *inst {
         Inst::Load { dst, addr, size } => {
             let (base, offset) = selector.address(addr);
-            selector.push(Op::Load {
-                dst: virtual_reg(dst),
-                base,
-                offset,
-                size,
-            });
+            selector.push(Op::Load { dst: virtual_reg(dst), base, offset, size });
         }
         Inst::Store { addr, src, size } => store(selector, addr, src, size),
         Inst::Zero { addr, size_bytes } => zero(selector, addr, size_bytes),
-        Inst::Move {
-            to,
-            from,
-            size_bytes,
-            align_bytes,
-        } => copy(selector, to, from, size_bytes, align_bytes),
-        Inst::Atomic {
-            op,
-            addr,
-            src,
-            fetch: None,
-            size,
-        } => {
+        Inst::Move { to, from, size_bytes, align_bytes } => copy(selector, to, from, size_bytes, align_bytes),
+        Inst::Atomic { op, addr, src, fetch: None, size } => {
             let (base, offset) = selector.address(addr);
             let operation = atomic_operation(op, false);
-            selector.push(Op::Atomic {
-                operation,
-                base,
-                offset,
-                src: virtual_reg(src),
-                size,
-            });
+            selector.push(Op::Atomic { operation, base, offset, src: virtual_reg(src), size });
         }
-        Inst::Atomic {
-            op,
-            addr,
-            src,
-            fetch: Some(dst),
-            size,
-        } => {
-            fetch(
-                selector,
-                atomic_operation(op, true),
-                addr,
-                virtual_reg(src),
-                virtual_reg(dst),
-                size,
-            );
+        Inst::Atomic { op, addr, src, fetch: Some(dst), size } => {
+            fetch(selector, atomic_operation(op, true), addr, virtual_reg(src), virtual_reg(dst), size);
         }
         Inst::Exchange { dst, addr, src } => {
-            fetch(
-                selector,
-                bpf::XCHG,
-                addr,
-                virtual_reg(src),
-                virtual_reg(dst),
-                Size::B8,
-            );
+            fetch(selector, bpf::XCHG, addr, virtual_reg(src), virtual_reg(dst), Size::B8);
         }
-        Inst::CompareExchange {
-            dst,
-            addr,
-            expected,
-            new,
-        } => {
+        Inst::CompareExchange { dst, addr, expected, new } => {
             let (base, offset) = selector.address(addr);
-            selector.push(Op::Mov {
-                dst: Reg::machine(0),
-                src: virtual_reg(expected),
-            });
-            selector.push(Op::CompareExchange {
-                base,
-                offset,
-                src: virtual_reg(new),
-            });
-            selector.push(Op::Mov {
-                dst: virtual_reg(dst),
-                src: Reg::machine(0),
-            });
+            selector.push(Op::Mov { dst: Reg::machine(0), src: virtual_reg(expected) });
+            selector.push(Op::CompareExchange { base, offset, src: virtual_reg(new) });
+            selector.push(Op::Mov { dst: virtual_reg(dst), src: Reg::machine(0) });
         }
         _ => {}
     }
@@ -103,12 +46,7 @@ fn store(selector: &mut Selector<'_>, addr: Addr, src: Operand, size: Size) {
     let (base, offset) = selector.address(addr);
     let value = match src {
         Operand::Reg(src) => {
-            return selector.push(Op::Store {
-                base,
-                offset,
-                src: virtual_reg(src),
-                size,
-            });
+            return selector.push(Op::Store { base, offset, src: virtual_reg(src), size });
         }
         Operand::Imm(value) => value,
     };
@@ -119,45 +57,20 @@ fn store(selector: &mut Selector<'_>, addr: Addr, src: Operand, size: Size) {
         Size::B8 => i32::try_from(value).ok(),
     };
     if let Some(imm) = imm {
-        return selector.push(Op::StoreImm {
-            base,
-            offset,
-            imm,
-            size,
-        });
+        return selector.push(Op::StoreImm { base, offset, imm, size });
     }
     let src = selector.fresh();
-    selector.push(Op::Const {
-        dst: src,
-        value: value as u64,
-    });
-    selector.push(Op::Store {
-        base,
-        offset,
-        src,
-        size,
-    });
+    selector.push(Op::Const { dst: src, value: value as u64 });
+    selector.push(Op::Store { base, offset, src, size });
 }
 
 /// An atomic overwrites its source register with the old value: it works on a copy.
 fn fetch(selector: &mut Selector<'_>, operation: i32, addr: Addr, src: Reg, dst: Reg, size: Size) {
     let (base, offset) = selector.address(addr);
     let exchanged = selector.fresh();
-    selector.push(Op::Mov {
-        dst: exchanged,
-        src,
-    });
-    selector.push(Op::AtomicFetch {
-        operation,
-        base,
-        offset,
-        src: exchanged,
-        size,
-    });
-    selector.push(Op::Mov {
-        dst,
-        src: exchanged,
-    });
+    selector.push(Op::Mov { dst: exchanged, src });
+    selector.push(Op::AtomicFetch { operation, base, offset, src: exchanged, size });
+    selector.push(Op::Mov { dst, src: exchanged });
 }
 
 fn zero(selector: &mut Selector<'_>, addr: Addr, size_bytes: u32) {
@@ -169,12 +82,7 @@ fn zero(selector: &mut Selector<'_>, addr: Addr, size_bytes: u32) {
     let align = selector.known_alignment(addr).unwrap_or(contract);
     for (offset, size) in pieces(size_bytes, align) {
         let (base, offset) = selector.address(addr.plus(offset));
-        selector.push(Op::StoreImm {
-            base,
-            offset,
-            imm: 0,
-            size,
-        });
+        selector.push(Op::StoreImm { base, offset, imm: 0, size });
     }
 }
 
@@ -182,46 +90,24 @@ fn copy(selector: &mut Selector<'_>, to: Addr, from: Addr, size_bytes: u32, alig
     if size_bytes > UNROLL_LIMIT_BYTES {
         return read_kernel(selector, to, Some(from), size_bytes);
     }
-    let align = [to, from]
-        .into_iter()
-        .filter_map(|addr| selector.known_alignment(addr))
-        .fold(align_bytes, u32::min);
+    let align = [to, from].into_iter().filter_map(|addr| selector.known_alignment(addr)).fold(align_bytes, u32::min);
     for (offset, size) in pieces(size_bytes, align) {
         let value = selector.fresh();
         let (base, from_offset) = selector.address(from.plus(offset));
-        selector.push(Op::Load {
-            dst: value,
-            base,
-            offset: from_offset,
-            size,
-        });
+        selector.push(Op::Load { dst: value, base, offset: from_offset, size });
         let (base, to_offset) = selector.address(to.plus(offset));
-        selector.push(Op::Store {
-            base,
-            offset: to_offset,
-            src: value,
-            size,
-        });
+        selector.push(Op::Store { base, offset: to_offset, src: value, size });
     }
 }
 
 fn read_kernel(selector: &mut Selector<'_>, to: Addr, from: Option<Addr>, size_bytes: u32) {
     match from {
         Some(from) => selector.address_of(Reg::machine(3), from),
-        None => selector.push(Op::Const {
-            dst: Reg::machine(3),
-            value: 0,
-        }),
+        None => selector.push(Op::Const { dst: Reg::machine(3), value: 0 }),
     }
     selector.address_of(Reg::machine(1), to);
-    selector.push(Op::Const {
-        dst: Reg::machine(2),
-        value: u64::from(size_bytes),
-    });
-    selector.push(Op::Call {
-        helper: Helper::ProbeReadKernel,
-        arguments: 3,
-    });
+    selector.push(Op::Const { dst: Reg::machine(2), value: u64::from(size_bytes) });
+    selector.push(Op::Call { helper: Helper::ProbeReadKernel, arguments: 3 });
 }
 
 /// Cuts a range into accesses, widest first, none wider than `align_bytes`.

@@ -35,17 +35,11 @@ pub fn spill(function: &mut Function, graph: &Graph, failed: &[Reg]) {
             _ => Home::Stack(stack_slot(function, graph, &mut slots, *node)),
         });
     }
-    let homes: Vec<Option<Home>> = (0..function.regs)
-        .map(|reg| homes[graph.node(Reg(reg)).0 as usize])
-        .collect();
+    let homes: Vec<Option<Home>> = (0..function.regs).map(|reg| homes[graph.node(Reg(reg)).0 as usize]).collect();
     for index in 0..function.blocks.len() {
         let ops = std::mem::take(&mut function.blocks[index].ops);
-        let mut rewriter = Rewriter {
-            function,
-            homes: &homes,
-            out: Vec::with_capacity(ops.len() * 2),
-            reloads: Vec::new(),
-        };
+        let mut rewriter =
+            Rewriter { function, homes: &homes, out: Vec::with_capacity(ops.len() * 2), reloads: Vec::new() };
         for (op, span) in ops {
             rewriter.op(op, span);
         }
@@ -65,9 +59,7 @@ fn values(function: &Function, graph: &Graph) -> Vec<Value> {
             let value = &mut values[graph.node(def).0 as usize];
             *value = match (*value, op.constant_result()) {
                 (Value::Unset, Some(_)) => Value::Constant(*op),
-                (Value::Constant(known), Some(_)) if with_result(known, def) == *op => {
-                    Value::Constant(known)
-                }
+                (Value::Constant(known), Some(_)) if with_result(known, def) == *op => Value::Constant(known),
                 _ => Value::Varies,
             };
         });
@@ -82,15 +74,8 @@ fn with_result(mut op: Op, dst: Reg) -> Op {
 }
 
 /// A stack slot for `node`: shared with other nodes of this round that it does not interfere with.
-fn stack_slot(
-    function: &mut Function,
-    graph: &Graph,
-    slots: &mut Vec<(i16, Vec<Reg>)>,
-    node: Reg,
-) -> i16 {
-    if let Some((offset, nodes)) = slots
-        .iter_mut()
-        .find(|(_, nodes)| nodes.iter().all(|n| !graph.interferes(*n, node)))
+fn stack_slot(function: &mut Function, graph: &Graph, slots: &mut Vec<(i16, Vec<Reg>)>, node: Reg) -> i16 {
+    if let Some((offset, nodes)) = slots.iter_mut().find(|(_, nodes)| nodes.iter().all(|n| !graph.interferes(*n, node)))
     {
         nodes.push(node);
         return *offset;
@@ -116,10 +101,7 @@ impl Rewriter<'_> {
     }
 
     fn op(&mut self, op: Op, span: Span) {
-        if op
-            .constant_result()
-            .is_some_and(|dst| matches!(self.home(dst), Some(Home::Constant(_))))
-        {
+        if op.constant_result().is_some_and(|dst| matches!(self.home(dst), Some(Home::Constant(_)))) {
             return;
         }
         if let Op::Mov { dst, src } = op {
@@ -157,10 +139,7 @@ impl Rewriter<'_> {
         self.reloads.clear();
         let span = self.function.blocks[index].end_span;
         let mut end = self.function.blocks[index].end;
-        end.replace_uses(|reg| {
-            self.home(reg)
-                .map_or(reg, |home| self.stand_in(reg, home, true, span))
-        });
+        end.replace_uses(|reg| self.home(reg).map_or(reg, |home| self.stand_in(reg, home, true, span)));
         self.function.blocks[index].end = end;
     }
 
@@ -180,21 +159,11 @@ impl Rewriter<'_> {
 
 fn reload(home: Home, dst: Reg) -> Op {
     match home {
-        Home::Stack(offset) => Op::Load {
-            dst,
-            base: Reg::FRAME,
-            offset,
-            size: Size::B8,
-        },
+        Home::Stack(offset) => Op::Load { dst, base: Reg::FRAME, offset, size: Size::B8 },
         Home::Constant(op) => with_result(op, dst),
     }
 }
 
 fn store(offset: i16, src: Reg) -> Op {
-    Op::Store {
-        base: Reg::FRAME,
-        offset,
-        src,
-        size: Size::B8,
-    }
+    Op::Store { base: Reg::FRAME, offset, src, size: Size::B8 }
 }

@@ -59,10 +59,7 @@ pub struct Map {
 
 /// The kernel's map types that we use. Numbers: `enum bpf_map_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(
-    missing_docs,
-    reason = "each variant is the kernel's map type of its name"
-)]
+#[allow(missing_docs, reason = "each variant is the kernel's map type of its name")]
 pub enum MapKind {
     Hash = 1,
     Array = 2,
@@ -420,10 +417,7 @@ pub enum Likely {
 /// The kernel helpers that we call. Numbers: `enum bpf_func_id`; the minimum kernel is given where above 5.8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[allow(
-    missing_docs,
-    reason = "each variant is the kernel's helper of its name"
-)]
+#[allow(missing_docs, reason = "each variant is the kernel's helper of its name")]
 pub enum Helper {
     MapLookupElem = 1,
     MapUpdateElem = 2,
@@ -594,26 +588,17 @@ impl From<i64> for Operand {
 impl Addr {
     /// `offset` bytes past the address in a register.
     pub fn reg(reg: VReg, offset: i32) -> Addr {
-        Addr {
-            base: Base::Reg(reg),
-            offset,
-        }
+        Addr { base: Base::Reg(reg), offset }
     }
 
     /// `offset` bytes into a stack object.
     pub fn slot(slot: SlotId, offset: i32) -> Addr {
-        Addr {
-            base: Base::Slot(slot),
-            offset,
-        }
+        Addr { base: Base::Slot(slot), offset }
     }
 
     /// The address some bytes further on.
     #[must_use]
     pub fn plus(self, bytes: i32) -> Addr {
-        Addr {
-            base: self.base,
-            offset: self.offset + bytes,
-        }
+        Addr { base: self.base, offset: self.offset + bytes }
     }
 }

@@ -4,8 +4,8 @@
 //! Guarantee: what is written is what is built; nothing is checked or optimised.
 
 use profiler_compiler::ir::{
-    Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, Map, MapId, MapKind,
-    Operand, Program, Section, Size, Slot, SlotId, Terminator, VReg, Width,
+    Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, Map, MapId, MapKind, Operand, Program,
+    Section, Size, Slot, SlotId, Terminator, VReg, Width,
 };
 use profiler_compiler::source::{Source, Span};
 
@@ -27,11 +27,7 @@ impl Builder {
             slots: Vec::new(),
             span: Span::default(),
         };
-        let mut builder = Builder {
-            function,
-            current: 0,
-            span: Span::default(),
-        };
+        let mut builder = Builder { function, current: 0, span: Span::default() };
         builder.block();
         builder
     }
@@ -46,20 +42,12 @@ impl Builder {
     }
 
     pub fn slot(&mut self, size_bytes: u32, align_bytes: u32) -> SlotId {
-        self.function.slots.push(Slot {
-            size_bytes,
-            align_bytes,
-            name: "slot",
-        });
+        self.function.slots.push(Slot { size_bytes, align_bytes, name: "slot" });
         SlotId(self.function.slots.len() as u32 - 1)
     }
 
     pub fn block(&mut self) -> BlockId {
-        self.function.blocks.push(Block {
-            insts: Vec::new(),
-            end: Terminator::Return(0),
-            end_span: self.span,
-        });
+        self.function.blocks.push(Block { insts: Vec::new(), end: Terminator::Return(0), end_span: self.span });
         BlockId(self.function.blocks.len() as u32 - 1)
     }
 
@@ -68,9 +56,7 @@ impl Builder {
     }
 
     pub fn push(&mut self, inst: Inst) {
-        self.function.blocks[self.current]
-            .insts
-            .push((inst, self.span));
+        self.function.blocks[self.current].insts.push((inst, self.span));
     }
 
     pub fn end(&mut self, end: Terminator) {
@@ -80,28 +66,13 @@ impl Builder {
 
     pub fn copy(&mut self, src: impl Into<Operand>) -> VReg {
         let dst = self.reg();
-        self.push(Inst::Copy {
-            dst,
-            src: src.into(),
-        });
+        self.push(Inst::Copy { dst, src: src.into() });
         dst
     }
 
-    pub fn bin(
-        &mut self,
-        op: BinOp,
-        width: Width,
-        a: impl Into<Operand>,
-        b: impl Into<Operand>,
-    ) -> VReg {
+    pub fn bin(&mut self, op: BinOp, width: Width, a: impl Into<Operand>, b: impl Into<Operand>) -> VReg {
         let dst = self.reg();
-        self.push(Inst::Bin {
-            op,
-            width,
-            dst,
-            a: a.into(),
-            b: b.into(),
-        });
+        self.push(Inst::Bin { op, width, dst, a: a.into(), b: b.into() });
         dst
     }
 
@@ -116,39 +87,23 @@ impl Builder {
     }
 
     pub fn store(&mut self, addr: Addr, src: impl Into<Operand>, size: Size) {
-        self.push(Inst::Store {
-            addr,
-            src: src.into(),
-            size,
-        });
+        self.push(Inst::Store { addr, src: src.into(), size });
     }
 
     pub fn data(&mut self, section: Section, offset: u32) -> VReg {
         let dst = self.reg();
-        self.push(Inst::DataAddr {
-            dst,
-            section,
-            offset,
-        });
+        self.push(Inst::DataAddr { dst, section, offset });
         dst
     }
 
     pub fn call(&mut self, helper: Helper, args: &[Arg]) -> VReg {
         let dst = self.reg();
-        self.push(Inst::Call {
-            dst: Some(dst),
-            helper,
-            args: args.to_vec(),
-        });
+        self.push(Inst::Call { dst: Some(dst), helper, args: args.to_vec() });
         dst
     }
 
     pub fn call_void(&mut self, helper: Helper, args: &[Arg]) {
-        self.push(Inst::Call {
-            dst: None,
-            helper,
-            args: args.to_vec(),
-        });
+        self.push(Inst::Call { dst: None, helper, args: args.to_vec() });
     }
 
     pub fn jump(&mut self, to: BlockId) {
@@ -169,15 +124,7 @@ impl Builder {
     ) -> (BlockId, BlockId) {
         let (then, otherwise) = (self.block(), self.block());
         let (a, b) = (a.into(), b.into());
-        self.end(Terminator::Branch {
-            op,
-            width: Width::W64,
-            a,
-            b,
-            then,
-            otherwise,
-            likely,
-        });
+        self.end(Terminator::Branch { op, width: Width::W64, a, b, then, otherwise, likely });
         (then, otherwise)
     }
 
@@ -216,12 +163,7 @@ pub fn program(functions: Vec<Function>) -> Program {
         map("at_task", MapKind::TaskStorage, 4, 24, 0),
         map("stacks", MapKind::StackTrace, 4, 127 * 8, 128),
     ];
-    Program {
-        functions,
-        maps,
-        rodata: b"hello, world\0\x01\x02\x03".to_vec(),
-        bss_size_bytes: 64 * 1024,
-    }
+    Program { functions, maps, rodata: b"hello, world\0\x01\x02\x03".to_vec(), bss_size_bytes: 64 * 1024 }
 }
 
 pub const HASH: MapId = MapId(0);
@@ -233,10 +175,7 @@ pub const STACKS: MapId = MapId(5);
 
 /// A script that the spans of the tests point into.
 pub fn source() -> Source {
-    Source::new(
-        "count.pt",
-        "raw_tp:sys_enter {\n  @ = count();\n  @total = sum(1);\n}\n",
-    )
+    Source::new("count.pt", "raw_tp:sys_enter {\n  @ = count();\n  @total = sum(1);\n}\n")
 }
 
 /// The byte range of the `n`th line of [`source`].

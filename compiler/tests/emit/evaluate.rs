@@ -20,11 +20,7 @@ pub struct Outcome {
 /// The result of the `n`th helper call of a run.
 pub fn answer(n: usize, arguments: &[u64]) -> u64 {
     let seed = (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    arguments.iter().fold(seed, |hash, argument| {
-        (hash ^ argument)
-            .wrapping_mul(0x0000_0100_0000_01b3)
-            .rotate_left(17)
-    })
+    arguments.iter().fold(seed, |hash, argument| (hash ^ argument).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(17))
 }
 
 struct State<'a> {
@@ -40,11 +36,7 @@ struct State<'a> {
 pub fn evaluate(function: &Function, bss_size_bytes: u32) -> Outcome {
     let mut state = State {
         regs: vec![0; function.vregs as usize],
-        slots: function
-            .slots
-            .iter()
-            .map(|slot| vec![0; slot.size_bytes as usize])
-            .collect(),
+        slots: function.slots.iter().map(|slot| vec![0; slot.size_bytes as usize]).collect(),
         bss: vec![0; bss_size_bytes as usize],
         calls: Vec::new(),
         addresses: BTreeMap::new(),
@@ -59,26 +51,10 @@ pub fn evaluate(function: &Function, bss_size_bytes: u32) -> Outcome {
             Terminator::Jump(to) => to.0 as usize,
             Terminator::Return(value) => {
                 let result = i64::from(value) as u64;
-                return Outcome {
-                    result,
-                    bss: state.bss,
-                    calls: state.calls,
-                };
+                return Outcome { result, bss: state.bss, calls: state.calls };
             }
-            Terminator::Branch {
-                op,
-                width,
-                a,
-                b,
-                then,
-                otherwise,
-                ..
-            } => {
-                let side = if holds(op, width, state.operand(a), state.operand(b)) {
-                    then
-                } else {
-                    otherwise
-                };
+            Terminator::Branch { op, width, a, b, then, otherwise, .. } => {
+                let side = if holds(op, width, state.operand(a), state.operand(b)) { then } else { otherwise };
                 side.0 as usize
             }
         };
@@ -109,18 +85,11 @@ impl State<'_> {
 
     fn read(&mut self, addr: Addr, size: Size) -> u64 {
         let bytes = self.memory(addr, size.bytes() as usize);
-        bytes
-            .iter()
-            .rev()
-            .fold(0, |value, byte| value << 8 | u64::from(*byte))
+        bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte))
     }
 
     fn write(&mut self, addr: Addr, size: Size, value: u64) {
-        for (index, byte) in self
-            .memory(addr, size.bytes() as usize)
-            .iter_mut()
-            .enumerate()
-        {
+        for (index, byte) in self.memory(addr, size.bytes() as usize).iter_mut().enumerate() {
             *byte = (value >> (8 * index)) as u8;
         }
     }
@@ -132,31 +101,11 @@ impl State<'_> {
     fn step(&mut self, inst: &Inst) {
         match *inst {
             Inst::Copy { dst, src } => self.set(dst, self.operand(src)),
-            Inst::Bin {
-                op,
-                width,
-                dst,
-                a,
-                b,
-            } => self.set(dst, compute(op, width, self.operand(a), self.operand(b))),
-            Inst::Set {
-                op,
-                width,
-                dst,
-                a,
-                b,
-            } => {
-                self.set(
-                    dst,
-                    u64::from(holds(op, width, self.operand(a), self.operand(b))),
-                );
+            Inst::Bin { op, width, dst, a, b } => self.set(dst, compute(op, width, self.operand(a), self.operand(b))),
+            Inst::Set { op, width, dst, a, b } => {
+                self.set(dst, u64::from(holds(op, width, self.operand(a), self.operand(b))));
             }
-            Inst::Extend {
-                dst,
-                src,
-                size,
-                signed,
-            } => {
+            Inst::Extend { dst, src, size, signed } => {
                 let value = self.regs[src.0 as usize];
                 let extended = match (size, signed) {
                     (Size::B1, false) => u64::from(value as u8),
@@ -179,28 +128,13 @@ impl State<'_> {
             }
             Inst::Store { addr, src, size } => self.write(addr, size, self.operand(src)),
             Inst::Zero { addr, size_bytes } => self.memory(addr, size_bytes as usize).fill(0),
-            Inst::Move {
-                to,
-                from,
-                size_bytes,
-                ..
-            } => {
+            Inst::Move { to, from, size_bytes, .. } => {
                 let bytes = self.memory(from, size_bytes as usize).to_vec();
                 self.memory(to, size_bytes as usize).copy_from_slice(&bytes);
             }
-            Inst::Atomic {
-                op,
-                addr,
-                src,
-                fetch,
-                size,
-            } => {
+            Inst::Atomic { op, addr, src, fetch, size } => {
                 let old = self.read(addr, size);
-                self.write(
-                    addr,
-                    size,
-                    compute(op, Width::W64, old, self.regs[src.0 as usize]),
-                );
+                self.write(addr, size, compute(op, Width::W64, old, self.regs[src.0 as usize]));
                 if let Some(dst) = fetch {
                     self.set(dst, old);
                 }
@@ -210,12 +144,7 @@ impl State<'_> {
                 self.write(addr, Size::B8, self.regs[src.0 as usize]);
                 self.set(dst, old);
             }
-            Inst::CompareExchange {
-                dst,
-                addr,
-                expected,
-                new,
-            } => {
+            Inst::CompareExchange { dst, addr, expected, new } => {
                 let old = self.read(addr, Size::B8);
                 if old == self.regs[expected.0 as usize] {
                     self.write(addr, Size::B8, self.regs[new.0 as usize]);
@@ -228,11 +157,7 @@ impl State<'_> {
             Inst::DataAddr { dst, offset, .. } => {
                 self.addresses.insert(dst, (None, i64::from(offset)));
             }
-            Inst::Call {
-                dst,
-                helper,
-                ref args,
-            } => self.call(dst, helper as u32, args),
+            Inst::Call { dst, helper, ref args } => self.call(dst, helper as u32, args),
             Inst::Context { .. } => panic!("not generated"),
         }
     }
@@ -254,18 +179,10 @@ impl State<'_> {
 }
 
 fn compute(op: BinOp, width: Width, a: u64, b: u64) -> u64 {
-    let (bits, mask) = if width == Width::W32 {
-        (32, u64::from(u32::MAX))
-    } else {
-        (64, u64::MAX)
-    };
+    let (bits, mask) = if width == Width::W32 { (32, u64::from(u32::MAX)) } else { (64, u64::MAX) };
     let (x, y) = (a & mask, b & mask);
     let count = y % bits;
-    let signed = if bits == 32 {
-        i64::from(x as i32)
-    } else {
-        x as i64
-    };
+    let signed = if bits == 32 { i64::from(x as i32) } else { x as i64 };
     let result = match op {
         BinOp::Add => x.wrapping_add(y),
         BinOp::Sub => x.wrapping_sub(y),

@@ -92,20 +92,7 @@ fn every_kind_of_instruction_has_a_text() {
 
 #[test]
 fn helpers_have_the_kernels_names() {
-    let names = [
-        Helper::GetPrandomU32,
-        Helper::GetCurrentTaskBtf,
-        Helper::TaskPtRegs,
-        Helper::GetStackid,
-    ]
-    .map(helper_name);
-    assert_eq!(
-        names,
-        [
-            "bpf_get_prandom_u32",
-            "bpf_get_current_task_btf",
-            "bpf_task_pt_regs",
-            "bpf_get_stackid"
-        ]
-    );
+    let names =
+        [Helper::GetPrandomU32, Helper::GetCurrentTaskBtf, Helper::TaskPtRegs, Helper::GetStackid].map(helper_name);
+    assert_eq!(names, ["bpf_get_prandom_u32", "bpf_get_current_task_btf", "bpf_task_pt_regs", "bpf_get_stackid"]);
 }

@@ -8,9 +8,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use profiler_compiler::diagnostic::Code;
 use profiler_compiler::emit::bpf::Insn;
 use profiler_compiler::emit::{Note, emit};
-use profiler_compiler::ir::{
-    Addr, Function, Helper, Inst, Likely, MapKind, Operand, Program, Size, Terminator, VReg,
-};
+use profiler_compiler::ir::{Addr, Function, Helper, Inst, Likely, MapKind, Operand, Program, Size, Terminator, VReg};
 
 use crate::build::{Builder, line, program, source};
 use crate::programs;
@@ -41,11 +39,7 @@ fn aya_reads_the_same_maps() {
     let object = Object::parse(&elf(&program)).expect("parses");
     for map in &program.maps {
         let read = &object.maps[&map.name];
-        let sizes = if map.kind == MapKind::RingBuf {
-            (0, 0)
-        } else {
-            (map.key_size_bytes, map.value_size_bytes)
-        };
+        let sizes = if map.kind == MapKind::RingBuf { (0, 0) } else { (map.key_size_bytes, map.value_size_bytes) };
         assert_eq!(read.map_type(), map.kind as u32, "{}", map.name);
         assert_eq!((read.key_size(), read.value_size()), sizes, "{}", map.name);
         assert_eq!(read.max_entries(), map.max_entries, "{}", map.name);
@@ -61,23 +55,12 @@ fn each_relocation_names_its_map() {
     let program = program(vec![programs::hash_count()]);
     let emitted = emit(&program, &source()).expect("emits");
     let file = object::File::parse(&*emitted.elf).expect("parses");
-    let section = file
-        .section_by_name("raw_tp/sys_enter")
-        .expect("has the section");
+    let section = file.section_by_name("raw_tp/sys_enter").expect("has the section");
     let found: Vec<(u64, String)> = section
         .relocations()
         .map(|(offset, relocation)| {
-            let object::RelocationTarget::Symbol(symbol) = relocation.target() else {
-                panic!("no symbol")
-            };
-            (
-                offset / 8,
-                file.symbol_by_index(symbol)
-                    .expect("exists")
-                    .name()
-                    .expect("has a name")
-                    .to_owned(),
-            )
+            let object::RelocationTarget::Symbol(symbol) = relocation.target() else { panic!("no symbol") };
+            (offset / 8, file.symbol_by_index(symbol).expect("exists").name().expect("has a name").to_owned())
         })
         .collect();
     let notes = emitted.functions[0].notes.iter().enumerate();
@@ -94,14 +77,8 @@ fn each_relocation_names_its_map() {
 /// The words of a section.
 fn words(elf: &[u8], name: &str) -> Vec<u32> {
     let file = object::File::parse(elf).expect("parses");
-    let data = file
-        .section_by_name(name)
-        .expect("exists")
-        .data()
-        .expect("readable");
-    data.chunks_exact(4)
-        .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
-        .collect()
+    let data = file.section_by_name(name).expect("exists").data().expect("readable");
+    data.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
 }
 
 #[test]
@@ -112,27 +89,13 @@ fn line_records_follow_the_script() {
     let (header_bytes, func_offset, func_bytes, line_offset, line_bytes) =
         (words[1], words[2], words[3], words[4], words[5]);
     assert_eq!((words[0], header_bytes), (0x1_eb9f, 32));
-    assert_eq!(
-        (func_offset, func_bytes),
-        (0, 4 + 8 + 8),
-        "one function in one section"
-    );
-    assert_eq!(
-        (line_offset, line_bytes),
-        (func_bytes, 4 + 8 + 2 * 16),
-        "two lines in one section"
-    );
+    assert_eq!((func_offset, func_bytes), (0, 4 + 8 + 8), "one function in one section");
+    assert_eq!((line_offset, line_bytes), (func_bytes, 4 + 8 + 2 * 16), "two lines in one section");
     let records = &words[(32 + line_offset) as usize / 4..];
     assert_eq!((records[0], records[2]), (16, 2));
     let spans = &emitted.functions[0].spans;
-    let second = spans
-        .iter()
-        .position(|span| *span == line(3))
-        .expect("has line 3") as u32;
-    let places: Vec<(u32, u32)> = records[3..]
-        .chunks_exact(4)
-        .map(|r| (r[0] / 8, r[3] >> 10))
-        .collect();
+    let second = spans.iter().position(|span| *span == line(3)).expect("has line 3") as u32;
+    let places: Vec<(u32, u32)> = records[3..].chunks_exact(4).map(|r| (r[0] / 8, r[3] >> 10)).collect();
     assert_eq!(places, [(0, 2), (second, 3)]);
 }
 
@@ -142,21 +105,11 @@ fn functions_share_a_section() {
     second.name = "count_again".to_owned();
     let emitted = emit(&program(vec![programs::count(), second]), &source()).expect("emits");
     let file = object::File::parse(&*emitted.elf).expect("parses");
-    let sections = file
-        .sections()
-        .filter(|section| section.name() == Ok("raw_tp/sys_enter"))
-        .count();
+    let sections = file.sections().filter(|section| section.name() == Ok("raw_tp/sys_enter")).count();
     assert_eq!(sections, 1);
     let size = emitted.functions[0].insns.len() as u64 * 8;
-    let symbol = |name| {
-        file.symbols()
-            .find(|symbol| symbol.name() == Ok(name))
-            .expect("exists")
-    };
-    assert_eq!(
-        (symbol("count").address(), symbol("count").size()),
-        (0, size)
-    );
+    let symbol = |name| file.symbols().find(|symbol| symbol.name() == Ok(name)).expect("exists");
+    assert_eq!((symbol("count").address(), symbol("count").size()), (0, size));
     assert_eq!(symbol("count_again").address(), size);
 }
 
@@ -176,15 +129,8 @@ fn an_empty_program_is_an_object() {
 
 fn errors(function: Function) -> Vec<(Code, String)> {
     let errors = emit(&program(vec![function]), &source()).expect_err("is too much");
-    assert!(
-        errors
-            .iter()
-            .all(|error| error.span == line(2) && error.help.is_some())
-    );
-    errors
-        .into_iter()
-        .map(|error| (error.code, error.message))
-        .collect()
+    assert!(errors.iter().all(|error| error.span == line(2) && error.help.is_some()));
+    errors.into_iter().map(|error| (error.code, error.message)).collect()
 }
 
 fn at_line_2(name: &str) -> Builder {
@@ -231,10 +177,7 @@ fn a_jump_too_far_is_an_error() {
     let slot = b.slot(8, 8);
     let x = b.call(Helper::KtimeGetNs, &[]);
     let (then, join) = (b.block(), b.block());
-    let (op, width) = (
-        profiler_compiler::ir::CmpOp::Eq,
-        profiler_compiler::ir::Width::W64,
-    );
+    let (op, width) = (profiler_compiler::ir::CmpOp::Eq, profiler_compiler::ir::Width::W64);
     b.end(Terminator::Branch {
         op,
         width,
@@ -246,11 +189,7 @@ fn a_jump_too_far_is_an_error() {
     });
     b.at(then);
     for _ in 0..33_000 {
-        b.push(Inst::Store {
-            addr: Addr::slot(slot, 0),
-            src: Operand::Imm(1),
-            size: Size::B8,
-        });
+        b.push(Inst::Store { addr: Addr::slot(slot, 0), src: Operand::Imm(1), size: Size::B8 });
     }
     b.jump(join);
     b.at(join);
@@ -258,8 +197,5 @@ fn a_jump_too_far_is_an_error() {
     b.ret(0);
     let mut function = b.finish();
     function.span = line(2);
-    assert_eq!(
-        errors(function),
-        [(Code(510), "program too large".to_owned())]
-    );
+    assert_eq!(errors(function), [(Code(510), "program too large".to_owned())]);
 }

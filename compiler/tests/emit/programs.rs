@@ -4,8 +4,7 @@
 //! Guarantee: each is valid by construction (null checks, initialised bytes, bounded loops).
 
 use profiler_compiler::ir::{
-    Addr, Arg, BinOp, CmpOp, Function, Helper, Inst, Likely, Operand, Section, Size, Terminator,
-    VReg, Width,
+    Addr, Arg, BinOp, CmpOp, Function, Helper, Inst, Likely, Operand, Section, Size, Terminator, VReg, Width,
 };
 
 use crate::build::{ARRAY, Builder, EVENTS, HASH, STACKS, START, TASK, line, value};
@@ -23,18 +22,8 @@ pub const OPS: [BinOp; 11] = [
     BinOp::Shr,
     BinOp::Sar,
 ];
-pub const COMPARISONS: [CmpOp; 10] = [
-    CmpOp::Eq,
-    CmpOp::Ne,
-    CmpOp::Lt,
-    CmpOp::Le,
-    CmpOp::Gt,
-    CmpOp::Ge,
-    CmpOp::SLt,
-    CmpOp::SLe,
-    CmpOp::SGt,
-    CmpOp::SGe,
-];
+pub const COMPARISONS: [CmpOp; 10] =
+    [CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge, CmpOp::SLt, CmpOp::SLe, CmpOp::SGt, CmpOp::SGe];
 
 /// All of them.
 pub fn all() -> Vec<Function> {
@@ -90,12 +79,7 @@ pub fn hash_count() -> Function {
     let key = b.slot(8, 8);
     let id = b.call(Helper::GetCurrentPidTgid, &[]);
     let tid = b.reg();
-    b.push(Inst::Extend {
-        dst: tid,
-        src: id,
-        size: Size::B4,
-        signed: false,
-    });
+    b.push(Inst::Extend { dst: tid, src: id, size: Size::B4, signed: false });
     b.store(Addr::slot(key, 0), tid, Size::B8);
     let found = b.call(Helper::MapLookupElem, &[Arg::Map(HASH), Arg::Slot(key, 0)]);
     let (missing, present) = b.branch(CmpOp::Eq, found, 0, Likely::Otherwise);
@@ -108,15 +92,7 @@ pub fn hash_count() -> Function {
     b.span = line(3);
     let one = b.slot(8, 8);
     b.store(Addr::slot(one, 0), 1, Size::B8);
-    b.call_void(
-        Helper::MapUpdateElem,
-        &[
-            Arg::Map(HASH),
-            Arg::Slot(key, 0),
-            Arg::Slot(one, 0),
-            value(1),
-        ],
-    );
+    b.call_void(Helper::MapUpdateElem, &[Arg::Map(HASH), Arg::Slot(key, 0), Arg::Slot(one, 0), value(1)]);
     b.ret(0);
     b.finish()
 }
@@ -124,10 +100,7 @@ pub fn hash_count() -> Function {
 fn start_stop() -> Function {
     let mut b = Builder::new("start_stop", "tp/sched/sched_switch");
     let (key, record) = (b.slot(16, 8), b.slot(24, 8));
-    b.push(Inst::Zero {
-        addr: Addr::slot(key, 0),
-        size_bytes: 16,
-    });
+    b.push(Inst::Zero { addr: Addr::slot(key, 0), size_bytes: 16 });
     let id = b.call(Helper::GetCurrentPidTgid, &[]);
     b.store(Addr::slot(key, 0), id, Size::B8);
     let comm = b.call(Helper::GetCurrentComm, &[Arg::Slot(key, 8), value(8)]);
@@ -142,20 +115,9 @@ fn start_stop() -> Function {
     b.call_void(Helper::MapDeleteElem, &[Arg::Map(START), Arg::Slot(key, 0)]);
     b.ret(0);
     b.at(missing);
-    b.push(Inst::Zero {
-        addr: Addr::slot(record, 0),
-        size_bytes: 24,
-    });
+    b.push(Inst::Zero { addr: Addr::slot(record, 0), size_bytes: 24 });
     b.store(Addr::slot(record, 0), now, Size::B8);
-    b.call_void(
-        Helper::MapUpdateElem,
-        &[
-            Arg::Map(START),
-            Arg::Slot(key, 0),
-            Arg::Slot(record, 0),
-            value(0),
-        ],
-    );
+    b.call_void(Helper::MapUpdateElem, &[Arg::Map(START), Arg::Slot(key, 0), Arg::Slot(record, 0), value(0)]);
     b.ret(0);
     b.finish()
 }
@@ -163,20 +125,14 @@ fn start_stop() -> Function {
 fn ring_record() -> Function {
     let mut b = Builder::new("ring_record", "tp/sched/sched_switch");
     let now = b.call(Helper::KtimeGetNs, &[]);
-    let record = b.call(
-        Helper::RingbufReserve,
-        &[Arg::Map(EVENTS), value(64), value(0)],
-    );
+    let record = b.call(Helper::RingbufReserve, &[Arg::Map(EVENTS), value(64), value(0)]);
     b.null_check(record);
     b.store(Addr::reg(record, 0), 7, Size::B4);
     b.store(Addr::reg(record, 4), -1, Size::B4);
     b.store(Addr::reg(record, 8), now, Size::B8);
     let id = b.call(Helper::GetCurrentPidTgid, &[]);
     b.store(Addr::reg(record, 16), id, Size::B8);
-    b.push(Inst::Zero {
-        addr: Addr::reg(record, 24),
-        size_bytes: 40,
-    });
+    b.push(Inst::Zero { addr: Addr::reg(record, 24), size_bytes: 40 });
     let comm = b.add(record, 24);
     b.call_void(Helper::GetCurrentComm, &[value(comm), value(16)]);
     b.call_void(Helper::RingbufSubmit, &[value(record), value(0)]);
@@ -187,10 +143,7 @@ fn ring_record() -> Function {
 fn task_storage() -> Function {
     let mut b = Builder::new("task_storage", "tp_btf/sched_switch");
     let task = b.call(Helper::GetCurrentTaskBtf, &[]);
-    let own = b.call(
-        Helper::TaskStorageGet,
-        &[Arg::Map(TASK), value(task), value(0), value(1)],
-    );
+    let own = b.call(Helper::TaskStorageGet, &[Arg::Map(TASK), value(task), value(0), value(1)]);
     b.null_check(own);
     let old = b.load(Addr::reg(own, 8), Size::B8);
     let new = b.add(old, 1);
@@ -203,10 +156,7 @@ fn arguments() -> Function {
     let mut b = Builder::new("arguments", "raw_tp/sys_enter");
     let context = b.reg();
     b.push(Inst::Context { dst: context });
-    let (first, second) = (
-        b.load(Addr::reg(context, 0), Size::B8),
-        b.load(Addr::reg(context, 8), Size::B8),
-    );
+    let (first, second) = (b.load(Addr::reg(context, 0), Size::B8), b.load(Addr::reg(context, 8), Size::B8));
     let sum = b.add(first, second);
     let counter = b.data(Section::Bss, 0);
     b.store(Addr::reg(counter, 0), sum, Size::B8);
@@ -223,12 +173,7 @@ fn tracepoint() -> Function {
     // The context after a call: it must have been kept.
     let priority = b.load(Addr::reg(context, 28), Size::B4);
     let wide = b.reg();
-    b.push(Inst::Extend {
-        dst: wide,
-        src: priority,
-        size: Size::B4,
-        signed: true,
-    });
+    b.push(Inst::Extend { dst: wide, src: priority, size: Size::B4, signed: true });
     let sum = b.add(pid, wide);
     let sum = b.add(sum, now);
     let counter = b.data(Section::Bss, 8);
@@ -261,13 +206,7 @@ fn all_operations() -> Function {
             let result = b.bin(op, width, x, y);
             keep(&mut b, result, at % 100);
             let same = b.copy(y);
-            b.push(Inst::Bin {
-                op,
-                width,
-                dst: same,
-                a: x.into(),
-                b: same.into(),
-            });
+            b.push(Inst::Bin { op, width, dst: same, a: x.into(), b: same.into() });
             keep(&mut b, same, at % 100);
             let constants = b.bin(op, width, 100, 7);
             keep(&mut b, constants, at % 100);
@@ -284,10 +223,7 @@ fn all_comparisons() -> Function {
         for width in [Width::W32, Width::W64] {
             for shape in 0..5 {
                 let base = b.data(Section::Bss, 0);
-                let (x, y) = (
-                    b.load(Addr::reg(base, 0), Size::B8),
-                    b.load(Addr::reg(base, 8), Size::B8),
-                );
+                let (x, y) = (b.load(Addr::reg(base, 0), Size::B8), b.load(Addr::reg(base, 8), Size::B8));
                 let (left, right): (Operand, Operand) = match shape {
                     0 => (x.into(), y.into()),
                     1 => (x.into(), 5.into()),
@@ -296,29 +232,11 @@ fn all_comparisons() -> Function {
                     _ => (3.into(), 4.into()),
                 };
                 let flag = b.reg();
-                b.push(Inst::Set {
-                    op,
-                    width,
-                    dst: flag,
-                    a: left,
-                    b: right,
-                });
+                b.push(Inst::Set { op, width, dst: flag, a: left, b: right });
                 keep(&mut b, flag, 2);
                 let (then, join) = (b.block(), b.block());
-                let likely = if width == Width::W32 {
-                    Likely::Unknown
-                } else {
-                    Likely::Otherwise
-                };
-                b.end(Terminator::Branch {
-                    op,
-                    width,
-                    a: left,
-                    b: right,
-                    then,
-                    otherwise: join,
-                    likely,
-                });
+                let likely = if width == Width::W32 { Likely::Unknown } else { Likely::Otherwise };
+                b.end(Terminator::Branch { op, width, a: left, b: right, then, otherwise: join, likely });
                 b.at(then);
                 keep(&mut b, x, 3);
                 b.jump(join);
@@ -364,11 +282,7 @@ fn spilled_pointers() -> Function {
     }
     let counter = b.data(Section::Bss, 16);
     let slot = b.reg();
-    b.push(Inst::SlotAddr {
-        dst: slot,
-        slot: key,
-        offset: 0,
-    });
+    b.push(Inst::SlotAddr { dst: slot, slot: key, offset: 0 });
     b.call_void(Helper::KtimeGetNs, &[]);
     for (index, pointer) in pointers.iter().enumerate() {
         let old = b.load(Addr::reg(*pointer, 8 * index as i32), Size::B8);
@@ -403,20 +317,8 @@ fn bounded_loop() -> Function {
     });
     b.at(body);
     let now = b.call(Helper::KtimeGetNs, &[]);
-    b.push(Inst::Bin {
-        op: BinOp::Add,
-        width: Width::W64,
-        dst: sum,
-        a: sum.into(),
-        b: now.into(),
-    });
-    b.push(Inst::Bin {
-        op: BinOp::Add,
-        width: Width::W64,
-        dst: index,
-        a: index.into(),
-        b: 1.into(),
-    });
+    b.push(Inst::Bin { op: BinOp::Add, width: Width::W64, dst: sum, a: sum.into(), b: now.into() });
+    b.push(Inst::Bin { op: BinOp::Add, width: Width::W64, dst: index, a: index.into(), b: 1.into() });
     b.jump(head);
     b.at(done);
     keep(&mut b, sum, 0);
@@ -429,56 +331,26 @@ fn nested_loops() -> Function {
     let mut b = Builder::new("nested_loops", "raw_tp/sys_enter");
     let outside: Vec<VReg> = (0..6).map(|_| b.call(Helper::KtimeGetNs, &[])).collect();
     let (i, j, sum) = (b.copy(0), b.copy(0), b.copy(0));
-    let (outer, start, inner, body, next, done) = (
-        b.block(),
-        b.block(),
-        b.block(),
-        b.block(),
-        b.block(),
-        b.block(),
-    );
+    let (outer, start, inner, body, next, done) = (b.block(), b.block(), b.block(), b.block(), b.block(), b.block());
     b.jump(outer);
     let step = |b: &mut Builder, reg: VReg| {
-        b.push(Inst::Bin {
-            op: BinOp::Add,
-            width: Width::W64,
-            dst: reg,
-            a: reg.into(),
-            b: 1.into(),
-        });
+        b.push(Inst::Bin { op: BinOp::Add, width: Width::W64, dst: reg, a: reg.into(), b: 1.into() });
     };
     let test = |b: &mut Builder, reg: VReg, then, otherwise| {
         let (a, limit) = (reg.into(), 5.into());
         let (op, width, likely) = (CmpOp::SLt, Width::W64, Likely::Unknown);
-        b.end(Terminator::Branch {
-            op,
-            width,
-            a,
-            b: limit,
-            then,
-            otherwise,
-            likely,
-        });
+        b.end(Terminator::Branch { op, width, a, b: limit, then, otherwise, likely });
     };
     b.at(outer);
     test(&mut b, i, start, done);
     b.at(start);
-    b.push(Inst::Copy {
-        dst: j,
-        src: 0.into(),
-    });
+    b.push(Inst::Copy { dst: j, src: 0.into() });
     b.jump(inner);
     b.at(inner);
     test(&mut b, j, body, next);
     b.at(body);
     let random = b.call(Helper::GetPrandomU32, &[]);
-    b.push(Inst::Bin {
-        op: BinOp::Add,
-        width: Width::W64,
-        dst: sum,
-        a: sum.into(),
-        b: random.into(),
-    });
+    b.push(Inst::Bin { op: BinOp::Add, width: Width::W64, dst: sum, a: sum.into(), b: random.into() });
     step(&mut b, j);
     b.jump(inner);
     b.at(next);
@@ -486,13 +358,7 @@ fn nested_loops() -> Function {
     b.jump(outer);
     b.at(done);
     for reg in outside {
-        b.push(Inst::Bin {
-            op: BinOp::Xor,
-            width: Width::W64,
-            dst: sum,
-            a: sum.into(),
-            b: reg.into(),
-        });
+        b.push(Inst::Bin { op: BinOp::Xor, width: Width::W64, dst: sum, a: sum.into(), b: reg.into() });
     }
     keep(&mut b, sum, 0);
     b.ret(0);
@@ -512,27 +378,11 @@ fn loop_to_entry() -> Function {
     let rest = b.block();
     let (a, zero) = (low.into(), 0.into());
     let (op, width, likely) = (CmpOp::Eq, Width::W64, Likely::Otherwise);
-    b.end(Terminator::Branch {
-        op,
-        width,
-        a,
-        b: zero,
-        then: rest,
-        otherwise: last,
-        likely,
-    });
+    b.end(Terminator::Branch { op, width, a, b: zero, then: rest, otherwise: last, likely });
     b.at(rest);
     // Verifier: a loop must be seen to end; this back edge is never taken.
     let (never, op) = (b.copy(0), CmpOp::Ne);
-    b.end(Terminator::Branch {
-        op,
-        width,
-        a: never.into(),
-        b: zero,
-        then: first,
-        otherwise: last,
-        likely,
-    });
+    b.end(Terminator::Branch { op, width, a: never.into(), b: zero, then: first, otherwise: last, likely });
     b.at(last);
     b.ret(0);
     b.finish()
@@ -543,17 +393,9 @@ fn clears_and_copies() -> Function {
     for size in [1, 2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 20, 31] {
         let align = if size >= 8 { 8 } else { 1 };
         let (from, to) = (b.slot(size, align), b.slot(size, align));
-        b.push(Inst::Zero {
-            addr: Addr::slot(from, 0),
-            size_bytes: size,
-        });
+        b.push(Inst::Zero { addr: Addr::slot(from, 0), size_bytes: size });
         let (to, from) = (Addr::slot(to, 0), Addr::slot(from, 0));
-        b.push(Inst::Move {
-            to,
-            from,
-            size_bytes: size,
-            align_bytes: align,
-        });
+        b.push(Inst::Move { to, from, size_bytes: size, align_bytes: align });
         let last = b.load(to.plus(size as i32 - 1), Size::B1);
         keep(&mut b, last, 0);
     }
@@ -564,25 +406,11 @@ fn clears_and_copies() -> Function {
 /// More than is unrolled.
 fn large_clear() -> Function {
     let mut b = Builder::new("large_clear", "raw_tp/sys_enter");
-    let record = b.call(
-        Helper::RingbufReserve,
-        &[Arg::Map(EVENTS), value(8192), value(0)],
-    );
+    let record = b.call(Helper::RingbufReserve, &[Arg::Map(EVENTS), value(8192), value(0)]);
     b.null_check(record);
-    b.push(Inst::Zero {
-        addr: Addr::reg(record, 0),
-        size_bytes: 4096,
-    });
-    b.push(Inst::Move {
-        to: Addr::reg(record, 4096),
-        from: Addr::reg(record, 8),
-        size_bytes: 4000,
-        align_bytes: 8,
-    });
-    b.push(Inst::Zero {
-        addr: Addr::reg(record, 4096),
-        size_bytes: 2048,
-    });
+    b.push(Inst::Zero { addr: Addr::reg(record, 0), size_bytes: 4096 });
+    b.push(Inst::Move { to: Addr::reg(record, 4096), from: Addr::reg(record, 8), size_bytes: 4000, align_bytes: 8 });
+    b.push(Inst::Zero { addr: Addr::reg(record, 4096), size_bytes: 2048 });
     b.call_void(Helper::RingbufDiscard, &[value(record), value(0)]);
     b.ret(0);
     b.finish()
@@ -594,53 +422,22 @@ fn atomics() -> Function {
     let base = b.data(Section::Bss, 256);
     for op in [BinOp::Add, BinOp::And, BinOp::Or, BinOp::Xor] {
         for size in [Size::B4, Size::B8] {
-            b.push(Inst::Atomic {
-                op,
-                addr: Addr::reg(base, 0),
-                src: x,
-                fetch: None,
-                size,
-            });
+            b.push(Inst::Atomic { op, addr: Addr::reg(base, 0), src: x, fetch: None, size });
             let old = b.reg();
-            b.push(Inst::Atomic {
-                op,
-                addr: Addr::reg(base, 8),
-                src: x,
-                fetch: Some(old),
-                size,
-            });
+            b.push(Inst::Atomic { op, addr: Addr::reg(base, 8), src: x, fetch: Some(old), size });
             keep(&mut b, old, 0);
         }
     }
     let old = b.reg();
-    b.push(Inst::Exchange {
-        dst: old,
-        addr: Addr::reg(base, 16),
-        src: x,
-    });
+    b.push(Inst::Exchange { dst: old, addr: Addr::reg(base, 16), src: x });
     let seen = b.reg();
-    b.push(Inst::CompareExchange {
-        dst: seen,
-        addr: Addr::reg(base, 24),
-        expected: old,
-        new: x,
-    });
+    b.push(Inst::CompareExchange { dst: seen, addr: Addr::reg(base, 24), expected: old, new: x });
     let unused = b.reg();
-    b.push(Inst::Exchange {
-        dst: unused,
-        addr: Addr::reg(base, 32),
-        src: x,
-    });
+    b.push(Inst::Exchange { dst: unused, addr: Addr::reg(base, 32), src: x });
     let sum = b.add(seen, x);
     let slot = b.slot(8, 8);
     b.store(Addr::slot(slot, 0), sum, Size::B8);
-    b.push(Inst::Atomic {
-        op: BinOp::Add,
-        addr: Addr::slot(slot, 0),
-        src: x,
-        fetch: None,
-        size: Size::B8,
-    });
+    b.push(Inst::Atomic { op: BinOp::Add, addr: Addr::slot(slot, 0), src: x, fetch: None, size: Size::B8 });
     let sum = b.load(Addr::slot(slot, 0), Size::B8);
     keep(&mut b, sum, 0);
     b.ret(0);
@@ -649,16 +446,7 @@ fn atomics() -> Function {
 
 fn immediates() -> Function {
     let mut b = Builder::new("immediates", "raw_tp/sys_enter");
-    let big = [
-        i64::MIN,
-        i64::MAX,
-        -1,
-        0x8000_0000,
-        0x7fff_ffff,
-        -0x8000_0000,
-        -0x8000_0001,
-        0x1234_5678_9abc_def0,
-    ];
+    let big = [i64::MIN, i64::MAX, -1, 0x8000_0000, 0x7fff_ffff, -0x8000_0000, -0x8000_0001, 0x1234_5678_9abc_def0];
     let slot = b.slot(8, 8);
     for (index, number) in big.into_iter().enumerate() {
         let reg = b.copy(number);
@@ -682,12 +470,7 @@ fn extensions() -> Function {
     for size in [Size::B1, Size::B2, Size::B4, Size::B8] {
         for signed in [false, true] {
             let dst = b.reg();
-            b.push(Inst::Extend {
-                dst,
-                src: x,
-                size,
-                signed,
-            });
+            b.push(Inst::Extend { dst, src: x, size, signed });
             keep(&mut b, dst, 0);
         }
         if size != Size::B1 {
@@ -702,14 +485,8 @@ fn extensions() -> Function {
 
 fn context_after_calls() -> Function {
     let mut b = Builder::new("context_after_calls", "perf_event");
-    let kernel = b.call(
-        Helper::GetStackid,
-        &[Arg::Context, Arg::Map(STACKS), value(0)],
-    );
-    let user = b.call(
-        Helper::GetStackid,
-        &[Arg::Context, Arg::Map(STACKS), value(256)],
-    );
+    let kernel = b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(STACKS), value(0)]);
+    let user = b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(STACKS), value(256)]);
     let key = b.slot(16, 8);
     b.store(Addr::slot(key, 0), kernel, Size::B8);
     b.store(Addr::slot(key, 8), user, Size::B8);
@@ -721,27 +498,15 @@ fn context_after_calls() -> Function {
 fn strings() -> Function {
     let mut b = Builder::new("strings", "uprobe");
     let text = b.slot(64, 8);
-    b.push(Inst::Zero {
-        addr: Addr::slot(text, 0),
-        size_bytes: 64,
-    });
+    b.push(Inst::Zero { addr: Addr::slot(text, 0), size_bytes: 64 });
     let greeting = b.data(Section::Rodata, 0);
-    b.call_void(
-        Helper::ProbeReadKernelStr,
-        &[Arg::Slot(text, 0), value(64), value(greeting)],
-    );
+    b.call_void(Helper::ProbeReadKernelStr, &[Arg::Slot(text, 0), value(64), value(greeting)]);
     let context = b.reg();
     b.push(Inst::Context { dst: context });
     let pointer = b.load(Addr::reg(context, 112), Size::B8);
-    let length = b.call(
-        Helper::ProbeReadUserStr,
-        &[Arg::Slot(text, 0), value(64), value(pointer)],
-    );
+    let length = b.call(Helper::ProbeReadUserStr, &[Arg::Slot(text, 0), value(64), value(pointer)]);
     keep(&mut b, length, 0);
-    b.call_void(
-        Helper::RingbufOutput,
-        &[Arg::Map(EVENTS), Arg::Slot(text, 0), value(64), value(0)],
-    );
+    b.call_void(Helper::RingbufOutput, &[Arg::Map(EVENTS), Arg::Slot(text, 0), value(64), value(0)]);
     b.ret(0);
     b.finish()
 }
@@ -750,14 +515,8 @@ fn strings() -> Function {
 pub fn full_stack() -> Function {
     let mut b = Builder::new("full_stack", "raw_tp/sys_enter");
     let all = b.slot(512, 8);
-    b.push(Inst::Zero {
-        addr: Addr::slot(all, 0),
-        size_bytes: 512,
-    });
-    b.call_void(
-        Helper::RingbufOutput,
-        &[Arg::Map(EVENTS), Arg::Slot(all, 0), value(512), value(0)],
-    );
+    b.push(Inst::Zero { addr: Addr::slot(all, 0), size_bytes: 512 });
+    b.call_void(Helper::RingbufOutput, &[Arg::Map(EVENTS), Arg::Slot(all, 0), value(512), value(0)]);
     b.ret(0);
     b.finish()
 }

@@ -7,8 +7,7 @@ use profiler_compiler::emit::bpf;
 use profiler_compiler::emit::emit;
 use profiler_compiler::emit::interp::{Fault, Host, Memory, run};
 use profiler_compiler::ir::{
-    Addr, Arg, BinOp, CmpOp, Function, Helper, Inst, Likely, Operand, Section, Size, SlotId,
-    Terminator, VReg, Width,
+    Addr, Arg, BinOp, CmpOp, Function, Helper, Inst, Likely, Operand, Section, Size, SlotId, Terminator, VReg, Width,
 };
 
 use crate::build::{Builder, program, source, value};
@@ -25,18 +24,7 @@ const HELPERS: [Helper; 6] = [
     Helper::RingbufOutput,
     Helper::TracePrintk,
 ];
-const INTERESTING: [i64; 10] = [
-    0,
-    1,
-    -1,
-    31,
-    32,
-    63,
-    255,
-    i64::MIN,
-    0xffff_ffff,
-    0x1234_5678_9abc_def0,
-];
+const INTERESTING: [i64; 10] = [0, 1, -1, 31, 32, 63, 255, i64::MIN, 0xffff_ffff, 0x1234_5678_9abc_def0];
 
 /// `xorshift64*`.
 struct Random(u64);
@@ -72,24 +60,12 @@ struct Generator {
 
 fn generate(seed: u64) -> Function {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let (count, fuel, width_of_calls) =
-        (2 + random.below(28), 5 + random.below(60), random.below(8));
+    let (count, fuel, width_of_calls) = (2 + random.below(28), 5 + random.below(60), random.below(8));
     let b = Builder::new("random", "raw_tp/sys_enter");
-    let mut g = Generator {
-        b,
-        random,
-        values: vec![],
-        addresses: vec![],
-        slots: vec![],
-        fuel,
-        width_of_calls,
-    };
+    let mut g = Generator { b, random, values: vec![], addresses: vec![], slots: vec![], fuel, width_of_calls };
     for _ in 0..3 {
         let slot = g.b.slot(16, 8);
-        g.b.push(Inst::Zero {
-            addr: Addr::slot(slot, 0),
-            size_bytes: 16,
-        });
+        g.b.push(Inst::Zero { addr: Addr::slot(slot, 0), size_bytes: 16 });
         g.slots.push(slot);
     }
     for at in 0..2 {
@@ -97,19 +73,11 @@ fn generate(seed: u64) -> Function {
         g.addresses.push(address);
     }
     let address = g.b.reg();
-    g.b.push(Inst::SlotAddr {
-        dst: address,
-        slot: g.slots[0],
-        offset: 0,
-    });
+    g.b.push(Inst::SlotAddr { dst: address, slot: g.slots[0], offset: 0 });
     g.addresses.push(address);
     for _ in 0..count {
         let number = g.random.next() as i64;
-        let number = if g.random.below(2) == 0 {
-            number
-        } else {
-            g.random.pick(&INTERESTING)
-        };
+        let number = if g.random.below(2) == 0 { number } else { g.random.pick(&INTERESTING) };
         let reg = g.b.copy(number);
         g.values.push(reg);
     }
@@ -165,25 +133,11 @@ impl Generator {
         }
     }
 
-    fn condition(
-        &mut self,
-        then: profiler_compiler::ir::BlockId,
-        otherwise: profiler_compiler::ir::BlockId,
-    ) {
+    fn condition(&mut self, then: profiler_compiler::ir::BlockId, otherwise: profiler_compiler::ir::BlockId) {
         let (op, width): (CmpOp, Width) = (self.random.pick(&COMPARISONS), self.width());
         let (a, b) = (self.operand(), self.operand());
-        let likely = self
-            .random
-            .pick(&[Likely::Then, Likely::Otherwise, Likely::Unknown]);
-        self.b.end(Terminator::Branch {
-            op,
-            width,
-            a,
-            b,
-            then,
-            otherwise,
-            likely,
-        });
+        let likely = self.random.pick(&[Likely::Then, Likely::Otherwise, Likely::Unknown]);
+        self.b.end(Terminator::Branch { op, width, a, b, then, otherwise, likely });
     }
 
     fn branch(&mut self, depth: usize) {
@@ -211,24 +165,10 @@ impl Generator {
         self.b.at(head);
         let (a, b) = (index.into(), times.into());
         let (op, width, likely) = (CmpOp::Lt, Width::W64, Likely::Then);
-        self.b.end(Terminator::Branch {
-            op,
-            width,
-            a,
-            b,
-            then: body,
-            otherwise: done,
-            likely,
-        });
+        self.b.end(Terminator::Branch { op, width, a, b, then: body, otherwise: done, likely });
         self.b.at(body);
         self.statements(depth + 1);
-        self.b.push(Inst::Bin {
-            op: BinOp::Add,
-            width,
-            dst: index,
-            a,
-            b: 1.into(),
-        });
+        self.b.push(Inst::Bin { op: BinOp::Add, width, dst: index, a, b: 1.into() });
         self.b.jump(head);
         self.b.at(done);
     }
@@ -238,31 +178,10 @@ impl Generator {
         let (a, b, src) = (self.operand(), self.operand(), self.reg());
         let inst = match self.random.below(8) {
             0 => Inst::Copy { dst, src: a },
-            1 => Inst::Set {
-                op: self.random.pick(&COMPARISONS),
-                width,
-                dst,
-                a,
-                b,
-            },
-            2 => Inst::Extend {
-                dst,
-                src,
-                size: self.random.pick(&SIZES),
-                signed: self.random.below(2) == 0,
-            },
-            3 => Inst::Swap {
-                dst,
-                src,
-                size: self.random.pick(&SIZES[1..]),
-            },
-            _ => Inst::Bin {
-                op: self.random.pick(&OPS),
-                width,
-                dst,
-                a,
-                b,
-            },
+            1 => Inst::Set { op: self.random.pick(&COMPARISONS), width, dst, a, b },
+            2 => Inst::Extend { dst, src, size: self.random.pick(&SIZES), signed: self.random.below(2) == 0 },
+            3 => Inst::Swap { dst, src, size: self.random.pick(&SIZES[1..]) },
+            _ => Inst::Bin { op: self.random.pick(&OPS), width, dst, a, b },
         };
         self.b.push(inst);
     }
@@ -273,49 +192,18 @@ impl Generator {
         let (dst, src, operand) = (self.reg(), self.reg(), self.operand());
         let inst = match self.random.below(9) {
             0..=2 => Inst::Load { dst, addr, size },
-            3 | 4 => Inst::Store {
-                addr,
-                src: operand,
-                size,
-            },
+            3 | 4 => Inst::Store { addr, src: operand, size },
             5 => {
-                let (op, size) = (
-                    self.random
-                        .pick(&[BinOp::Add, BinOp::And, BinOp::Or, BinOp::Xor]),
-                    self.random.pick(&SIZES[2..]),
-                );
-                let fetch = if self.random.below(2) == 0 {
-                    Some(dst)
-                } else {
-                    None
-                };
-                Inst::Atomic {
-                    op,
-                    addr: self.place(size),
-                    src,
-                    fetch,
-                    size,
-                }
+                let (op, size) =
+                    (self.random.pick(&[BinOp::Add, BinOp::And, BinOp::Or, BinOp::Xor]), self.random.pick(&SIZES[2..]));
+                let fetch = if self.random.below(2) == 0 { Some(dst) } else { None };
+                Inst::Atomic { op, addr: self.place(size), src, fetch, size }
             }
-            6 => Inst::Exchange {
-                dst,
-                addr: wide,
-                src,
-            },
-            7 => Inst::CompareExchange {
-                dst,
-                addr: wide,
-                expected: src,
-                new: self.reg(),
-            },
+            6 => Inst::Exchange { dst, addr: wide, src },
+            7 => Inst::CompareExchange { dst, addr: wide, expected: src, new: self.reg() },
             _ => {
                 let (to, from) = (Addr::slot(self.slots[1], 0), Addr::slot(self.slots[2], 0));
-                Inst::Move {
-                    to,
-                    from,
-                    size_bytes: 1 + self.random.below(16) as u32,
-                    align_bytes: 8,
-                }
+                Inst::Move { to, from, size_bytes: 1 + self.random.below(16) as u32, align_bytes: 8 }
             }
         };
         self.b.push(inst);
@@ -324,11 +212,7 @@ impl Generator {
     fn call(&mut self) {
         let helper = self.random.pick(&HELPERS);
         let args: Vec<Arg> = (0..helper.arity()).map(|_| value(self.operand())).collect();
-        let dst = if self.random.below(4) == 0 {
-            None
-        } else {
-            Some(self.reg())
-        };
+        let dst = if self.random.below(4) == 0 { None } else { Some(self.reg()) };
         self.b.push(Inst::Call { dst, helper, args });
     }
 }
@@ -357,32 +241,18 @@ fn bytecode_does_what_the_ir_says() {
         let function = generate(seed);
         let expected = evaluate(&function, 4096);
         let program = program(vec![function]);
-        let emitted =
-            emit(&program, &source()).unwrap_or_else(|errors| panic!("seed {seed}: {errors:?}"));
+        let emitted = emit(&program, &source()).unwrap_or_else(|errors| panic!("seed {seed}: {errors:?}"));
         let function = &emitted.functions[0];
         spilled += usize::from(function.stack_bytes > 48);
         insns += function.insns.len();
         let mut memory = Memory::new(Vec::new(), Vec::new(), vec![0; 4096]);
         let mut log = Log::default();
-        let result = run(function, &mut memory, &mut log)
-            .unwrap_or_else(|fault| panic!("seed {seed}: {fault:?}"));
-        let actual = Outcome {
-            result,
-            bss: memory.bss().to_vec(),
-            calls: log.calls,
-        };
-        assert!(
-            actual == expected,
-            "seed {seed} differs: {:x?} instead of {:x?}",
-            actual.calls,
-            expected.calls
-        );
+        let result = run(function, &mut memory, &mut log).unwrap_or_else(|fault| panic!("seed {seed}: {fault:?}"));
+        let actual = Outcome { result, bss: memory.bss().to_vec(), calls: log.calls };
+        assert!(actual == expected, "seed {seed} differs: {:x?} instead of {:x?}", actual.calls, expected.calls);
     }
     println!("{SEEDS} programs, {insns} instructions, {spilled} with spilled registers");
-    assert!(
-        spilled > SEEDS as usize / 10,
-        "the generator no longer presses on the allocator"
-    );
+    assert!(spilled > SEEDS as usize / 10, "the generator no longer presses on the allocator");
 }
 
 /// A wrong instruction must show: the comparison above would otherwise prove nothing.
@@ -405,15 +275,8 @@ fn a_broken_program_is_noticed() {
         let mut memory = Memory::new(Vec::new(), Vec::new(), vec![0; 4096]);
         let mut log = Log::default();
         let result = run(&function, &mut memory, &mut log);
-        let actual = result.map(|result| Outcome {
-            result,
-            bss: memory.bss().to_vec(),
-            calls: log.calls,
-        });
+        let actual = result.map(|result| Outcome { result, bss: memory.bss().to_vec(), calls: log.calls });
         noticed += usize::from(actual != Ok(expected));
     }
-    assert!(
-        noticed > 50,
-        "only {noticed} of 100 broken programs were noticed"
-    );
+    assert!(noticed > 50, "only {noticed} of 100 broken programs were noticed");
 }
