@@ -142,19 +142,51 @@ fn at_line_2(name: &str) -> Builder {
 #[test]
 fn too_much_stack_is_an_error() {
     let message = |bytes| format!("this probe needs {bytes} bytes of stack, the kernel gives 512");
-    let mut b = at_line_2("slots");
-    b.slot(300, 1);
-    b.slot(213, 8);
-    let mut function = b.finish();
-    function.span = line(2);
-    assert_eq!(errors(function), [(Code(511), message(520))]);
+    assert_eq!(errors(two_slots(300, 213)), [(Code(511), message(520))]);
+    assert_eq!(errors(two_slots(u32::MAX, u32::MAX))[0].0, Code(511));
+}
 
-    let mut b = at_line_2("huge");
-    b.slot(u32::MAX, 8);
-    b.slot(u32::MAX, 8);
+/// Two slots in use at the same time.
+fn two_slots(first: u32, second: u32) -> Function {
+    let mut b = at_line_2("slots");
+    let (first, second) = (b.slot(first, 1), b.slot(second, 8));
+    for slot in [first, second, first] {
+        b.store(Addr::slot(slot, 0), 0, Size::B1);
+    }
     let mut function = b.finish();
     function.span = line(2);
-    assert_eq!(errors(function)[0].0, Code(511));
+    function
+}
+
+fn stack_bytes(function: Function) -> u32 {
+    emit(&program(vec![function]), &source()).expect("emits").functions[0].stack_bytes
+}
+
+#[test]
+fn slots_share_bytes_when_that_is_safe() {
+    let clear = |b: &mut Builder, slot, size_bytes| b.push(Inst::Zero { addr: Addr::slot(slot, 0), size_bytes });
+    let mut b = at_line_2("one_after_the_other");
+    for size in [400, 300, 200, 100] {
+        let slot = b.slot(size, 8);
+        clear(&mut b, slot, size);
+    }
+    assert_eq!(stack_bytes(b.finish()), 400);
+
+    let mut b = at_line_2("address_taken");
+    let (first, second, address) = (b.slot(64, 8), b.slot(64, 8), b.reg());
+    b.push(Inst::SlotAddr { dst: address, slot: first, offset: 0 });
+    clear(&mut b, second, 64);
+    b.store(Addr::reg(address, 0), 1, Size::B8);
+    assert_eq!(stack_bytes(b.finish()), 128);
+
+    let mut b = at_line_2("in_a_loop");
+    let (first, second, head) = (b.slot(64, 8), b.slot(64, 8), b.block());
+    b.jump(head);
+    b.at(head);
+    clear(&mut b, first, 64);
+    clear(&mut b, second, 64);
+    b.jump(head);
+    assert_eq!(stack_bytes(b.finish()), 128);
 }
 
 #[test]
