@@ -106,16 +106,7 @@ impl State<'_> {
                 self.set(dst, u64::from(holds(op, width, self.operand(a), self.operand(b))));
             }
             Inst::Extend { dst, src, size, signed } => {
-                let value = self.regs[src.0 as usize];
-                let extended = match (size, signed) {
-                    (Size::B1, false) => u64::from(value as u8),
-                    (Size::B2, false) => u64::from(value as u16),
-                    (Size::B4, false) => u64::from(value as u32),
-                    (Size::B1, true) => i64::from(value as i8) as u64,
-                    (Size::B2, true) => i64::from(value as i16) as u64,
-                    (Size::B4, true) => i64::from(value as i32) as u64,
-                    (Size::B8, _) => value,
-                };
+                let extended = extend(self.regs[src.0 as usize], size, signed);
                 self.set(dst, extended);
             }
             Inst::Swap { dst, src, size } => {
@@ -175,6 +166,18 @@ impl State<'_> {
         if let Some(dst) = dst {
             self.set(dst, result);
         }
+    }
+}
+
+fn extend(value: u64, size: Size, signed: bool) -> u64 {
+    match (size, signed) {
+        (Size::B1, false) => u64::from(value as u8),
+        (Size::B2, false) => u64::from(value as u16),
+        (Size::B4, false) => u64::from(value as u32),
+        (Size::B1, true) => i64::from(value as i8) as u64,
+        (Size::B2, true) => i64::from(value as i16) as u64,
+        (Size::B4, true) => i64::from(value as i32) as u64,
+        (Size::B8, _) => value,
     }
 }
 
