@@ -75,7 +75,7 @@ impl Btf {
     /// An integer.
     pub fn int(&mut self, name: &str, size_bytes: u32, signed: bool) -> TypeId {
         let encoding = if signed { INT_SIGNED } else { 0 };
-        self.add(name, KIND_INT, 0, size_bytes, &[encoding << 24 | size_bytes * 8])
+        self.add(name, KIND_INT, 0, size_bytes, &[(encoding << 24) | (size_bytes * 8)])
     }
 
     /// A pointer.
@@ -140,7 +140,7 @@ pub struct Line {
     /// The text of the line.
     pub text: StringId,
     /// Line, from 1.
-    pub line: u32,
+    pub number: u32,
     /// Column, from 1.
     pub column: u32,
 }
@@ -170,7 +170,7 @@ pub fn extension(sections: &[SectionRecords]) -> Vec<u8> {
         }
         put(&mut lines, &[section.name.0, section.lines.len() as u32]);
         for line in &section.lines {
-            let place = line.line.min(LINE_MAX) << 10 | line.column.min(COLUMN_MAX);
+            let place = (line.number.min(LINE_MAX) << 10) | line.column.min(COLUMN_MAX);
             put(&mut lines, &[line.offset_bytes, line.file.0, line.text.0, place]);
         }
     }

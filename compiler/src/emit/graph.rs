@@ -46,7 +46,7 @@ impl Graph {
             block.end.each_use(|reg| live.insert(reg));
             for (op, _) in block.ops.iter().rev() {
                 // A move's two sides hold the same value: that alone does not keep them apart.
-                let moved = match op {
+                let copied = match op {
                     Op::Mov { dst, src } if *src != Reg::FRAME => {
                         moves.push((std::cmp::Reverse(*frequency), *dst, *src));
                         Some(*src)
@@ -55,7 +55,7 @@ impl Graph {
                 };
                 op.each_def(|def| live.insert(def));
                 op.each_def(|def| {
-                    for other in live.iter().filter(|other| Some(*other) != moved) {
+                    for other in live.iter().filter(|other| Some(*other) != copied) {
                         graph.connect(def, other);
                     }
                 });
@@ -163,7 +163,8 @@ impl Graph {
                 taken[colour.0 as usize] = true;
             }
             let is_free = |colour: Reg| !taken[colour.0 as usize];
-            let wanted = partners[node.0 as usize].iter().filter_map(|other| colours[other.0 as usize]).find(|c| is_free(*c));
+            let wanted =
+                partners[node.0 as usize].iter().filter_map(|other| colours[other.0 as usize]).find(|c| is_free(*c));
             match wanted.or_else(|| COLOUR_PREFERENCE.into_iter().map(Reg).find(|c| is_free(*c))) {
                 Some(colour) => colours[node.0 as usize] = Some(colour),
                 None => failed.push(node),

@@ -27,12 +27,24 @@ pub fn encode(function: &Function) -> Option<Code> {
     let mut code = Code::default();
     let mut start = vec![0; function.blocks.len()];
     let mut jumps = Vec::new();
+    // Where programs end already: a block that only returns jumps there instead of repeating it.
+    let mut exits: Vec<(i32, usize)> = Vec::new();
     for (at, index) in order.iter().enumerate() {
         start[*index] = code.insns.len();
         let next = order.get(at + 1).copied();
         let block = &function.blocks[*index];
+        if let (End::Return(value), true) = (block.end, block.ops.is_empty()) {
+            let is_entered_from_above = at > 0 && falls_through(function, order[at - 1], *index);
+            if let (Some((_, exit)), false) = (exits.iter().find(|(of, _)| *of == value), is_entered_from_above) {
+                start[*index] = *exit;
+                continue;
+            }
+        }
         for (op, span) in &block.ops {
             code.op(*op, *span);
+        }
+        if let End::Return(value) = block.end {
+            exits.push((value, code.insns.len()));
         }
         code.end(function, block, next, &mut jumps);
     }
@@ -41,6 +53,11 @@ pub fn encode(function: &Function) -> Option<Code> {
         code.insns[at].off = i16::try_from(distance).ok()?;
     }
     Some(code)
+}
+
+/// Whether the block placed before `index` goes on there.
+fn falls_through(function: &Function, before: usize, index: usize) -> bool {
+    function.blocks[before].end.successors().any(|next| resolve(function, next) == index)
 }
 
 /// Where a jump to `index` ends up: blocks that only jump are passed through.
@@ -95,12 +112,12 @@ struct Sides {
 /// Which side of a branch falls through. Without advice: the one that does not end the program, else `then`.
 fn preferred(function: &Function, then: usize, otherwise: usize, likely: Likely) -> Sides {
     let returns = |index: usize| matches!(function.blocks[index].end, End::Return(_));
-    let (first, rest) = match likely {
-        Likely::Then => (then, otherwise),
-        Likely::Otherwise => (otherwise, then),
-        Likely::Unknown if returns(then) && !returns(otherwise) => (otherwise, then),
-        Likely::Unknown => (then, otherwise),
+    let otherwise_first = match likely {
+        Likely::Then => false,
+        Likely::Otherwise => true,
+        Likely::Unknown => returns(then) && !returns(otherwise),
     };
+    let (first, rest) = if otherwise_first { (otherwise, then) } else { (then, otherwise) };
     Sides { first, rest, rest_is_unlikely: likely != Likely::Unknown }
 }
 
@@ -146,7 +163,8 @@ impl Code {
             Op::Load { dst, base, offset, size } => Insn::load(size, number(dst), number(base), offset),
             Op::Store { base, offset, src, size } => Insn::store(size, number(base), offset, number(src)),
             Op::StoreImm { base, offset, imm, size } => Insn::store_imm(size, number(base), offset, imm),
-            Op::Atomic { operation, base, offset, src, size } | Op::AtomicFetch { operation, base, offset, src, size } => {
+            Op::Atomic { operation, base, offset, src, size }
+            | Op::AtomicFetch { operation, base, offset, src, size } => {
                 Insn::atomic(operation, size, number(base), offset, number(src))
             }
             Op::CompareExchange { base, offset, src } => {

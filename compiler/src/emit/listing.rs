@@ -140,7 +140,9 @@ fn atomic_name(operation: i32) -> (&'static str, &'static str) {
 
 fn jump(insn: Insn, note: Option<Note>) -> String {
     match (insn.operation(), note) {
-        (bpf::CALL, Some(Note::Helper(helper))) => format!("call {}#{}", helper_name(helper), insn.imm),
+        (bpf::CALL, Some(Note::Helper(helper))) => {
+            format!("call {}#{}", helper_name(helper), insn.imm)
+        }
         (bpf::CALL, _) => format!("call #{}", insn.imm),
         (bpf::EXIT, _) => "exit".to_owned(),
         (bpf::JA, _) => format!("goto {:+}", insn.off),

@@ -185,7 +185,9 @@ impl Op {
             }
         });
         match self {
-            Op::Call { arguments, .. } => (1..=arguments).for_each(|number| visit(Reg::machine(number))),
+            Op::Call { arguments, .. } => {
+                (1..=arguments).for_each(|number| visit(Reg::machine(number)));
+            }
             Op::CompareExchange { .. } => visit(Reg::machine(0)),
             _ => {}
         }

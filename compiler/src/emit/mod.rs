@@ -13,6 +13,7 @@ pub mod bpf;
 mod btf_encode;
 mod frame;
 mod graph;
+pub mod interp;
 mod layout;
 mod lines;
 mod listing;
@@ -87,7 +88,7 @@ pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagn
 }
 
 fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic> {
-    let frame = frame::Frame::new(&function.slots);
+    let frame = frame::Frame::new(function);
     frame::check(frame.size_bytes, function.span)?;
     let mut machine = select::select(function, &frame);
     allocate::allocate(&mut machine).ok_or_else(|| too_large(function.span))?;

@@ -1,12 +1,14 @@
 //! The ELF file.
 //!
-//! In: the IR's maps and data, and the encoded functions. Out: a relocatable EM_BPF object.
+//! In: the IR's maps and data, and the encoded functions. Out: a relocatable `EM_BPF` object.
 //! Guarantees: maps and data are reached through `R_BPF_64_64` relocations, every program has function and line records,
 //! and map definitions are BTF (what libbpf 1.x requires).
 
 use object::elf::R_BPF_64_64;
 use object::write::{Object, Relocation, SectionId, Symbol, SymbolId, SymbolSection};
-use object::{Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
+use object::{
+    Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope,
+};
 
 use super::bpf::INSN_SIZE_BYTES;
 use super::btf_encode::{self, Btf, Line, SectionRecords, TypeId};
@@ -196,7 +198,14 @@ impl Writer {
         Ok(start as u32)
     }
 
-    fn lines(&mut self, function: &EmittedFunction, source: &Source, table: &LineTable<'_>, section: usize, start: u32) {
+    fn lines(
+        &mut self,
+        function: &EmittedFunction,
+        source: &Source,
+        table: &LineTable<'_>,
+        section: usize,
+        start: u32,
+    ) {
         let file = self.btf.string(&source.name);
         for place in table.of(function) {
             let text = self.btf.string(table.text(place.line));
@@ -204,7 +213,7 @@ impl Writer {
                 offset_bytes: start + (place.insn * INSN_SIZE_BYTES) as u32,
                 file,
                 text,
-                line: place.line,
+                number: place.line,
                 column: place.column,
             });
         }

@@ -6,6 +6,7 @@
 
 use super::bpf;
 use super::frame::Frame;
+use super::interp;
 use super::machine::{Block, End, Function, Op, Reg, Right};
 use super::select_memory;
 use crate::ir::{self, Addr, Arg, Base, BinOp, CmpOp, Inst, Likely, Operand, Size, VReg, Width};
@@ -128,7 +129,9 @@ impl Selector<'_> {
             | Inst::Exchange { .. }
             | Inst::CompareExchange { .. } => select_memory::inst(self, inst),
             Inst::Context { dst } => self.push(Op::Mov { dst: virtual_reg(*dst), src: self.context }),
-            Inst::SlotAddr { dst, slot, offset } => self.address_of(virtual_reg(*dst), Addr::slot(*slot, *offset)),
+            Inst::SlotAddr { dst, slot, offset } => {
+                self.address_of(virtual_reg(*dst), Addr::slot(*slot, *offset));
+            }
             Inst::DataAddr { dst, section, offset } => {
                 self.push(Op::DataAddr { dst: virtual_reg(*dst), section: *section, offset: *offset });
             }
@@ -227,7 +230,8 @@ impl Selector<'_> {
                 self.push(Op::Const { dst: flag, value: 1 });
                 let clear = self.out.blocks.len();
                 let join = clear + 1;
-                let end = End::Branch { op, width, left, right, then: join, otherwise: clear, likely: Likely::Otherwise };
+                let end =
+                    End::Branch { op, width, left, right, then: join, otherwise: clear, likely: Likely::Otherwise };
                 self.finish(end, self.span);
                 self.out.blocks.extend([self.empty_block(), self.empty_block()]);
                 self.current = clear;
@@ -241,7 +245,9 @@ impl Selector<'_> {
 
     fn compare(&mut self, op: CmpOp, width: Width, a: Operand, b: Operand) -> Compared {
         let (op, left, right) = match (a, b) {
-            (Operand::Imm(a), Operand::Imm(b)) => return Compared::Known(holds(op, width, a as u64, b as u64)),
+            (Operand::Imm(a), Operand::Imm(b)) => {
+                return Compared::Known(interp::compare(op, width, a as u64, b as u64));
+            }
             (Operand::Imm(_), Operand::Reg(b)) => (mirrored(op), b, a),
             (Operand::Reg(a), _) => (op, a, b),
         };
@@ -249,14 +255,15 @@ impl Selector<'_> {
         let right = match (right, width) {
             (Operand::Reg(right), _) => Right::Reg(virtual_reg(right)),
             (Operand::Imm(value), Width::W32) => Right::Imm(value as i32),
-            (Operand::Imm(value), Width::W64) => match i32::try_from(value) {
-                Ok(imm) => Right::Imm(imm),
-                Err(_) => {
+            (Operand::Imm(value), Width::W64) => {
+                if let Ok(imm) = i32::try_from(value) {
+                    Right::Imm(imm)
+                } else {
                     let dst = self.fresh();
                     self.push(Op::Const { dst, value: value as u64 });
                     Right::Reg(dst)
                 }
-            },
+            }
         };
         Compared::Test { op, left, right }
     }
@@ -343,26 +350,5 @@ fn mirrored(op: CmpOp) -> CmpOp {
         CmpOp::SLe => CmpOp::SGe,
         CmpOp::SGt => CmpOp::SLt,
         CmpOp::SGe => CmpOp::SLe,
-    }
-}
-
-/// Whether `a op b` holds, as the machine would compare.
-pub(super) fn holds(op: CmpOp, width: Width, a: u64, b: u64) -> bool {
-    let (a, b) = match width {
-        Width::W64 => (a, b),
-        // Sign extension of both sides keeps the unsigned order, too.
-        Width::W32 => (i64::from(a as i32) as u64, i64::from(b as i32) as u64),
-    };
-    match op {
-        CmpOp::Eq => a == b,
-        CmpOp::Ne => a != b,
-        CmpOp::Lt => a < b,
-        CmpOp::Le => a <= b,
-        CmpOp::Gt => a > b,
-        CmpOp::Ge => a >= b,
-        CmpOp::SLt => (a as i64) < (b as i64),
-        CmpOp::SLe => (a as i64) <= (b as i64),
-        CmpOp::SGt => (a as i64) > (b as i64),
-        CmpOp::SGe => (a as i64) >= (b as i64),
     }
 }

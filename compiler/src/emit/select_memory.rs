@@ -45,7 +45,9 @@ pub(super) fn inst(selector: &mut Selector<'_>, inst: &Inst) {
 fn store(selector: &mut Selector<'_>, addr: Addr, src: Operand, size: Size) {
     let (base, offset) = selector.address(addr);
     let value = match src {
-        Operand::Reg(src) => return selector.push(Op::Store { base, offset, src: virtual_reg(src), size }),
+        Operand::Reg(src) => {
+            return selector.push(Op::Store { base, offset, src: virtual_reg(src), size });
+        }
         Operand::Imm(value) => value,
     };
     let imm = match size {

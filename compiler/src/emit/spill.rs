@@ -38,7 +38,13 @@ pub fn spill(function: &mut Function, graph: &Graph, failed: &[Reg]) {
     let homes: Vec<Option<Home>> = (0..function.regs).map(|reg| homes[graph.node(Reg(reg)).0 as usize]).collect();
     for index in 0..function.blocks.len() {
         let ops = std::mem::take(&mut function.blocks[index].ops);
-        let mut rewriter = Rewriter { function, homes: &homes, out: Vec::with_capacity(ops.len() * 2), reloads: Vec::new() };
+        let mut rewriter = Rewriter {
+            function,
+            homes: &homes,
+            out: Vec::with_capacity(ops.len() * 2),
+            reloads: Vec::new(),
+            recent: None,
+        };
         for (op, span) in ops {
             rewriter.op(op, span);
         }
@@ -74,7 +80,8 @@ fn with_result(mut op: Op, dst: Reg) -> Op {
 
 /// A stack slot for `node`: shared with other nodes of this round that it does not interfere with.
 fn stack_slot(function: &mut Function, graph: &Graph, slots: &mut Vec<(i16, Vec<Reg>)>, node: Reg) -> i16 {
-    if let Some((offset, nodes)) = slots.iter_mut().find(|(_, nodes)| nodes.iter().all(|n| !graph.interferes(*n, node))) {
+    if let Some((offset, nodes)) = slots.iter_mut().find(|(_, nodes)| nodes.iter().all(|n| !graph.interferes(*n, node)))
+    {
         nodes.push(node);
         return *offset;
     }
@@ -91,6 +98,8 @@ struct Rewriter<'a> {
     out: Vec<(Op, Span)>,
     /// Registers of the current operation that have been given a short-lived stand-in.
     reloads: Vec<(Reg, Reg)>,
+    /// A spilled register and one that holds the same value right after the previous operation.
+    recent: Option<(Reg, Reg)>,
 }
 
 impl Rewriter<'_> {
@@ -102,20 +111,41 @@ impl Rewriter<'_> {
         if op.constant_result().is_some_and(|dst| matches!(self.home(dst), Some(Home::Constant(_)))) {
             return;
         }
-        if let Op::Mov { dst, src } = op {
-            match (self.home(dst), self.home(src)) {
-                (None, Some(home)) => return self.out.push((reload(home, dst), span)),
-                (Some(Home::Stack(offset)), None) => return self.out.push((store(offset, src), span)),
-                (Some(Home::Stack(to)), Some(Home::Stack(from))) if to == from => return,
-                (Some(Home::Constant(_)), _) => return,
-                _ => {}
+        let recent = self.recent.take();
+        self.reloads.clear();
+        // What the previous operation left in a register needs no reload here, unless it is changed here.
+        if let Some((reg, holder)) = recent {
+            let mut is_written = false;
+            op.each_def(|def| is_written |= def == reg);
+            if !is_written {
+                self.reloads.push((reg, holder));
             }
         }
-        self.general(op, span);
+        match op {
+            Op::Mov { dst, src } => self.copy(dst, src, span),
+            _ => self.general(op, span),
+        }
+    }
+
+    /// A move to or from memory is one store or load.
+    fn copy(&mut self, dst: Reg, src: Reg, span: Span) {
+        match (self.home(dst), self.home(src)) {
+            (None, Some(home)) if self.reloads.is_empty() => {
+                self.out.push((reload(home, dst), span));
+                self.recent = Some((src, dst));
+            }
+            (Some(Home::Stack(offset)), None) => {
+                self.out.push((store(offset, src), span));
+                self.recent = Some((dst, src));
+            }
+            (Some(Home::Stack(to)), Some(Home::Stack(from))) if to == from => {}
+            (Some(Home::Constant(_)), _) => {}
+            _ => self.general(Op::Mov { dst, src }, span),
+        }
     }
 
     fn general(&mut self, mut op: Op, span: Span) {
-        self.reloads.clear();
+        let forwarded = self.reloads.len();
         let mut stores = Vec::new();
         op.replace(|reg, role| {
             let Some(home) = self.home(reg) else { return reg };
@@ -125,12 +155,14 @@ impl Rewriter<'_> {
             }
             stand_in
         });
+        self.recent = self.reloads.get(forwarded..).and_then(<[_]>::last).copied();
         self.out.push((op, span));
         self.out.append(&mut stores);
     }
 
     fn end(&mut self, index: usize) {
         self.reloads.clear();
+        self.reloads.extend(self.recent);
         let span = self.function.blocks[index].end_span;
         let mut end = self.function.blocks[index].end;
         end.replace_uses(|reg| self.home(reg).map_or(reg, |home| self.stand_in(reg, home, true, span)));

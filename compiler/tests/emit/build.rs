@@ -4,8 +4,8 @@
 //! Guarantee: what is written is what is built; nothing is checked or optimised.
 
 use profiler_compiler::ir::{
-    Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, Map, MapId, MapKind, Operand, Program, Section,
-    Size, Slot, SlotId, Terminator, VReg, Width,
+    Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, Map, MapId, MapKind, Operand, Program,
+    Section, Size, Slot, SlotId, Terminator, VReg, Width,
 };
 use profiler_compiler::source::{Source, Span};
 
@@ -115,7 +115,13 @@ impl Builder {
     }
 
     /// Branches and returns the two sides, `then` first.
-    pub fn branch(&mut self, op: CmpOp, a: impl Into<Operand>, b: impl Into<Operand>, likely: Likely) -> (BlockId, BlockId) {
+    pub fn branch(
+        &mut self,
+        op: CmpOp,
+        a: impl Into<Operand>,
+        b: impl Into<Operand>,
+        likely: Likely,
+    ) -> (BlockId, BlockId) {
         let (then, otherwise) = (self.block(), self.block());
         let (a, b) = (a.into(), b.into());
         self.end(Terminator::Branch { op, width: Width::W64, a, b, then, otherwise, likely });

@@ -9,7 +9,7 @@ use profiler_compiler::ir::{
 
 use crate::build::{ARRAY, Builder, EVENTS, HASH, STACKS, START, TASK, line, value};
 
-const OPS: [BinOp; 11] = [
+pub const OPS: [BinOp; 11] = [
     BinOp::Add,
     BinOp::Sub,
     BinOp::Mul,
@@ -22,18 +22,8 @@ const OPS: [BinOp; 11] = [
     BinOp::Shr,
     BinOp::Sar,
 ];
-const COMPARISONS: [CmpOp; 10] = [
-    CmpOp::Eq,
-    CmpOp::Ne,
-    CmpOp::Lt,
-    CmpOp::Le,
-    CmpOp::Gt,
-    CmpOp::Ge,
-    CmpOp::SLt,
-    CmpOp::SLe,
-    CmpOp::SGt,
-    CmpOp::SGe,
-];
+pub const COMPARISONS: [CmpOp; 10] =
+    [CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge, CmpOp::SLt, CmpOp::SLe, CmpOp::SGt, CmpOp::SGe];
 
 /// All of them.
 pub fn all() -> Vec<Function> {
