@@ -1,8 +1,8 @@
 //! Random programs, for tests of everything that consumes IR.
 //!
 //! In: a seed. Out: one function with maps, rings, `.bss`, branches, bounded loops, calls. Guarantees: the same seed gives the
-//! same program; it passes [`verify`](super::verify::verify), ends, runs without a fault, and keeps the rules of the kernel's
-//! verifier; no address and nothing that differs from run to run (clock, random numbers) gets into its results.
+//! same program; it passes [`verify`](super::verify::verify), ends, runs without a fault, and is made to keep the rules of the
+//! kernel's verifier; no address and nothing that differs from run to run (clock, random numbers) gets into its results.
 //! Not part of the compiler: its results are compared between two ways of running the same program.
 
 mod access;
