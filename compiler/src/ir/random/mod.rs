@@ -249,9 +249,9 @@ impl Generator {
                 self.b.set(op, width, a, b)
             }
             6 => {
-                let (src, size) = (self.reg(), self.numbers.pick(&SIZES));
-                let signed = self.numbers.one_in(2);
-                self.b.extend(src, size, signed)
+                let src = self.reg();
+                let once = self.extended(src);
+                if self.numbers.one_in(2) { once } else { self.extended(once) }
             }
             7 => {
                 let (src, size) = (self.reg(), self.numbers.pick(&SIZES[1..]));
@@ -279,6 +279,11 @@ impl Generator {
         };
         self.values.push(value);
         value.into()
+    }
+
+    fn extended(&mut self, src: VReg) -> VReg {
+        let (size, signed) = (self.numbers.pick(&SIZES), self.numbers.one_in(2));
+        self.b.extend(src, size, signed)
     }
 
     fn comparison(&mut self) -> (CmpOp, Width, Operand, Operand) {
@@ -357,6 +362,9 @@ impl Generator {
         self.b.assign(outcome, holds);
         self.b.jump(end);
         self.b.switch_to(no);
+        if self.numbers.one_in(2) {
+            self.b.assign(outcome, 1);
+        }
         self.b.assign(outcome, 0);
         self.b.jump(end);
         self.b.switch_to(end);
