@@ -129,6 +129,25 @@ fn operations_get_cheaper() {
 }
 
 #[test]
+fn only_needless_extensions_go() {
+    let extended = |size, signed| {
+        let text = optimised(|b| {
+            let context = b.context();
+            let loaded = b.load(Addr::reg(context, 8), Size::B4);
+            let result = b.extend(loaded, size, signed);
+            show(b, result);
+            b.ret(0);
+        });
+        let line = text.lines().find(|line| line.contains("= sext") || line.contains("= zext"));
+        line.map(|line| line.trim().to_string())
+    };
+    assert_eq!(extended(Size::B4, false), None);
+    assert_eq!(extended(Size::B8, true), None);
+    assert_eq!(extended(Size::B4, true).as_deref(), Some("%2 = sext4 %1"));
+    assert_eq!(extended(Size::B1, false).as_deref(), Some("%2 = zext1 %1"));
+}
+
+#[test]
 fn a_loop_counts_in_one_register_and_tests_at_its_end() {
     let body = |b: &mut FunctionBuilder| {
         let i = b.copy(0);
