@@ -81,6 +81,11 @@ impl Machine<'_> {
 
     /// Sets an entry of a map, for the current CPU, as a program would; the kernel's error number on failure.
     pub fn set_map_entry(&mut self, map: MapId, key: &[u8], value: &[u8]) -> Result<(), i64> {
+        let declaration = self.declaration(map).map_err(|_| EINVAL)?;
+        let sizes = (declaration.key_size_bytes as usize, declaration.value_size_bytes as usize);
+        if sizes != (key.len(), value.len()) {
+            return Err(EINVAL);
+        }
         let bytes = Bytes::defined(value.to_vec());
         match self.update(map, key.to_vec(), &bytes, 0).map_err(|_| EINVAL)? {
             0 => Ok(()),

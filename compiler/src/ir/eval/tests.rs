@@ -169,6 +169,7 @@ fn hashes_hold_replace_fill_up_and_evict() {
     assert_eq!(results, [0, 0, -7, 0, 0]);
     let entries = machine.map_entries(HASH);
     assert_eq!(entries, [(1u64.to_le_bytes().to_vec(), vec![11u64.to_le_bytes().to_vec()])]);
+    assert_eq!(machine.set_map_entry(LRU, &[0; 4], &[0; 8]), Err(-22));
     for key in [5u64, 6, 7] {
         machine.set_map_entry(LRU, &key.to_le_bytes(), &[0; 8]).unwrap();
     }

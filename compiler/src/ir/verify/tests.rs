@@ -3,8 +3,8 @@
 use super::verify;
 use crate::ir::build::FunctionBuilder;
 use crate::ir::{
-    Addr, BinOp, BlockId, CmpOp, Helper, Inst, Likely, Map, MapId, MapKind, Program, Section, Size,
-    SlotId, Terminator, VReg, Width,
+    Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, Map, MapId, MapKind, Program, Section,
+    Size, SlotId, Terminator, VReg, Width,
 };
 use crate::source::Span;
 
@@ -126,6 +126,10 @@ fn stack_accesses_stay_inside_and_aligned() {
         b.move_(Addr::slot(WIDE, 0), Addr::slot(WIDE, 2), 4, 2);
     };
     assert_body_fault(overlap, "`move [wide0] = [wide0+2], 4 align 2`: the ranges overlap");
+    let odd = |b: &mut FunctionBuilder| {
+        b.move_(Addr::slot(WIDE, 0), Addr::slot(WIDE, 3), 3, 3);
+    };
+    assert_body_fault(odd, "`move [wide0] = [wide0+3], 3 align 3`: no such alignment");
     let aligned = |b: &mut FunctionBuilder| {
         b.move_(Addr::slot(WIDE, 0), Addr::slot(NARROW, 0), 2, 4);
     };
@@ -152,6 +156,17 @@ fn helpers_get_what_they_take() {
     let expected = "`call ringbuf_query(@hash, 0)`: argument 1: \
                     the helper does not work on this kind of map";
     assert_body_fault(kind, expected);
+    let context = |b: &mut FunctionBuilder| {
+        b.call_void(Helper::GetCurrentComm, &[Arg::Context, 8.into()]);
+    };
+    let expected = "`call get_current_comm(context, 8)`: argument 1: the context does not go here";
+    assert_body_fault(context, expected);
+    let size = |b: &mut FunctionBuilder| {
+        b.call_void(Helper::ProbeReadKernel, &[WIDE.into(), 9.into(), 0.into()]);
+    };
+    let expected = "`call probe_read_kernel(&wide0, 9, 0)`: argument 1: \
+                    outside its slot of 8 bytes";
+    assert_body_fault(size, expected);
     let misplaced = |b: &mut FunctionBuilder| {
         b.call_void(Helper::GetCurrentComm, &[WIDE.into(), MapId(0).into()]);
     };
@@ -225,6 +240,8 @@ fn maps_and_names_are_sound() {
     assert_fault(&symbol, "map @@x: the name is no symbol");
     let ring = with(|p| p.maps[1].max_entries = 5000);
     assert_fault(&ring, "map @ring: the ring is no power of two of pages");
+    let keyed = with(|p| p.maps[1].key_size_bytes = 4);
+    assert_fault(&keyed, "map @ring: a ring has no key and value");
     let keyless = with(|p| p.maps[0].key_size_bytes = 0);
     assert_fault(&keyless, "map @hash: key or value have no size");
     let array = with(|p| p.maps[0].kind = MapKind::Array);

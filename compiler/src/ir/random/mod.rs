@@ -1,14 +1,16 @@
 //! Random programs, for tests of everything that consumes IR.
 //!
 //! In: a seed. Out: one function with maps, rings, `.bss`, branches, bounded loops, calls. Guarantees: the same seed gives the
-//! same program; it passes [`verify`](super::verify::verify), ends, runs without a fault, and keeps the rules of the kernel's
-//! verifier; no address and nothing that differs from run to run (clock, random numbers) gets into its results.
+//! same program; it passes [`verify`](super::verify::verify), ends, runs without a fault, and is made to keep the rules of the
+//! kernel's verifier; no address and nothing that differs from run to run (clock, random numbers) gets into its results.
 //! Not part of the compiler: its results are compared between two ways of running the same program.
+
+mod access;
 
 use super::build::FunctionBuilder;
 use super::{
-    Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, Map, MapId, MapKind, Operand, Program,
-    Section, Size, SlotId, VReg, Width,
+    Addr, BinOp, BlockId, CmpOp, Helper, Likely, Map, MapId, MapKind, Operand, Program, Section,
+    Size, SlotId, VReg, Width,
 };
 use crate::source::Span;
 
@@ -31,6 +33,7 @@ const KEYS: i64 = 8;
 const RODATA_BYTES: u32 = 16;
 /// The bytes of the slot that holds anything.
 const SCRATCH_SLOT_BYTES: u32 = 16;
+const LOCAL_SLOT_BYTES: u32 = 8;
 
 /// A source of numbers (xorshift64*).
 #[derive(Debug, Clone)]
@@ -71,13 +74,16 @@ pub fn program(seed: u64) -> Program {
     b.set_context_size(CONTEXT_SIZE_BYTES);
     let mut numbers = Numbers::new(seed);
     let scratch = b.slot(SCRATCH_SLOT_BYTES, 8, "scratch");
+    let local = b.slot(LOCAL_SLOT_BYTES, 8, "local");
     let key = b.slot(8, 8, "key");
     let value = b.slot(8, 8, "value");
     b.zero(Addr::slot(scratch, 0), SCRATCH_SLOT_BYTES);
+    b.zero(Addr::slot(local, 0), LOCAL_SLOT_BYTES);
     let variables = (0..VARIABLES).map(|_| b.copy(numbers.below(100) as i64)).collect();
     let budget = 6 + numbers.below(30) as u32;
     let values = Vec::new();
-    let mut generator = Generator { b, numbers, scratch, key, value, variables, values, budget };
+    let mut generator =
+        Generator { b, numbers, scratch, local, key, value, variables, values, budget };
     generator.statements(0);
     generator.finish();
     let rodata = (0..RODATA_BYTES).map(|at| (at * 37 + 5) as u8).collect();
@@ -107,11 +113,13 @@ struct Generator {
     b: FunctionBuilder,
     numbers: Numbers,
     scratch: SlotId,
+    /// A slot whose address is in no register.
+    local: SlotId,
     key: SlotId,
     value: SlotId,
     /// Registers that are assigned again and again.
     variables: Vec<VReg>,
-    /// Registers that are assigned once and may be read here.
+    /// Registers that may be read here and are assigned elsewhere only by what made them.
     values: Vec<VReg>,
     /// Statements that are left.
     budget: u32,
@@ -181,7 +189,7 @@ impl Generator {
     }
 
     fn statement(&mut self, depth: u32) {
-        match self.numbers.below(20) {
+        match self.numbers.below(24) {
             0..=4 => self.assign(),
             5 => self.store_to_bss(),
             6 => self.store_to_slot(),
@@ -197,6 +205,9 @@ impl Generator {
                 let result = self.numbers.below(3) as i32;
                 self.finish_with(result);
             }
+            17 => self.probe(),
+            18 | 19 => self.through_local(),
+            20 => self.through_alias(),
             _ if depth < 3 => self.branch(depth),
             _ => self.assign(),
         }
@@ -227,7 +238,7 @@ impl Generator {
         if depth == 0 || self.numbers.one_in(4) {
             return self.operand();
         }
-        let value = match self.numbers.below(12) {
+        let value = match self.numbers.below(13) {
             0..=4 => {
                 let (a, b) = (self.expression(depth - 1), self.expression(depth - 1));
                 let (op, width) = (self.numbers.pick(&BIN_OPS), self.numbers.pick(&WIDTHS));
@@ -238,9 +249,9 @@ impl Generator {
                 self.b.set(op, width, a, b)
             }
             6 => {
-                let (src, size) = (self.reg(), self.numbers.pick(&SIZES));
-                let signed = self.numbers.one_in(2);
-                self.b.extend(src, size, signed)
+                let src = self.reg();
+                let once = self.extended(src);
+                if self.numbers.one_in(2) { once } else { self.extended(once) }
             }
             7 => {
                 let (src, size) = (self.reg(), self.numbers.pick(&SIZES[1..]));
@@ -248,6 +259,10 @@ impl Generator {
             }
             8 => self.load_from_bss(),
             9 => self.load_constant(),
+            11 => {
+                let src = self.operand();
+                self.b.copy(src)
+            }
             10 => {
                 let (addr, size) = self.scratch_place();
                 self.b.load(addr, size)
@@ -266,145 +281,14 @@ impl Generator {
         value.into()
     }
 
+    fn extended(&mut self, src: VReg) -> VReg {
+        let (size, signed) = (self.numbers.pick(&SIZES), self.numbers.one_in(2));
+        self.b.extend(src, size, signed)
+    }
+
     fn comparison(&mut self) -> (CmpOp, Width, Operand, Operand) {
         let (a, b) = (self.operand(), self.operand());
         (self.numbers.pick(&CMP_OPS), self.numbers.pick(&WIDTHS), a, b)
-    }
-
-    /// An aligned offset of that size below `size_bytes`.
-    fn offset(&mut self, size: Size, size_bytes: u32) -> u32 {
-        self.numbers.below(u64::from(size_bytes / size.bytes())) as u32 * size.bytes()
-    }
-
-    /// A place of the scratch slot: directly or through its address.
-    fn scratch_place(&mut self) -> (Addr, Size) {
-        let size = self.numbers.pick(&SIZES);
-        let offset = self.offset(size, SCRATCH_SLOT_BYTES) as i32;
-        if self.numbers.one_in(3) {
-            let address = self.b.slot_addr(self.scratch, offset);
-            return (Addr::reg(address, 0), size);
-        }
-        (Addr::slot(self.scratch, offset), size)
-    }
-
-    /// A scratch word of `.bss`: at a constant offset, or at one that a mask bounds.
-    fn bss_place(&mut self) -> (Addr, Size) {
-        let size = self.numbers.pick(&SIZES);
-        if self.numbers.one_in(3) {
-            let index = self.reg();
-            let mask = i64::from(SCRATCH_WORDS * 8 - 8);
-            let index = self.b.bin(BinOp::And, Width::W64, index, mask);
-            let base = self.b.data_addr(Section::Bss, 0);
-            let address = self.b.bin(BinOp::Add, Width::W64, base, index);
-            return (Addr::reg(address, 0), size);
-        }
-        let offset = self.offset(size, SCRATCH_WORDS * 8);
-        let base = self.b.data_addr(Section::Bss, offset & !7);
-        (Addr::reg(base, (offset & 7) as i32), size)
-    }
-
-    fn load_from_bss(&mut self) -> VReg {
-        let (addr, size) = self.bss_place();
-        self.b.load(addr, size)
-    }
-
-    /// From the context or from `.rodata`.
-    fn load_constant(&mut self) -> VReg {
-        if self.numbers.one_in(2) {
-            let context = self.b.context();
-            let offset = self.offset(Size::B8, CONTEXT_SIZE_BYTES) as i32;
-            return self.b.load(Addr::reg(context, offset), Size::B8);
-        }
-        let size = self.numbers.pick(&SIZES);
-        let offset = self.offset(size, RODATA_BYTES);
-        let base = self.b.data_addr(Section::Rodata, offset);
-        self.b.load(Addr::reg(base, 0), size)
-    }
-
-    fn store_to_bss(&mut self) {
-        let src = self.expression(1);
-        let (addr, size) = self.bss_place();
-        self.b.store(addr, src, size);
-    }
-
-    fn store_to_slot(&mut self) {
-        let src = self.expression(1);
-        let (addr, size) = self.scratch_place();
-        self.b.store(addr, src, size);
-    }
-
-    fn move_bytes(&mut self) {
-        let half = SCRATCH_SLOT_BYTES / 2;
-        let (to, from) = (Addr::slot(self.scratch, 0), Addr::slot(self.scratch, half as i32));
-        match self.numbers.below(4) {
-            0 => self.b.move_(to, from, half, 8),
-            1 => self.b.zero(from, half),
-            2 => self.b.zero(to.plus(3), 2),
-            _ => {
-                let word = self.numbers.below(u64::from(SCRATCH_WORDS - 1)) as u32;
-                let bss = self.b.data_addr(Section::Bss, word * 8);
-                let (bss, slot) = (Addr::reg(bss, 0), Addr::slot(self.scratch, 0));
-                let (to, from) = if self.numbers.one_in(2) { (bss, slot) } else { (slot, bss) };
-                self.b.move_(to, from, SCRATCH_SLOT_BYTES, 8);
-            }
-        }
-    }
-
-    fn atomic(&mut self) {
-        let word = self.numbers.below(u64::from(SCRATCH_WORDS)) as u32;
-        let src = self.reg();
-        let addr = Addr::reg(self.b.data_addr(Section::Bss, word * 8), 0);
-        self.atomic_at(addr, src);
-    }
-
-    fn atomic_at(&mut self, addr: Addr, src: VReg) {
-        let dst = self.b.new_vreg();
-        match self.numbers.below(6) {
-            0 => self.b.inst(Inst::Exchange { dst, addr, src }),
-            1 => {
-                let expected = self.reg();
-                self.b.inst(Inst::CompareExchange { dst, addr, expected, new: src });
-            }
-            kind => {
-                let op = self.numbers.pick(&[BinOp::Add, BinOp::And, BinOp::Or, BinOp::Xor]);
-                let size = self.numbers.pick(&[Size::B4, Size::B8]);
-                let fetch = (kind < 4).then_some(dst);
-                self.b.inst(Inst::Atomic { op, addr, src, fetch, size });
-                if fetch.is_none() {
-                    return;
-                }
-            }
-        }
-        self.values.push(dst);
-    }
-
-    /// Puts a random key into the key slot.
-    fn set_key(&mut self) {
-        let key = self.reg();
-        let key = self.b.bin(BinOp::And, Width::W64, key, KEYS - 1);
-        self.b.store(Addr::slot(self.key, 0), key, Size::B8);
-    }
-
-    fn look_up(&mut self, depth: u32) {
-        let map = self.numbers.pick(&[HASH, PER_CPU_HASH, ARRAY]);
-        self.set_key();
-        let value = self.b.call(Helper::MapLookupElem, &[map.into(), self.key.into()]);
-        let src = self.reg();
-        self.if_present(value, |g| {
-            let addr = Addr::reg(value, 0);
-            match g.numbers.below(3) {
-                0 => g.atomic_at(addr, src),
-                1 => g.b.store(addr, src, Size::B8),
-                _ => {
-                    let loaded = g.b.load(addr, Size::B8);
-                    let variable = g.numbers.pick(&g.variables.clone());
-                    g.b.assign(variable, loaded);
-                }
-            }
-            if depth < 2 && g.numbers.one_in(3) {
-                g.statements(depth + 1);
-            }
-        });
     }
 
     /// What `body` makes runs when `address` is not null.
@@ -418,48 +302,6 @@ impl Generator {
         self.values.truncate(scope);
         self.b.jump(end);
         self.b.switch_to(end);
-    }
-
-    fn update(&mut self) {
-        let map = self.numbers.pick(&[HASH, PER_CPU_HASH, ARRAY]);
-        self.set_key();
-        let value = self.expression(1);
-        self.b.store(Addr::slot(self.value, 0), value, Size::B8);
-        let flags = if map == ARRAY { 0 } else { self.numbers.below(3) as i64 };
-        let args: [Arg; 4] = [map.into(), self.key.into(), self.value.into(), flags.into()];
-        let result = self.b.call(Helper::MapUpdateElem, &args);
-        self.values.push(result);
-    }
-
-    fn delete(&mut self) {
-        let map = self.numbers.pick(&[HASH, PER_CPU_HASH]);
-        self.set_key();
-        let result = self.b.call(Helper::MapDeleteElem, &[map.into(), self.key.into()]);
-        self.values.push(result);
-    }
-
-    fn output(&mut self) {
-        let size_bytes = i64::from(self.offset(Size::B4, SCRATCH_SLOT_BYTES)) + 4;
-        let slot = if self.numbers.one_in(2) {
-            self.scratch.into()
-        } else {
-            self.b.slot_addr(self.scratch, 0).into()
-        };
-        let args = [RING.into(), slot, size_bytes.into(), 0.into()];
-        self.b.call_void(Helper::RingbufOutput, &args);
-    }
-
-    fn reserve(&mut self) {
-        let record = self.b.call(Helper::RingbufReserve, &[RING.into(), 16.into(), 0.into()]);
-        let (first, second) = (self.operand(), self.operand());
-        self.if_present(record, |g| {
-            g.b.store(Addr::reg(record, 0), first, Size::B8);
-            let rest = g.b.bin(BinOp::Add, Width::W64, record, 8);
-            g.b.store(Addr::reg(rest, 0), second, Size::B8);
-            let end =
-                if g.numbers.one_in(4) { Helper::RingbufDiscard } else { Helper::RingbufSubmit };
-            g.b.call_void(end, &[record.into(), 0.into()]);
-        });
     }
 
     fn repeat(&mut self, depth: u32) {
@@ -520,6 +362,9 @@ impl Generator {
         self.b.assign(outcome, holds);
         self.b.jump(end);
         self.b.switch_to(no);
+        if self.numbers.one_in(2) {
+            self.b.assign(outcome, 1);
+        }
         self.b.assign(outcome, 0);
         self.b.jump(end);
         self.b.switch_to(end);
