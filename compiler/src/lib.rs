@@ -6,6 +6,7 @@
 
 pub mod ast;
 pub mod btf;
+pub mod check;
 pub mod decode;
 pub mod diagnostic;
 pub mod emit;
@@ -14,6 +15,7 @@ pub mod glob;
 pub mod histogram;
 pub mod ir;
 pub mod layout;
+pub mod lower;
 pub mod object;
 pub mod similar;
 pub mod source;

@@ -71,12 +71,13 @@ impl Body<'_, '_> {
         let mut ty = btf.to_type(member.ty);
         retarget(&mut ty, space);
         let size_bits = layout::of(&ty, Some(btf)).size_bytes * 8;
-        let (at_bits, bits) = if member.bitfield_width == 0 {
-            (member.bit_offset, None)
-        } else {
-            let unit = size_bits.max(8);
-            let start = member.bit_offset / unit * unit;
-            (start, Some(((member.bit_offset - start) as u8, member.bitfield_width as u8)))
+        let (at_bits, bits) = match member.bitfield_width {
+            None => (member.bit_offset, None),
+            Some(width) => {
+                let unit = size_bits.max(8);
+                let start = member.bit_offset / unit * unit;
+                (start, Some(((member.bit_offset - start) as u8, width)))
+            }
         };
         let kind = typed::ExprKind::Deref {
             base: Box::new(pointer),

@@ -30,7 +30,7 @@ const MAX_INLINE_BYTES: u32 = 64;
 /// Bytes of the control ring: thousands of records, and one page table entry's worth of memory.
 const CONTROL_RING_BYTES: u32 = 64 << 10;
 
-/// `BPF_RB_NO_WAKEUP`.
+/// `BPF_RB_NO_WAKEUP`; one more is `BPF_RB_FORCE_WAKEUP`.
 const NO_WAKEUP: i64 = 1;
 /// `BPF_RB_PROD_POS`.
 const PRODUCER_POSITION: i64 = 3;
@@ -136,7 +136,7 @@ impl Body<'_, '_> {
         self.b.jump(done);
         self.b.switch_to(ok);
         let at = Addr::reg(record, 0);
-        self.store_head(at, event, size_bytes.into(), position);
+        self.store_head(at, event, i64::from(size_bytes).into(), position);
         let mut end = if channel == Channel::Control { 16 } else { 8 };
         for (((arg, field), scalar), value) in args.iter().zip(fields).zip(&scalars).zip(values) {
             self.zero_gap(at, end, field.offset_bytes);
@@ -198,9 +198,8 @@ impl Body<'_, '_> {
         let (Channel::Data, Some(offset)) = (channel, self.shared.wake_flag) else { return Operand::Imm(0) };
         let flag = self.b.data_addr(Section::Bss, offset);
         let sleeping = self.b.load(Addr::reg(flag, 0), Size::B8);
-        let awake = self.b.set(CmpOp::Eq, Width::W64, sleeping, 0);
-        debug_assert_eq!(NO_WAKEUP, 1, "the comparison's result is the flag");
-        awake.into()
+        let asleep = self.b.set(CmpOp::Ne, Width::W64, sleeping, 0);
+        self.b.bin(BinOp::Add, Width::W64, asleep, NO_WAKEUP).into()
     }
 
     /// Assembles a record with strings of real length in scratch memory and sends a copy of it.

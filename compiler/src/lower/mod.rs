@@ -170,10 +170,6 @@ impl<'a> Shared<'a> {
         self.strings.len() as u64 - 1
     }
 
-    fn map_name(&self, id: MapId) -> String {
-        self.ir.maps[id.0 as usize].name.clone()
-    }
-
     fn finish(self) -> Lowered {
         let probes = &self.program.probes;
         let programs = probes.iter().zip(&self.ir.functions).map(|(probe, function)| object::Program {

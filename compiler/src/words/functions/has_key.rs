@@ -33,7 +33,7 @@ impl Function for HasKey {
         cx.call_of(self, key.into_iter().collect(), vec![Constant::Map(map.0)], Type::Bool, span)
     }
 
-    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
         let Some(Constant::Map(map)) = call.constants.first() else { return Value::None };
         cx.map_has(typed::MapIndex(*map), call.args.first())
     }

@@ -37,7 +37,7 @@ impl Function for Len {
         cx.call_of(self, Vec::new(), vec![Constant::Map(map.0)], Type::I64, span)
     }
 
-    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
         let Some(Constant::Map(map)) = call.constants.first() else { return Value::None };
         cx.map_length(typed::MapIndex(*map))
     }

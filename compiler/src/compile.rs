@@ -1,0 +1,75 @@
+//! The whole pipeline on one screen.
+//!
+//! In: a script, the words, a machine, the command line. Out: an [`Object`], or diagnostics.
+//! Guarantee: an object only without errors.
+
+use crate::ast;
+use crate::check::{self, Options};
+use crate::diagnostic::Diagnostic;
+use crate::emit::{self, Emitted};
+use crate::ir;
+use crate::lower;
+use crate::object::Object;
+use crate::parse;
+use crate::source::Source;
+use crate::target::Target;
+use crate::typed;
+use crate::words::Catalogue;
+
+/// A compiled script.
+#[derive(Debug)]
+pub struct Compiled {
+    /// What a runtime needs.
+    pub object: Object,
+    /// What deserves attention.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Everything the stages made, for those who look inside.
+#[derive(Debug)]
+pub struct Stages {
+    /// As written.
+    pub ast: ast::Script,
+    /// Names resolved.
+    pub typed: typed::Program,
+    /// Optimised.
+    pub ir: ir::Program,
+    /// Bytecode.
+    pub emitted: Emitted,
+    /// The result, with the ELF.
+    pub object: Object,
+    /// What deserves attention.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Compiles a script.
+pub fn compile(
+    source: &Source,
+    catalogue: &Catalogue,
+    target: &dyn Target,
+    options: &Options,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let Stages { mut object, emitted, warnings, .. } = stages(source, catalogue, target, options)?;
+    object.elf = emitted.elf;
+    Ok(Compiled { object, warnings })
+}
+
+/// Compiles a script and keeps what each stage made.
+pub fn stages(
+    source: &Source,
+    catalogue: &Catalogue,
+    target: &dyn Target,
+    options: &Options,
+) -> Result<Stages, Vec<Diagnostic>> {
+    let ast = parse::parse(source)?;
+    let (typed, diagnostics) = check::check(&ast, catalogue, target, options);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(diagnostics);
+    }
+    let lower::Lowered { mut ir, object } = lower::lower(&typed, target);
+    debug_assert_eq!(ir::verify::verify(&ir), Ok(()), "lowering made IR that does not hold:\n{}", ir::print::print(&ir));
+    ir::optimise::optimise(&mut ir);
+    debug_assert_eq!(ir::verify::verify(&ir), Ok(()), "optimising made IR that does not hold");
+    let emitted = emit::emit(&ir, source)?;
+    Ok(Stages { ast, typed, ir, emitted, object, warnings: diagnostics })
+}
