@@ -5,8 +5,10 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod ast_print;
 pub mod btf;
 pub mod check;
+pub mod compile;
 pub mod decode;
 pub mod diagnostic;
 pub mod emit;
@@ -17,6 +19,7 @@ pub mod ir;
 pub mod layout;
 pub mod lower;
 pub mod object;
+pub mod parse;
 pub mod similar;
 pub mod source;
 pub mod strftime;
@@ -28,3 +31,6 @@ pub mod typed;
 pub mod types;
 pub mod value;
 pub mod words;
+
+pub use compile::{Compiled, compile};
+pub use words::CATALOGUE;
