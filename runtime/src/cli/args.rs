@@ -114,7 +114,7 @@ impl From<clap::Error> for Notice {
 /// Reads the command line; the first argument is the program's own name.
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notice> {
     let mut arguments: Vec<OsString> = arguments.collect();
-    if arguments.get(1).is_some_and(|first| names_a_script(first)) {
+    if arguments.get(1).is_some_and(names_a_script) {
         arguments.insert(1, "run".into());
     }
     let mut matches = profiler().try_get_matches_from(arguments)?;
@@ -146,14 +146,14 @@ fn names_a_script(first: &OsString) -> bool {
 }
 
 /// The help of a command, or of the whole; `None` when there is no such command.
-pub fn long_help(command: Option<&str>) -> Option<String> {
+pub fn help_text(command: Option<&str>) -> Option<String> {
     let mut profiler = profiler();
     profiler.build();
     let command = match command {
         Some(name) => profiler.find_subcommand_mut(name)?,
         None => &mut profiler,
     };
-    Some(command.render_long_help().to_string())
+    Some(command.render_help().to_string())
 }
 
 fn profiler() -> clap::Command {
@@ -162,6 +162,10 @@ fn profiler() -> clap::Command {
         .about(help::ABOUT)
         .after_help(help::OVERVIEW)
         .disable_help_subcommand(true)
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .arg(Arg::new("help").short('h').long("help").help("Explain").action(ArgAction::HelpShort).global(true))
+        .arg(Arg::new("version").short('V').long("version").help("Show the version").action(ArgAction::Version))
         .arg_required_else_help(false)
         .max_term_width(100)
         .subcommand(

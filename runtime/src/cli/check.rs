@@ -14,12 +14,12 @@ use super::{colour_wanted, diagnostics};
 pub fn check(arguments: &ScriptArguments) -> Result<u8, Failure> {
     let source = arguments.origin.load()?;
     let Compiled { object, warnings } = engine::compile(&source, arguments)?;
-    let mut words = diagnostics::render(&source, &warnings, colour_wanted());
+    let mut stderr = stderr().lock();
+    // A closed standard error has no reader; the exit code says the same.
+    let _ = stderr.write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
     if arguments.verbose {
         let (programs, maps) = (object.programs.len(), object.maps.len());
-        words.push_str(&format!("{}: {programs} programs, {maps} maps, no errors\n", source.name));
+        let _ = writeln!(stderr, "{}: {programs} programs, {maps} maps, no errors", source.name);
     }
-    // A closed standard error has no reader; the exit code says the same.
-    let _ = stderr().write_all(words.as_bytes());
     Ok(OK)
 }

@@ -11,7 +11,7 @@ use profiler_compiler::source::Source;
 use profiler_compiler::words::Catalogue;
 
 use super::args::{RunArguments, ScriptArguments};
-use super::exit::{Failure, REFUSED};
+use super::exit::{Failure, LOSS, OK};
 
 /// The words of the language.
 pub const CATALOGUE: Catalogue = Catalogue { builtins: &[], functions: &[], aggregations: &[] };
@@ -63,30 +63,52 @@ pub struct Compiled {
 }
 
 /// Compiles for this machine.
-pub fn compile(_source: &Source, script: &ScriptArguments) -> Result<Compiled, Failure> {
-    let _ = (&script.parameters, script.pid, script.allow_unsafe);
-    Err(unfinished())
+pub fn compile(source: &Source, script: &ScriptArguments) -> Result<Compiled, Failure> {
+    seam::compile(source, script).map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })
 }
 
 /// What `stage` makes of the script.
-pub fn dump(_stage: Stage, _source: &Source, _script: &ScriptArguments) -> Result<String, Failure> {
-    Err(unfinished())
+pub fn dump(stage: Stage, source: &Source, script: &ScriptArguments) -> Result<String, Failure> {
+    let Compiled { object, .. } = compile(source, script)?;
+    Ok(format!("{stage:?} of {object:?}\n"))
 }
 
-/// Runs an object until it ends; results go to `out`. Returns the script's exit code.
-pub fn run(_object: &Object, arguments: &RunArguments, _out: Box<dyn Write>) -> Result<u8, Failure> {
-    let _ = (&arguments.command, arguments.format, arguments.quiet, arguments.duration);
-    let _ = (arguments.dry_run, arguments.strict);
-    Err(unfinished())
+/// Runs an object until it ends; results go to `out`. Returns the command's exit code: the script's own, or [`LOSS`] when it
+/// ended well, something was lost and `--strict` was given.
+pub fn run(object: &Object, arguments: &RunArguments, out: Box<dyn Write>) -> Result<u8, Failure> {
+    let (code, has_loss) = seam::run(object, arguments, out)?;
+    Ok(if code == OK && has_loss && arguments.strict { LOSS } else { code })
 }
 
 /// Writes the probes that match a pattern, one a line.
-pub fn list(_pattern: Option<&str>, _verbose: bool, _out: &mut dyn Write) -> Result<(), Failure> {
-    Err(unfinished())
+pub fn list(pattern: Option<&str>, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    seam::list(pattern, verbose, out)
 }
 
-fn unfinished() -> Failure {
-    Failure::new(REFUSED, "this build of profiler holds no compiler and no runtime")
+/// What stands here until the compiler and the runtime are joined.
+mod seam {
+    use profiler_compiler::diagnostic::{Code, Diagnostic};
+    use profiler_compiler::object::Object;
+    use profiler_compiler::source::{Source, Span};
+
+    use super::{Compiled, Failure, RunArguments, ScriptArguments, Write};
+    use crate::cli::exit::REFUSED;
+
+    const WORDS: &str = "this build of profiler holds no compiler and no runtime";
+
+    pub fn compile(source: &Source, script: &ScriptArguments) -> Result<Compiled, Vec<Diagnostic>> {
+        let _ = (&script.parameters, script.pid, script.allow_unsafe);
+        Err(vec![Diagnostic::error(Code(699), Span::new(0, source.text.len()), WORDS)])
+    }
+
+    pub fn run(_: &Object, arguments: &RunArguments, _: Box<dyn Write>) -> Result<(u8, bool), Failure> {
+        let _ = (&arguments.command, arguments.format, arguments.quiet, arguments.duration, arguments.dry_run);
+        Err(Failure::new(REFUSED, WORDS))
+    }
+
+    pub fn list(_: Option<&str>, _: bool, _: &mut dyn Write) -> Result<(), Failure> {
+        Err(Failure::new(REFUSED, WORDS))
+    }
 }
 
 #[cfg(test)]

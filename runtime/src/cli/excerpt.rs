@@ -201,8 +201,10 @@ mod tests {
     use super::{WIDTH, excerpt};
     use profiler_compiler::source::{Source, Span};
 
+    type Numbered = Vec<(usize, String)>;
+
     /// The shown lines with their numbers, and what each mark covers, one letter a column.
-    fn cut(text: &str, spans: &[(usize, usize)]) -> (Vec<(usize, String)>, Vec<(usize, String)>) {
+    fn cut(text: &str, spans: &[(usize, usize)]) -> (Numbered, Numbered) {
         let source = Source::new("t", text);
         let spans: Vec<Span> = spans.iter().map(|(start, end)| Span::new(*start, *end)).collect();
         let out = excerpt(&source, &spans);

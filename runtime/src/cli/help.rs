@@ -80,8 +80,8 @@ Examples:
 /// Explains `topic`, or everything in short.
 pub fn help(topic: Option<&str>) -> Result<u8, Failure> {
     let text = match topic {
-        None => super::args::long_help(None),
-        Some(topic) => super::args::long_help(Some(topic)).or_else(|| word(&CATALOGUE, topic)),
+        None => super::args::help_text(None),
+        Some(topic) => super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)),
     };
     let Some(text) = text else {
         let topic = topic.unwrap_or_default();
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn every_command_has_examples() {
         for command in ["run", "check", "list", "build"] {
-            let text = crate::cli::args::long_help(Some(command)).expect("help");
+            let text = crate::cli::args::help_text(Some(command)).expect("help");
             assert!(text.contains("Examples:\n"), "{command}");
         }
-        assert!(crate::cli::args::long_help(None).expect("help").contains("Exit codes:"));
+        assert!(crate::cli::args::help_text(None).expect("help").contains("Exit codes:"));
     }
 }

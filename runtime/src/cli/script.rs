@@ -88,9 +88,9 @@ fn decode(name: &str, bytes: Vec<u8>) -> Result<Source, Failure> {
     }
     let mut text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let bytes = error.as_bytes();
-        let line = bytes[..at].iter().filter(|b| **b == b'\n').count() + 1;
-        Failure::coded(NOT_TEXT, format!("`{name}` is not UTF-8: byte {:#04x} in line {line}", bytes[at]))
+        let (before, after) = error.as_bytes().split_at(at);
+        let (line, byte) = (before.split(|b| *b == b'\n').count(), after.first().copied().unwrap_or_default());
+        Failure::coded(NOT_TEXT, format!("`{name}` is not UTF-8: byte {byte:#04x} in line {line}"))
             .help("save the script as UTF-8; arbitrary bytes in a string are written as `\\xff`")
     })?;
     if text.starts_with('\u{feff}') {
