@@ -11,7 +11,7 @@ mod tracefs;
 
 use crate::sys::mmap::MappedFile;
 use elf::Symbols;
-use profiler_compiler::btf::Btf;
+use profiler_compiler::btf::{Btf, Kind};
 use profiler_compiler::target::{Arch, FunctionSymbol, Target, TargetError, TracepointFormat};
 use std::collections::HashMap;
 use std::io;
@@ -76,6 +76,14 @@ impl Target for Host {
     fn btf(&self) -> Option<&Btf> {
         let open = || Btf::new(Box::new(MappedFile::open(Path::new(BTF_PATH)).ok()?));
         self.btf.get_or_init(open).as_ref()
+    }
+
+    fn compat_status_offset(&self) -> Option<u32> {
+        let btf = self.btf()?;
+        let task = btf.find(Kind::Struct, "task_struct")?;
+        let info = btf.find_member(task, "thread_info")?;
+        let status = btf.find_member(btf.strip(info.ty), "status")?;
+        Some((info.bit_offset + status.bit_offset) / 8)
     }
 
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {

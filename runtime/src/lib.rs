@@ -7,6 +7,7 @@
 pub mod actions;
 pub mod attach;
 pub mod child;
+pub mod elf;
 pub mod host;
 pub mod ledger;
 pub mod list;

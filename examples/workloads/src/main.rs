@@ -1,0 +1,172 @@
+//! Programs whose true answers are known: they do a stated number of things and print that number.
+//!
+//! In: a subcommand and numbers. Out: lines of a name and a number on standard output.
+//! Guarantee: the numbers printed are the numbers done, each by one system call or one function call.
+#![deny(unsafe_code)]
+
+mod measure;
+mod sys;
+
+use std::fs::File;
+use std::io::{Error, Result};
+use std::process::ExitCode;
+use std::sync::Barrier;
+use std::time::Instant;
+
+const USAGE: &str = "\
+workload getppid N [THREADS]     each thread calls getppid N times; wall and processor time a call
+workload paced RATE SECONDS      calls getppid RATE times a second
+workload reads N SIZE            reads SIZE bytes N times, from /dev/zero
+workload files N                 opens /dev/null, /dev/zero, /dev/full and /dev/random in turn, N times in all
+workload sleepers N MS           N threads sleep once for MS milliseconds
+workload functions N             calls workload_step(0), … workload_step(N-1); the results sum to N*N
+workload demo SECONDS            rounds of 8 reads of 64 bytes, 4 of 512, 2 of 4096, 1 of 65536, an open and a sleep of 1 ms
+workload rss CMD…                runs CMD: exit code, wall time, peak memory
+workload first-event CMD…        time until CMD prints `x`, while getppid is called without pause
+workload interrupt MS CMD…       time from SIGINT, MS milliseconds after the start, to the end of CMD
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("workload: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[String]) -> Result<()> {
+    let rest = words.get(1..).unwrap_or_default();
+    match words.first().map_or("", String::as_str) {
+        "getppid" => getppid(number(rest, 0)?, if rest.len() > 1 { number(rest, 1)? } else { 1 }),
+        "paced" => {
+            paced(number(rest, 0)?, number(rest, 1)?);
+            Ok(())
+        }
+        "reads" => reads(number(rest, 0)?, number(rest, 1)?),
+        "files" => files(number(rest, 0)?),
+        "sleepers" => sleepers(number(rest, 0)?, number(rest, 1)?),
+        "functions" => {
+            functions(number(rest, 0)?);
+            Ok(())
+        }
+        "demo" => demo(number(rest, 0)?),
+        "rss" => measure::rss(rest),
+        "first-event" => measure::first_event(rest),
+        "interrupt" => measure::interrupt(number(rest, 0)?, rest.get(1..).unwrap_or_default()),
+        _ => Err(Error::other(format!("these are known:\n{USAGE}"))),
+    }
+}
+
+fn number(words: &[String], index: usize) -> Result<u64> {
+    let word = words.get(index).ok_or_else(|| Error::other(format!("a number is missing\n{USAGE}")))?;
+    word.parse().map_err(|_| Error::other(format!("`{word}` is not a number")))
+}
+
+/// Each thread calls `calls` times; they start together.
+fn getppid(calls: u64, threads: u64) -> Result<()> {
+    let threads = threads.clamp(1, 1024) as usize;
+    let start_line = Barrier::new(threads);
+    let thread = || {
+        start_line.wait();
+        let (start, cpu_start_ns) = (Instant::now(), sys::thread_cpu_ns());
+        for _ in 0..calls {
+            sys::getppid();
+        }
+        (start.elapsed().as_nanos(), u128::from(sys::thread_cpu_ns() - cpu_start_ns))
+    };
+    let times: Vec<(u128, u128)> = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads).map(|_| scope.spawn(thread)).collect();
+        running.into_iter().map_while(|thread| thread.join().ok()).collect()
+    });
+    if times.len() < threads {
+        return Err(Error::other("a thread failed"));
+    }
+    let total_calls = calls * threads as u64;
+    println!("calls {total_calls}");
+    per_call("ns_per_call", times.iter().map(|(wall_ns, _)| wall_ns).sum(), total_calls);
+    per_call("cpu_ns_per_call", times.iter().map(|(_, cpu_ns)| cpu_ns).sum(), total_calls);
+    Ok(())
+}
+
+fn per_call(name: &str, total_ns: u128, calls: u64) {
+    let tenths = total_ns * 10 / u128::from(calls.max(1));
+    println!("{name} {}.{}", tenths / 10, tenths % 10);
+}
+
+/// Calls in steps of a millisecond, so that the rate holds whatever a call costs.
+fn paced(calls_per_second: u64, seconds: u64) {
+    let start = Instant::now();
+    let total = calls_per_second * seconds;
+    let mut done = 0;
+    while done < total {
+        let due = (start.elapsed().as_nanos() * u128::from(calls_per_second) / 1_000_000_000) as u64;
+        while done < due.min(total) {
+            sys::getppid();
+            done += 1;
+        }
+    }
+    let reached = u128::from(done) * 1_000_000_000 / start.elapsed().as_nanos().max(1);
+    println!("calls {done}\ncalls_per_second {reached}");
+}
+
+fn reads(calls: u64, size_bytes: u64) -> Result<()> {
+    let zeros = File::open("/dev/zero")?;
+    let mut buffer = vec![0; size_bytes as usize];
+    let mut bytes = 0;
+    for _ in 0..calls {
+        bytes += sys::read(&zeros, &mut buffer)? as u64;
+    }
+    println!("reads {calls}\nbytes {bytes}");
+    Ok(())
+}
+
+fn files(opens: u64) -> Result<()> {
+    let paths = [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random"];
+    for path in paths.iter().cycle().take(opens as usize) {
+        sys::open_and_close(path)?;
+    }
+    println!("opens {opens}");
+    Ok(())
+}
+
+fn sleepers(threads: u64, ms: u64) -> Result<()> {
+    std::thread::scope(|scope| {
+        for index in 0..threads {
+            let sleeper = std::thread::Builder::new().name(format!("sleeper-{index}"));
+            sleeper.spawn_scoped(scope, || sys::sleep_ns(ms as i64 * 1_000_000))?;
+        }
+        Ok::<(), Error>(())
+    })?;
+    println!("sleepers {threads}\nms {ms}");
+    Ok(())
+}
+
+fn functions(calls: u64) {
+    let sum = (0..calls).fold(0u64, |sum, a| sum.wrapping_add(sys::workload_step(a)));
+    println!("calls {calls}\nsum {sum}");
+}
+
+/// How often a size is read in a round of `demo`.
+const DEMO_READS: [(usize, usize); 4] = [(64, 8), (512, 4), (4096, 2), (65536, 1)];
+
+fn demo(seconds: u64) -> Result<()> {
+    let zeros = File::open("/dev/zero")?;
+    let mut buffer = vec![0; 65536];
+    let start = Instant::now();
+    let mut rounds = 0u64;
+    while start.elapsed().as_secs() < seconds {
+        for (size_bytes, times) in DEMO_READS {
+            for _ in 0..times {
+                sys::read(&zeros, &mut buffer[..size_bytes])?;
+            }
+        }
+        sys::open_and_close(c"/dev/null")?;
+        sys::sleep_ns(1_000_000);
+        rounds += 1;
+    }
+    println!("rounds {rounds}");
+    Ok(())
+}

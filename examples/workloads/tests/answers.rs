@@ -1,0 +1,36 @@
+//! The workloads do what they say: each subcommand through its binary.
+
+use std::process::Command;
+
+fn workload(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_workload")).args(arguments).output().expect("the binary runs");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn counts_are_those_asked_for() {
+    assert!(workload(&["getppid", "1000", "3"]).starts_with("calls 3000\nns_per_call "));
+    assert!(workload(&["paced", "1000", "1"]).starts_with("calls 1000\ncalls_per_second "));
+    assert_eq!(workload(&["reads", "10", "100"]), "reads 10\nbytes 1000\n");
+    assert_eq!(workload(&["files", "7"]), "opens 7\n");
+    assert_eq!(workload(&["sleepers", "3", "1"]), "sleepers 3\nms 1\n");
+    assert_eq!(workload(&["functions", "1000"]), "calls 1000\nsum 1000000\n");
+}
+
+#[test]
+fn measurements_name_what_they_measured() {
+    let output = workload(&["rss", "sh", "-c", "exit 7"]);
+    assert!(output.starts_with("exit 7\nwall_ns ") && output.contains("\npeak_rss_kb "), "{output}");
+    assert!(workload(&["first-event", "echo", "x"]).starts_with("first_event_ns "));
+    assert!(workload(&["interrupt", "50", "sleep", "60"]).starts_with("exit 130\ninterrupt_to_end_ns "));
+}
+
+#[test]
+fn mistakes_are_explained() {
+    for arguments in [&[][..], &["reads"], &["reads", "x", "1"], &["rss"], &["first-event", "true"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_workload")).args(arguments).output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(output.stderr.starts_with(b"workload: "), "{arguments:?}");
+    }
+}

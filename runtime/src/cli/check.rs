@@ -1,0 +1,25 @@
+//! `profiler check`: says what is wrong with a script and loads nothing.
+//!
+//! In: a script. Out: diagnostics on standard error; nothing when it is right.
+//! Guarantee: needs no privilege where the kernel's types and tracepoints are readable.
+
+use std::io::{Write, stderr};
+
+use super::args::ScriptArguments;
+use super::engine::{self, Compiled};
+use super::exit::{Failure, OK};
+use super::{colour_wanted, diagnostics};
+
+/// Checks a script.
+pub fn check(arguments: &ScriptArguments) -> Result<u8, Failure> {
+    let source = arguments.origin.load()?;
+    let Compiled { object, warnings } = engine::compile(&source, arguments, None)?;
+    let mut stderr = stderr().lock();
+    // A closed standard error has no reader; the exit code says the same.
+    let _ = stderr.write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
+    if arguments.verbose {
+        let (programs, maps) = (object.programs.len(), object.maps.len());
+        let _ = writeln!(stderr, "{}: {programs} programs, {maps} maps, no errors", source.name);
+    }
+    Ok(OK)
+}

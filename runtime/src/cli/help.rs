@@ -1,0 +1,162 @@
+//! What the command says about itself.
+//!
+//! In: a command or a word of the language. Out: text that teaches by example.
+//! Guarantee: a word's text is the one in the catalogue; nothing about a word is written here.
+
+use std::fmt::Write as _;
+use std::io::{Write, stdout};
+
+use profiler_compiler::words::{Catalogue, Doc};
+
+use super::engine::CATALOGUE;
+use super::exit::{Failure, OK, USAGE};
+
+/// First line of everything.
+pub const ABOUT: &str = "Ask a running Linux system a question, in a small language of probes";
+
+/// Below the list of commands.
+pub const OVERVIEW: &str = "\
+Examples:
+  profiler run -e 'BEGIN { printf(\"hello\\n\"); exit(); }'
+  profiler run -e 'tracepoint:syscalls:sys_enter_* { @[comm] = count(); }' --duration 5s
+  profiler run latency.prof -p 1234
+  profiler check latency.prof
+  profiler list 'tracepoint:sched:*'
+
+A script makes itself a command with a first line of `#!/usr/bin/env profiler`.
+`profiler help run` explains the options, `profiler help hist` a word of the language.
+
+Exit codes:
+  0  it went well            3  the machine refuses: privilege or kernel feature missing
+  1  the script is wrong     4  something was lost, with --strict
+  2  the command is wrong    n  the script called exit(n)
+";
+
+/// Below the options of `run`.
+pub const RUN: &str = "\
+Examples:
+  Which programs open which files
+    profiler run -e 'tracepoint:syscalls:sys_enter_openat { printf(\"%s %s\\n\", comm, str(args.filename)); }'
+  How large reads are, as a histogram, for five seconds
+    profiler run -e 'tracepoint:syscalls:sys_exit_read { @bytes = hist(args.ret); }' --duration 5s
+  Where a command spends its time, 99 times a second
+    profiler run -e 'profile:hz:99 { @[ustack] = count(); }' -c 'make -j2'
+  A script with a parameter, read as $1
+    profiler run slow-reads.prof 10000
+  What the compiler makes of a script: its instructions, with the script's lines
+    profiler run -d bpf latency.prof
+
+Control-C ends it in order: probes are detached, END blocks run, maps are printed. A second one stops at once.
+Running needs root, or CAP_BPF and CAP_PERFMON.
+";
+
+/// Below the options of `check`.
+pub const CHECK: &str = "\
+Examples:
+  profiler check latency.prof
+  profiler check -e 'BEGIN { @x = cuont(); }'
+
+Says nothing and ends with 0 when the script is right. Loads nothing, and needs no privilege where the kernel's types are
+readable (/sys/kernel/btf/vmlinux).
+";
+
+/// Below the options of `list`.
+pub const LIST: &str = "\
+Examples:
+  profiler list                                   everything
+  profiler list 'tracepoint:syscalls:*open*'      tracepoints by pattern
+  profiler list -v tracepoint:sched:sched_switch  with the names and types of args
+  profiler list 'uprobe:libc:*mutex*'             functions of a library or binary
+";
+
+/// Below the options of `build`.
+pub const BUILD: &str = "\
+Examples:
+  profiler build latency.prof -o latency.bpf.o
+  bpftool prog loadall latency.bpf.o /sys/fs/bpf/latency
+  llvm-objdump -S latency.bpf.o
+";
+
+/// Explains `topic`, or everything in short.
+pub fn help(topic: Option<&str>) -> Result<u8, Failure> {
+    let text = match topic {
+        None => super::args::help_text(None),
+        Some(topic) => super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)),
+    };
+    let Some(text) = text else {
+        let topic = topic.unwrap_or_default();
+        let failure = Failure::new(USAGE, format!("there is no command and no word `{topic}`"));
+        return Err(match near(&CATALOGUE, topic) {
+            Some(near) => failure.help(format!("these come close: {near}")),
+            None => failure.help("`profiler help` lists the commands"),
+        });
+    };
+    stdout().lock().write_all(text.as_bytes()).map_err(|error| Failure::output("standard output", &error))?;
+    Ok(OK)
+}
+
+/// All words with their kinds and texts.
+fn words(catalogue: &Catalogue) -> impl Iterator<Item = (&'static str, &'static str, Doc)> {
+    let builtins = catalogue.builtins.iter().map(|word| ("builtin", word.name(), word.doc()));
+    let functions = catalogue.functions.iter().map(|word| ("function", word.name(), word.doc()));
+    let aggregations = catalogue.aggregations.iter().map(|word| ("aggregation", word.name(), word.doc()));
+    builtins.chain(functions).chain(aggregations)
+}
+
+fn word(catalogue: &Catalogue, topic: &str) -> Option<String> {
+    let name = topic.trim_end_matches("()");
+    let mut text = String::new();
+    for (kind, _, doc) in words(catalogue).filter(|(_, word, _)| *word == name) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}  ({kind})\n  {}", doc.signature, doc.summary);
+    }
+    (!text.is_empty()).then_some(text)
+}
+
+fn near(catalogue: &Catalogue, topic: &str) -> Option<String> {
+    let start: String = topic.chars().take(2).collect();
+    let names: Vec<&str> = words(catalogue).map(|(_, name, _)| name).filter(|name| name.starts_with(&start)).collect();
+    (!names.is_empty() && start.len() > 1).then(|| names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{near, word};
+    use profiler_compiler::words::{Builtin, Catalogue, Doc};
+
+    #[derive(Debug)]
+    struct Pid;
+
+    impl Builtin for Pid {
+        fn name(&self) -> &'static str {
+            "pid"
+        }
+        fn doc(&self) -> Doc {
+            Doc { signature: "pid", summary: "The process." }
+        }
+    }
+
+    const CATALOGUE: Catalogue = Catalogue { builtins: &[&Pid], functions: &[], aggregations: &[] };
+
+    #[test]
+    fn a_word_is_explained_by_its_own_text() {
+        assert_eq!(word(&CATALOGUE, "pid").as_deref(), Some("pid  (builtin)\n  The process.\n"));
+        assert_eq!(word(&CATALOGUE, "pid()"), word(&CATALOGUE, "pid"));
+        assert_eq!(word(&CATALOGUE, "nope"), None);
+    }
+
+    #[test]
+    fn words_that_begin_alike_are_offered() {
+        assert_eq!(near(&CATALOGUE, "pidd").as_deref(), Some("pid"));
+        assert_eq!(near(&CATALOGUE, "x"), None);
+    }
+
+    #[test]
+    fn every_command_has_examples() {
+        for command in ["run", "check", "list", "build"] {
+            let text = crate::cli::args::help_text(Some(command)).expect("help");
+            assert!(text.contains("Examples:\n"), "{command}");
+        }
+        assert!(crate::cli::args::help_text(None).expect("help").contains("Exit codes:"));
+    }
+}

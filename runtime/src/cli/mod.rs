@@ -1,0 +1,61 @@
+//! The shell around compiler and runtime: arguments in, calls out, messages and exit code back.
+//!
+//! In: the command line. Out: an exit code. One file a command; [`engine`] is the only one that calls the compiler and the
+//! runtime.
+//! Guarantee: everything a user did wrong ends in a message that says what to do, on standard error.
+
+mod args;
+mod build;
+mod check;
+mod diagnostics;
+mod engine;
+mod excerpt;
+pub mod exit;
+mod help;
+mod list;
+mod run;
+mod script;
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+
+use args::Command;
+use exit::Failure;
+
+/// Runs the command that `arguments` ask for (the first is the program's own name) and says how it ended.
+pub fn main(arguments: impl Iterator<Item = OsString>) -> u8 {
+    let outcome = match args::parse(arguments) {
+        Ok(command) => dispatch(command),
+        Err(message) => return message.print(),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            report(&failure);
+            failure.code()
+        }
+    }
+}
+
+fn dispatch(command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::List(arguments) => list::list(&arguments),
+        Command::Build(arguments) => build::build(&arguments),
+        Command::Help(topic) => help::help(topic.as_deref()),
+    }
+}
+
+/// Writes what went wrong to standard error. A standard error that is closed has no reader to disappoint.
+fn report(failure: &Failure) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = stderr.write_all(failure.render(colour_wanted()).as_bytes());
+}
+
+/// Whether standard error shows colours: it is a terminal, and `NO_COLOR` (<https://no-color.org>) is unset or empty.
+fn colour_wanted() -> bool {
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+    !refused && !dumb && std::io::stderr().is_terminal()
+}

@@ -1,0 +1,72 @@
+//! `profiler run`: compile, load, attach, collect, print.
+//!
+//! In: its arguments. Out: results on standard output or in the file of `-o`, the script's exit code.
+//! Guarantee: the output file is touched only when the script compiles.
+
+use std::fs::File;
+use std::io::{Write, stdout};
+use std::path::Path;
+
+use super::args::RunArguments;
+use super::engine::{self, Compiled};
+use super::exit::{Failure, MISTAKE, OK};
+use super::{colour_wanted, diagnostics};
+
+/// Runs a script.
+pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
+    let source = arguments.script.origin.load()?;
+    if !arguments.dump.is_empty() {
+        for stage in &arguments.dump {
+            let text = engine::dump(*stage, &source, &arguments.script)?;
+            let mut out = stdout().lock();
+            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            written.map_err(|error| Failure::output("standard output", &error))?;
+        }
+        return Ok(OK);
+    }
+    process_exists(arguments.script.pid)?;
+    let child = arguments.command.as_deref().map(engine::start).transpose()?;
+    let child_pid = child.as_ref().map(profiler_runtime::child::Child::pid);
+    let Compiled { object, warnings } = engine::compile(&source, &arguments.script, child_pid)?;
+    if !warnings.is_empty() {
+        // A closed standard error has no reader to warn.
+        let _ = std::io::stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
+    }
+    engine::run(&object, arguments, child, output(arguments.output.as_deref())?)
+}
+
+fn process_exists(pid: Option<u32>) -> Result<(), Failure> {
+    match pid {
+        Some(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
+            Err(Failure::new(MISTAKE, format!("there is no process {pid}")).help("`pgrep -a NAME` finds its number"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn output(path: Option<&str>) -> Result<Box<dyn Write>, Failure> {
+    let Some(path) = path else { return Ok(Box::new(stdout())) };
+    let file = File::create(path).map_err(|error| Failure::output(&format!("`{path}`"), &error))?;
+    Ok(Box::new(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{output, process_exists};
+
+    #[test]
+    fn a_process_that_is_gone_is_told_before_anything_is_loaded() {
+        assert!(process_exists(None).is_ok());
+        assert!(process_exists(Some(std::process::id())).is_ok());
+        // Linux gives no number above 2^22.
+        let failure = process_exists(Some(1 << 23)).expect_err("no such process");
+        assert!(failure.render(false).starts_with("error: there is no process 8388608\n"));
+    }
+
+    #[test]
+    fn an_output_file_that_cannot_be_made_is_explained() {
+        let words = output(Some("/no/such/folder/x")).err().map(|failure| failure.render(false));
+        let expected = "error: cannot write to `/no/such/folder/x`: there is no such file or directory\n";
+        assert_eq!(words.as_deref(), Some(expected));
+    }
+}

@@ -1,0 +1,88 @@
+//! The command as a user meets it: exit codes, messages and closed pipes, through the built binary.
+//!
+//! In: command lines that need no kernel. Out: their exit code and what they print.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+fn profiler(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_profiler")).args(arguments).stdin(Stdio::null()).output().expect("the binary runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    for arguments in [&[][..], &["help"], &["--help"], &["help", "run"], &["run", "--help"], &["--version"]] {
+        let output = profiler(arguments);
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{arguments:?}");
+        assert!(!output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_two_and_says_why() {
+    for arguments in [&["frobnicate"][..], &["run"], &["run", "--frobnicate", "x"], &["help", "frobnicate"]] {
+        let output = profiler(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).starts_with("error: "), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn files_that_are_no_script_end_with_one_and_a_code() {
+    let folder = std::env::temp_dir().join(format!("profiler-command-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).expect("a file");
+        path.display().to_string()
+    };
+    let cases = [
+        (folder.join("missing.prof").display().to_string(), "E0001"),
+        (folder.display().to_string(), "E0001"),
+        (file("large", &vec![b'a'; 5 << 20]), "E0002"),
+        (file("nul", b"BEGIN\0"), "E0003"),
+        (file("latin1", b"// \xe9\nBEGIN { }"), "E0003"),
+        (file("empty", b""), "E0004"),
+        (env!("CARGO_BIN_EXE_profiler").to_string(), "E0003"),
+        ("-".to_string(), "E0004"),
+    ];
+    for command in ["run", "check"] {
+        for (path, code) in &cases {
+            let output = profiler(&[command, path]);
+            assert_eq!(output.status.code(), Some(1), "{path}");
+            assert!(stderr(&output).starts_with(&format!("error[{code}]: ")), "{path}: {}", stderr(&output));
+        }
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_profiler"))
+        .args(["help", "run"])
+        .stdout(writer)
+        .stderr(Stdio::piped())
+        .output()
+        .expect("the binary runs");
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""));
+}
+
+#[test]
+fn standard_input_is_a_script_and_keeps_its_name() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_profiler"))
+        .args(["check", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    child.stdin.take().expect("a pipe").write_all(b"BEGIN { \0 }").expect("written");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("error[E0003]: `stdin` is a binary file"), "{}", stderr(&output));
+}
