@@ -44,7 +44,7 @@ impl Source {
     pub fn line_column(&self, offset: u32) -> (u32, u32) {
         let upto = (offset as usize).min(self.text.len());
         let before = self.text.as_bytes().get(..upto).unwrap_or_default();
-        let line = before.iter().filter(|b| **b == b'\n').count() as u32 + 1;
+        let line = before.split(|b| *b == b'\n').count() as u32;
         let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
         let column = String::from_utf8_lossy(&before[line_start..]).chars().count() as u32 + 1;
         (line, column)
