@@ -1,0 +1,144 @@
+//! Lines that begin with `#`.
+//!
+//! In: such lines in order. Out: `#define`s as places in the text, and the ranges that the grammar must not see.
+//! Guarantee: `BPFTRACE_HAVE_BTF` counts as defined, because types come from BTF here; a range never cuts a character.
+
+use super::{PROBLEM_LIMIT, errors};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+/// The macro that scripts test before they include kernel headers.
+const HAVE_BTF: &str = "BPFTRACE_HAVE_BTF";
+
+/// One directive line: `text[start..end]`.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// The whole script.
+    pub text: &'a str,
+    /// The `#`.
+    pub start: usize,
+    /// The line's end.
+    pub end: usize,
+}
+
+/// Where a `#define` has its name and its value.
+pub(super) struct DefineLine {
+    /// The name.
+    pub name: Span,
+    /// The value.
+    pub value: Span,
+}
+
+/// An open `#ifdef`.
+struct Conditional {
+    /// The `#ifdef` itself.
+    span: Span,
+    /// Whether its present part counts.
+    active: bool,
+}
+
+/// What the lines seen so far amount to.
+#[derive(Default)]
+pub(super) struct Directives {
+    /// The constants in order.
+    pub defines: Vec<DefineLine>,
+    /// What the grammar must not see, in order.
+    pub blanks: Vec<Span>,
+    /// What is wrong with the lines.
+    pub problems: Vec<Diagnostic>,
+    open: Vec<Conditional>,
+    /// How many of the open ones are switched off here.
+    inactive: usize,
+}
+
+impl Directives {
+    /// Hides `start..end` from the grammar.
+    pub(super) fn blank(&mut self, start: usize, end: usize) {
+        self.blanks.push(Span::new(start, end));
+    }
+
+    /// Whether the text at this place is switched off.
+    pub(super) fn inactive(&self) -> bool {
+        self.inactive > 0
+    }
+
+    /// Takes in one line.
+    pub(super) fn take(&mut self, line: Line<'_>) {
+        self.blank(line.start, line.end);
+        let whole = line.text[line.start..line.end].trim_end();
+        let span = Span::new(line.start, line.start + whole.len());
+        if line.start == 0 && whole.starts_with("#!") {
+            return;
+        }
+        let rest = whole[1..].trim_start();
+        let word_len = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
+        let (word, rest) = rest.split_at(word_len);
+        let argument = rest.trim();
+        match word {
+            "if" => {
+                self.report(errors::unknown_directive(span, word));
+                self.open.push(Conditional { span, active: true });
+            }
+            "ifdef" => self.condition(span, argument, true),
+            "ifndef" => self.condition(span, argument, false),
+            "else" => match self.open.last_mut() {
+                Some(open) => {
+                    open.active = !open.active;
+                    self.inactive = if open.active { self.inactive - 1 } else { self.inactive + 1 };
+                }
+                None => self.report(errors::unpaired_directive(span, word)),
+            },
+            "endif" => match self.open.pop() {
+                Some(open) => self.inactive -= usize::from(!open.active),
+                None => self.report(errors::unpaired_directive(span, word)),
+            },
+            _ if self.inactive() => {}
+            // Whoever asks for BTF first has said how to do without the header.
+            "include" if !self.open.is_empty() => {}
+            "include" => self.report(errors::include(span, argument)),
+            "define" => self.define(span, line.start + whole.len() - rest.trim_start().len(), argument),
+            _ => self.report(errors::unknown_directive(span, word)),
+        }
+    }
+
+    /// Reports what the end of the text leaves open.
+    pub(super) fn finish(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        self.problems.extend(open.iter().take(PROBLEM_LIMIT).map(|open| errors::unclosed_directive(open.span)));
+    }
+
+    fn report(&mut self, problem: Diagnostic) {
+        if self.problems.len() <= PROBLEM_LIMIT {
+            self.problems.push(problem);
+        }
+    }
+
+    fn condition(&mut self, span: Span, name: &str, wants_defined: bool) {
+        let name = name.split_whitespace().next().unwrap_or("");
+        if name != HAVE_BTF && !self.inactive() {
+            self.report(errors::unknown_condition(span, name));
+        }
+        let active = wants_defined || name != HAVE_BTF;
+        self.inactive += usize::from(!active);
+        self.open.push(Conditional { span, active });
+    }
+
+    fn define(&mut self, span: Span, start: usize, argument: &str) {
+        let name_len = argument.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+        let (name, rest) = argument.split_at(name_len);
+        let value = rest.trim_start();
+        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+            self.report(errors::define_without_name(span));
+        } else if rest.starts_with('(') {
+            self.report(errors::define_with_arguments(span, name));
+        } else if value.is_empty() {
+            self.report(errors::define_without_value(span, name));
+        } else {
+            let value_start = start + argument.len() - value.len();
+            self.defines.push(DefineLine {
+                name: Span::new(start, start + name_len),
+                value: Span::new(value_start, value_start + value.len()),
+            });
+        }
+    }
+}

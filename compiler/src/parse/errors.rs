@@ -1,0 +1,368 @@
+//! The catalogue of syntax messages: one function a message, in the order of their codes.
+//!
+//! In: a place and the words that differ. Out: a diagnostic in the user's terms.
+//! Guarantee: codes 0101–0148; no name of a grammar rule appears; each message says what to write instead where that is known.
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::source::Span;
+
+fn error(code: u16, span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(Code(code), span, message)
+}
+
+// ── The text as a whole ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub(super) fn empty_script(span: Span) -> Diagnostic {
+    error(101, span, "the script is empty: it has no probes")
+        .help("for example: tracepoint:syscalls:sys_enter_openat { @[comm] = count(); }")
+}
+
+pub(super) fn too_large(span: Span, size_bytes: usize, limit_bytes: usize) -> Diagnostic {
+    error(102, span, format!("the script is too large: {size_bytes} bytes, and the limit is {limit_bytes}"))
+}
+
+pub(super) fn unclosed_string(span: Span) -> Diagnostic {
+    error(103, span, "this string is not closed")
+        .label("begins here")
+        .help("add the closing `\"` on the same line; write `\\n` for a line break inside a string")
+}
+
+pub(super) fn unclosed_comment(span: Span) -> Diagnostic {
+    error(104, span, "this comment is not closed").label("begins here").help("add `*/` where the comment ends")
+}
+
+pub(super) fn unclosed_bracket(span: Span, open: &str, close: &str) -> Diagnostic {
+    error(105, span, format!("this `{open}` is not closed"))
+        .label("opened here")
+        .help(format!("add the missing `{close}`"))
+}
+
+pub(super) fn unmatched_close(span: Span, close: &str, open: &str) -> Diagnostic {
+    error(106, span, format!("this `{close}` closes nothing"))
+        .help(format!("remove it, or add the `{open}` that it belongs to"))
+}
+
+pub(super) fn nested_too_deep(span: Span, limit: usize) -> Diagnostic {
+    error(107, span, format!("this is nested more than {limit} levels deep"))
+        .help("give parts of it a name of their own, as in `$part = …;`")
+}
+
+pub(super) fn too_long(span: Span, limit: usize) -> Diagnostic {
+    error(108, span, format!("this has more than {limit} operators in a row"))
+        .help("give parts of it a name of their own, as in `$part = …;`")
+}
+
+pub(super) fn too_complex(span: Span) -> Diagnostic {
+    error(108, span, "this is too complex to be read").help("split it into smaller blocks and statements")
+}
+
+pub(super) fn single_quotes(span: Span, inner: &str) -> Diagnostic {
+    let shown: String = inner.chars().take(40).collect();
+    error(109, span, "strings are written with double quotes").help(format!("write \"{}\"", shown.replace('"', "\\\"")))
+}
+
+pub(super) fn binary(span: Span) -> Diagnostic {
+    error(110, span, "this looks like a binary file, not a script")
+        .help("pass the path of a script, or the script itself after -e")
+}
+
+// ── The parser's own view ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub(super) fn unexpected(span: Span, found: &str, expected: &[&str]) -> Diagnostic {
+    let diagnostic = error(111, span, format!("{found} cannot stand here"));
+    match expected {
+        [] => diagnostic,
+        [one] => diagnostic.label(format!("expected {one}")),
+        [many @ .., last] => diagnostic.label(format!("expected {} or {last}", many.join(", "))),
+    }
+}
+
+pub(super) fn missing_semicolon(span: Span, next: Span) -> Diagnostic {
+    error(112, span, "a `;` is missing after this")
+        .related(next, "the next statement begins here")
+        .help("end each statement with `;`")
+}
+
+pub(super) fn missing_comma(span: Span, next: Span, what: &str) -> Diagnostic {
+    error(113, span, format!("a `,` is missing after this {what}"))
+        .related(next, format!("the next {what} begins here"))
+}
+
+pub(super) fn unclosed_predicate(span: Span, brace: Span) -> Diagnostic {
+    error(114, span, "this predicate is not closed")
+        .related(brace, "the block begins here")
+        .help("add the closing `/` before the `{`")
+}
+
+pub(super) fn unopened_predicate(span: Span) -> Diagnostic {
+    error(114, span, "this predicate is not opened").help("put the condition between slashes: /pid == 1/")
+}
+
+pub(super) fn assignment_as_value(span: Span) -> Diagnostic {
+    error(115, span, "`=` assigns, which is a statement of its own").help("to compare, write `==`")
+}
+
+pub(super) fn word_operator(span: Span, word: &str, mark: &str) -> Diagnostic {
+    error(116, span, format!("`{word}` is not an operator")).help(format!("write `{mark}`"))
+}
+
+pub(super) fn else_if_spelling(span: Span, word: &str) -> Diagnostic {
+    error(117, span, format!("`{word}` is not a keyword")).help("write `else if`")
+}
+
+pub(super) fn call_without_parentheses(span: Span, name: &str, argument: &str) -> Diagnostic {
+    error(118, span, format!("`{name}` needs parentheses around what it is given"))
+        .help(format!("write {name}({argument})"))
+}
+
+pub(super) fn statement_outside(span: Span) -> Diagnostic {
+    error(119, span, "this statement stands outside of a probe's block")
+        .help("put it in a block; `BEGIN { … }` runs once at the start, `END { … }` at the end")
+}
+
+pub(super) fn missing_probe(span: Span) -> Diagnostic {
+    error(120, span, "this block does not say when it runs")
+        .help("name a probe in front of it, such as `BEGIN` or `interval:s:1`")
+}
+
+pub(super) fn unknown_operator(span: Span, mark: &str) -> Diagnostic {
+    let instead = match mark {
+        "===" => "write `==`",
+        "!==" | "<>" => "write `!=`",
+        "=>" => "write `>=` to compare",
+        ":=" => "write `=` to assign",
+        "**" | "**=" => "there is no power operator; multiply, or shift left for powers of two",
+        "||=" | "&&=" => "write it out, as in `$x = $x && $y`",
+        "=~" | "!~" => "there are no regular expressions; compare with `==` or use strcontains(text, part)",
+        "??" => "write `?:`",
+        "<=>" => "write `<`, `==` or `>`",
+        _ => "see the operators in the language reference",
+    };
+    error(121, span, format!("there is no operator `{mark}`")).help(instead)
+}
+
+pub(super) fn semicolon_after_probe(span: Span) -> Diagnostic {
+    error(122, span, "no `;` belongs between a probe and its block").help("remove the `;`")
+}
+
+// ── Literals and names ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub(super) fn float(span: Span, instead: Option<String>) -> Diagnostic {
+    error(123, span, "there are no floating point numbers")
+        .help(instead.unwrap_or_else(|| "use a smaller unit or scale the value, such as 1500 for 1.5 thousand".into()))
+}
+
+pub(super) fn bad_number(span: Span, text: &str) -> Diagnostic {
+    let shown: String = text.chars().take(40).collect();
+    error(124, span, format!("`{shown}` is not a number"))
+        .help("numbers look like 42, 0x2a, 1_000, 1e6 or 10ms (units: ns us ms s m h d)")
+}
+
+pub(super) fn bad_octal(span: Span, text: &str) -> Diagnostic {
+    let decimal = text.trim_start_matches('0');
+    error(124, span, format!("`{text}` is not a number: a leading 0 means octal, which has no 8 or 9"))
+        .help(format!("write {}", if decimal.is_empty() { "0" } else { decimal }))
+}
+
+pub(super) fn number_too_large(span: Span) -> Diagnostic {
+    error(125, span, "this number does not fit in 64 bits")
+        .help("the largest is 18446744073709551615 (0xffffffffffffffff)")
+}
+
+pub(super) fn nameless_variable(span: Span) -> Diagnostic {
+    error(126, span, "this `$` has no name after it").help("variables look like $x, the script's arguments like $1")
+}
+
+pub(super) fn badly_named_variable(span: Span) -> Diagnostic {
+    error(126, span, "a name cannot begin with a digit")
+        .help("variables look like $x1, maps like @x1, the script's arguments like $1")
+}
+
+pub(super) fn argument_zero(span: Span) -> Diagnostic {
+    error(126, span, "there is no argument `$0`").help("the first argument is $1, and $# is how many there are")
+}
+
+pub(super) fn variable_without_sigil(span: Span, name: &str) -> Diagnostic {
+    error(126, span, "a variable's name begins with `$`").help(format!("write ${name}"))
+}
+
+pub(super) fn c_declaration(span: Span, name: Option<&str>) -> Diagnostic {
+    let name = name.unwrap_or("x");
+    error(127, span, "variables are not declared as in C")
+        .help(format!("write ${name} = …; the type follows from the value"))
+}
+
+// ── Directives ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub(super) fn include(span: Span, header: &str) -> Diagnostic {
+    let shown: String = header.chars().take(60).collect();
+    error(128, span, format!("headers are not read: `#include {shown}`")).help(
+        "remove the line: kernel types come from the running kernel (BTF), and constants such as AF_INET are known",
+    )
+}
+
+pub(super) fn unknown_directive(span: Span, word: &str) -> Diagnostic {
+    error(129, span, format!("there is no directive `#{word}`"))
+        .help("known are #define NAME value and #ifdef, #ifndef, #else, #endif with BPFTRACE_HAVE_BTF; a comment begins with //")
+}
+
+pub(super) fn unknown_condition(span: Span, name: &str) -> Diagnostic {
+    error(129, span, format!("`{name}` cannot be tested")).help("only BPFTRACE_HAVE_BTF can, and it is always defined")
+}
+
+pub(super) fn unpaired_directive(span: Span, word: &str) -> Diagnostic {
+    error(129, span, format!("this `#{word}` has no `#ifdef` or `#ifndef` before it"))
+}
+
+pub(super) fn unclosed_directive(span: Span) -> Diagnostic {
+    error(129, span, "this condition is not closed").help("add `#endif` where it ends")
+}
+
+pub(super) fn define_without_name(span: Span) -> Diagnostic {
+    error(130, span, "this `#define` names nothing").help("write #define NAME value")
+}
+
+pub(super) fn define_with_arguments(span: Span, name: &str) -> Diagnostic {
+    error(130, span, format!("`{name}` takes arguments, and a `#define` can only name a value"))
+        .help("write the expression where it is used")
+}
+
+pub(super) fn define_without_value(span: Span, name: &str) -> Diagnostic {
+    error(130, span, format!("`{name}` has no value")).help(format!("write #define {name} 1"))
+}
+
+pub(super) fn define_with_bad_value(span: Span) -> Diagnostic {
+    error(130, span, "the value of a `#define` must be an expression")
+        .help("for example #define LIMIT_NS (10 * 1000000)")
+}
+
+// ── Meaning of well-formed parts ────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub(super) fn bad_escape(span: Span, escape: &str) -> Diagnostic {
+    error(131, span, format!("`{escape}` means nothing in a string"))
+        .help("known are \\n \\t \\r \\\" \\\\, octal \\033 and hexadecimal \\x1b; for a backslash itself write \\\\")
+}
+
+pub(super) fn not_assignable(span: Span) -> Diagnostic {
+    error(132, span, "nothing can be assigned to this")
+        .label("not a variable or map")
+        .help("assign to a variable ($x) or a map (@x, @x[key])")
+}
+
+pub(super) fn assigned_name(span: Span, name: &str) -> Diagnostic {
+    error(132, span, format!("`{name}` cannot be assigned to"))
+        .help(format!("variables begin with `$` and maps with `@`: write ${name} or @{name}"))
+}
+
+pub(super) fn not_steppable(span: Span, mark: &str) -> Diagnostic {
+    error(132, span, format!("`{mark}` cannot change this"))
+        .label("not a variable or map")
+        .help("it works on a variable ($x) or a map (@x, @x[key])")
+}
+
+pub(super) fn unsupported_item(span: Span, word: &str) -> Diagnostic {
+    let (what, help) = match word {
+        "struct" | "union" | "enum" | "typedef" => (
+            "type definitions are",
+            "kernel types come from the running kernel (BTF): use them as they are, as in (struct task_struct *)$x",
+        ),
+        "macro" => ("macros are", "write the code where it is used; #define can name a value"),
+        "fn" => ("functions are", "write the code where it is used"),
+        "import" => ("imports are", "put everything into one script"),
+        _ => ("map declarations are", "use the map: its key and value types follow from that"),
+    };
+    error(133, span, format!("{what} not supported")).help(help)
+}
+
+pub(super) fn block_without_value(span: Span) -> Diagnostic {
+    error(134, span, "this block has no value")
+        .help("end it with an expression that has no `;` after it, as in { $a = 1; $a + 1 }")
+}
+
+pub(super) fn probe_without_block(span: Span) -> Diagnostic {
+    error(135, span, "this probe has no block").help("say what it does: … { @ = count(); }")
+}
+
+pub(super) fn missing_operand(span: Span, mark: &str) -> Diagnostic {
+    error(136, span, format!("a value is missing after `{mark}`"))
+}
+
+pub(super) fn missing_value(span: Span, before: &str) -> Diagnostic {
+    error(136, span, format!("a value is missing before `{before}`"))
+}
+
+pub(super) fn missing_condition(span: Span, word: &str) -> Diagnostic {
+    let (what, example) =
+        if word == "unroll" { ("a count", "unroll (3) { … }") } else { ("a condition", "if $x > 1 { … }") };
+    error(136, span, format!("{what} is missing after `{word}`"))
+        .help(format!("for example {}", example.replacen("if", word, 1)))
+}
+
+pub(super) fn missing_key(span: Span) -> Diagnostic {
+    error(136, span, "a key is missing between these brackets")
+        .help("for a map without keys write just its name, as in @x")
+}
+
+pub(super) fn else_without_if(span: Span) -> Diagnostic {
+    error(137, span, "this `else` belongs to no `if`")
+}
+
+pub(super) fn misplaced_config(span: Span, first: Option<Span>) -> Diagnostic {
+    match first {
+        Some(first) => {
+            error(138, span, "a script has one config block").related(first, "the first is here").help("join the two")
+        }
+        None => error(138, span, "the config block must come before the probes").help("move it to the top"),
+    }
+}
+
+pub(super) fn stray_character(span: Span, text: &str) -> Diagnostic {
+    let diagnostic = error(139, span, format!("the character `{text}` has no meaning here"));
+    match text {
+        "“" | "”" | "„" => diagnostic.help("strings are written with plain double quotes: \""),
+        "‘" | "’" | "`" => diagnostic.help("strings are written with double quotes: \""),
+        "–" | "—" | "−" => diagnostic.help("write a plain minus sign: -"),
+        "\u{a0}" => diagnostic.help("this is a no-break space; write a plain one"),
+        "…" => diagnostic.help("write two full stops for a range: 0..10"),
+        "#" => diagnostic.help("a comment begins with //"),
+        _ => diagnostic,
+    }
+}
+
+pub(super) fn c_for_loop(span: Span) -> Diagnostic {
+    error(140, span, "this is not how a `for` loop begins")
+        .help("write for $i : 0..10 { … } to count, or for $kv : @map { … } to go through a map")
+}
+
+pub(super) fn several_indices(span: Span) -> Diagnostic {
+    error(141, span, "only a map takes several keys").help("index one dimension at a time: $x[1][2]")
+}
+
+pub(super) fn missing_braces(span: Span, word: &str) -> Diagnostic {
+    error(142, span, format!("what follows `{word}` must stand in braces")).help("write { … } around it")
+}
+
+pub(super) fn reserved_word(span: Span, word: &str) -> Diagnostic {
+    error(143, span, format!("`{word}` is a keyword and cannot be used as a value"))
+}
+
+pub(super) fn second_predicate(span: Span) -> Diagnostic {
+    error(144, span, "a block has one predicate").help("join the conditions with `&&`")
+}
+
+pub(super) fn record(span: Span) -> Diagnostic {
+    error(145, span, "values in parentheses have no names here")
+        .help("write a tuple without names: (1, \"x\"); to compare, write `==`")
+}
+
+pub(super) fn bad_tuple_field(span: Span, text: &str) -> Diagnostic {
+    error(146, span, format!("`{text}` is not a field")).help("fields look like .name, the parts of a tuple like .0")
+}
+
+pub(super) fn bad_array_length(span: Span) -> Diagnostic {
+    error(147, span, "the length of an array type must be a plain number up to 4294967295")
+}
+
+pub(super) fn half_ternary(span: Span) -> Diagnostic {
+    error(148, span, "this `?` has no `:`").help("write condition ? value : other")
+}

@@ -1,0 +1,309 @@
+//! Cuts a script into top-level items, so that a mistake in one block does not hide those in others.
+//!
+//! In: tokens. Out: items, each with its tokens and what is wrong with its brackets.
+//! Guarantee: in an item without problems every bracket is closed, nesting is at most [`NESTING_LIMIT`] deep, and no expression has more
+//! than [`CHAIN_LIMIT`] operators in a row. The recursion of every later stage is bounded by that.
+
+use super::tokens::{Kind, Token};
+use super::{PROBLEM_LIMIT, errors};
+use crate::diagnostic::Diagnostic;
+use crate::source::{Source, Span};
+use std::ops::Range;
+
+/// How many brackets and `?` may be open at one place.
+pub(super) const NESTING_LIMIT: usize = 200;
+
+/// How many operators may follow one another, all open levels together.
+pub(super) const CHAIN_LIMIT: usize = 500;
+
+/// One top-level item.
+pub(super) struct Item {
+    /// Its tokens.
+    pub tokens: Range<usize>,
+    /// From its first to its last character.
+    pub span: Span,
+    /// What is wrong with its brackets; if anything is, the grammar need not look at it.
+    pub problems: Vec<Diagnostic>,
+}
+
+/// An open bracket.
+struct Level {
+    /// The bracket's token; absent for the top level.
+    open: Option<usize>,
+    /// Operators since the last statement or comma.
+    chain: usize,
+    /// Open `?` since then.
+    questions: usize,
+}
+
+/// Cuts `tokens` into items.
+pub(super) fn split(source: &Source, tokens: &[Token]) -> Vec<Item> {
+    let mut splitter = Splitter {
+        source,
+        tokens,
+        start: 0,
+        suspect: None,
+        levels: vec![Level::new(None)],
+        nesting: 0,
+        chain: 0,
+        items: Vec::new(),
+        wrong_items: 0,
+        problems: Vec::new(),
+    };
+    for at in 0..tokens.len() {
+        splitter.take(at);
+        if splitter.wrong_items > PROBLEM_LIMIT {
+            return splitter.items;
+        }
+    }
+    splitter.close_all();
+    splitter.end_item(tokens.len());
+    splitter.items
+}
+
+/// The bracket that closes `open`.
+fn partner(open: &str) -> &'static str {
+    match open {
+        "{" => "}",
+        "(" => ")",
+        _ => "]",
+    }
+}
+
+impl Level {
+    fn new(open: Option<usize>) -> Level {
+        Level { open, chain: 0, questions: 0 }
+    }
+}
+
+struct Splitter<'a> {
+    source: &'a Source,
+    tokens: &'a [Token],
+    /// First token of the present item.
+    start: usize,
+    /// A `{` whose closing brace stands less far right than its own line.
+    suspect: Option<Span>,
+    levels: Vec<Level>,
+    /// Open brackets and questions of all levels.
+    nesting: usize,
+    /// Operators of all levels.
+    chain: usize,
+    items: Vec<Item>,
+    /// How many of them have a problem.
+    wrong_items: usize,
+    /// What is wrong with the present item's brackets; only the first matters to a reader.
+    problems: Vec<Diagnostic>,
+}
+
+impl Splitter<'_> {
+    fn text(&self, at: usize) -> &str {
+        self.tokens.get(at).map_or("", |token| self.source.slice(token.span))
+    }
+
+    fn take(&mut self, at: usize) {
+        match self.tokens[at].kind {
+            Kind::Boundary => {
+                self.close_all();
+                self.end_item(at);
+                self.start = at + 1;
+            }
+            Kind::Mark => self.mark(at),
+            _ => {}
+        }
+    }
+
+    fn mark(&mut self, at: usize) {
+        match self.source.slice(self.tokens[at].span) {
+            "{" | "(" | "[" => {
+                self.count(at, 1, 0);
+                self.levels.push(Level::new(Some(at)));
+                self.nesting += 1;
+                self.check_limits(at);
+            }
+            close @ ("}" | ")" | "]") => self.close(at, close),
+            ";" => self.semicolon(at),
+            "," => self.reset(),
+            "?" => self.count(at, 1, 1),
+            _ => self.count(at, 1, 0),
+        }
+    }
+
+    /// Adds operators and open questions to the present level.
+    fn count(&mut self, at: usize, chain: usize, questions: usize) {
+        if let Some(level) = self.levels.last_mut() {
+            level.chain += chain;
+            level.questions += questions;
+        }
+        self.chain += chain;
+        self.nesting += questions;
+        self.check_limits(at);
+    }
+
+    fn check_limits(&mut self, at: usize) {
+        let span = self.tokens[at].span;
+        if self.nesting > NESTING_LIMIT {
+            self.report(errors::nested_too_deep(span, NESTING_LIMIT));
+        } else if self.chain > CHAIN_LIMIT {
+            self.report(errors::too_long(span, CHAIN_LIMIT));
+        }
+    }
+
+    /// One wrong bracket makes others look wrong: only the first of an item is worth a message.
+    fn report(&mut self, problem: Diagnostic) {
+        if self.problems.is_empty() {
+            self.problems.push(problem);
+        }
+    }
+
+    /// A new statement or argument begins at the present level.
+    fn reset(&mut self) {
+        if let Some(level) = self.levels.last_mut() {
+            self.chain = self.chain.saturating_sub(level.chain);
+            self.nesting = self.nesting.saturating_sub(level.questions);
+            (level.chain, level.questions) = (0, 0);
+        }
+    }
+
+    fn pop(&mut self) {
+        self.reset();
+        self.levels.pop();
+        self.nesting = self.nesting.saturating_sub(1);
+    }
+
+    fn innermost(&self) -> Option<usize> {
+        self.levels.last().and_then(|level| level.open)
+    }
+
+    fn semicolon(&mut self, at: usize) {
+        self.reset();
+        match self.innermost() {
+            None => {
+                let next = self.text(at + 1);
+                if next != "{" && next != "/" {
+                    self.end_item(at + 1);
+                }
+            }
+            Some(open) if self.text(open) == "{" => {}
+            // C's `for (a; b; c)` is reported as such later.
+            Some(open) if open > 0 && self.text(open - 1) == "for" => {}
+            Some(_) => self.close_until_brace(),
+        }
+    }
+
+    fn close(&mut self, at: usize, close: &str) {
+        if close == "}" {
+            self.close_until_brace();
+        }
+        match self.innermost() {
+            Some(open) if partner(self.text(open)) == close => self.close_matching(at, open, close),
+            Some(open) if close != "}" && self.text(open) != "{" => {
+                // `(]`: the opened one is the likelier mistake, and it ends here too.
+                self.report_unclosed(open);
+                self.pop();
+                self.close(at, close);
+            }
+            _ => {
+                let opener = if close == "}" {
+                    "{"
+                } else if close == ")" {
+                    "("
+                } else {
+                    "["
+                };
+                self.report(errors::unmatched_close(self.tokens[at].span, close, opener));
+                if self.innermost().is_none() && close == "}" {
+                    self.end_item(at + 1);
+                }
+            }
+        }
+    }
+
+    fn close_matching(&mut self, at: usize, open: usize, close: &str) {
+        if close == "}" && self.suspect.is_none() {
+            self.compare_indentation(at, open);
+        }
+        self.pop();
+        if close != "}" {
+            return;
+        }
+        // `{ … } + 1` goes on; anything else after a brace is a new statement.
+        let source = self.source;
+        let next = self.tokens.get(at + 1).map_or("", |token| source.slice(token.span));
+        let goes_on = self.tokens.get(at + 1).is_some_and(|token| token.kind == Kind::Mark)
+            && !matches!(next, "}" | "{" | ";" | "(");
+        if !goes_on {
+            self.reset();
+        }
+        if self.innermost().is_none() {
+            let has_semicolon = next == ";";
+            self.end_item(at + 1);
+            if has_semicolon {
+                self.start = at + 2;
+            }
+        }
+    }
+
+    /// Remembers a `{` on a line that is indented more than the `}` which closes it: one of the two is likely misplaced.
+    fn compare_indentation(&mut self, at: usize, open: usize) {
+        let (open, close) = (self.tokens[open].span, self.tokens[at].span);
+        if let Some(outer) = self.indentation(close.start, true)
+            && let Some(inner) = self.indentation(open.start, false)
+            && outer < inner
+        {
+            self.suspect = Some(open);
+        }
+    }
+
+    /// Blanks in front of the line of `offset`; with `first`, only if nothing else stands before `offset`.
+    fn indentation(&self, offset: u32, first: bool) -> Option<usize> {
+        let before = &self.source.text.as_bytes()[..offset as usize];
+        let blanks_before = before.iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
+        let stands_first = matches!(before[..before.len() - blanks_before].last(), None | Some(b'\n'));
+        if first {
+            return stands_first.then_some(blanks_before);
+        }
+        let line = before.rsplit(|b| *b == b'\n').next().unwrap_or_default();
+        Some(line.iter().take_while(|b| matches!(b, b' ' | b'\t')).count())
+    }
+
+    fn close_until_brace(&mut self) {
+        while let Some(open) = self.innermost()
+            && self.text(open) != "{"
+        {
+            self.report_unclosed(open);
+            self.pop();
+        }
+    }
+
+    fn close_all(&mut self) {
+        while let Some(open) = self.innermost() {
+            self.report_unclosed(open);
+            self.pop();
+        }
+    }
+
+    fn report_unclosed(&mut self, open: usize) {
+        let opener = self.text(open);
+        let span = self.tokens[open].span;
+        let mut problem = errors::unclosed_bracket(span, opener, partner(opener));
+        if let Some(suspect) = self.suspect.filter(|suspect| *suspect != span && opener == "{") {
+            problem = problem.related(suspect, "judging by the indentation, it may be this one");
+        }
+        self.report(problem);
+    }
+
+    /// The present item ends before token `end`.
+    fn end_item(&mut self, end: usize) {
+        if let (Some(first), Some(last)) =
+            (self.tokens.get(self.start), end.checked_sub(1).and_then(|at| self.tokens.get(at)))
+            && self.start < end
+        {
+            let span = first.span.to(last.span);
+            self.wrong_items += usize::from(!self.problems.is_empty());
+            self.items.push(Item { tokens: self.start..end, span, problems: std::mem::take(&mut self.problems) });
+        }
+        self.start = end;
+        self.problems.clear();
+        self.suspect = None;
+    }
+}

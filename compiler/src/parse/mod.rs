@@ -1,0 +1,174 @@
+//! Text to syntax tree.
+//!
+//! In: a [`Source`]. Out: its [`Script`], or everything that is wrong with its syntax, in source order.
+//! Guarantee: never panics or overflows the stack, whatever the text; each block with a mistake gets a message of its own; every span lies
+//! in the source, on character boundaries; the depth of the tree is bounded.
+
+mod directives;
+mod errors;
+mod expressions;
+mod items;
+mod literals;
+mod scene;
+mod slips;
+mod tokens;
+mod tree;
+
+use crate::ast::{Define, Ident, Script};
+use crate::diagnostic::Diagnostic;
+use crate::source::{Source, Span};
+use directives::DefineLine;
+use items::Item;
+use std::borrow::Cow;
+use tokens::Token;
+use tree::Parsed;
+
+/// The largest script that is looked at.
+const SIZE_LIMIT_BYTES: usize = 4 << 20;
+
+/// Messages after which a reader has had enough.
+const PROBLEM_LIMIT: usize = 20;
+
+/// How often an item with mistakes is looked at again.
+const RETRY_LIMIT: usize = 5;
+
+/// Parses a script; fails with at least one diagnostic, all of them errors of the syntax.
+pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
+    let size_bytes = source.text.len();
+    if size_bytes > SIZE_LIMIT_BYTES {
+        return Err(vec![errors::too_large(Span::new(0, 0), size_bytes, SIZE_LIMIT_BYTES)]);
+    }
+    let lexed = tokens::lex(&source.text);
+    if let Some(span) = lexed.binary {
+        return Err(vec![errors::binary(span)]);
+    }
+    let visible = hide(&source.text, &lexed.directives.blanks);
+    let mut assembly = Assembly { source, visible: &visible, script: Script::default(), problems: Vec::new() };
+    assembly.problems.extend_from_slice(&lexed.directives.problems);
+    for define in &lexed.directives.defines {
+        assembly.define(define);
+    }
+    assembly.items(&lexed.tokens, &lexed.problems);
+    assembly.finish()
+}
+
+/// The text with `ranges` replaced by spaces, so that offsets stay what they are.
+fn hide<'a>(text: &'a str, ranges: &[Span]) -> Cow<'a, str> {
+    if ranges.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for range in ranges {
+        let (start, end) = (range.start as usize, range.end as usize);
+        shown.push_str(text.get(shown.len()..start).unwrap_or(""));
+        shown.extend(std::iter::repeat_n(' ', end.saturating_sub(shown.len())));
+    }
+    shown.push_str(text.get(shown.len()..).unwrap_or(""));
+    Cow::Owned(shown)
+}
+
+/// A script on its way.
+struct Assembly<'a> {
+    source: &'a Source,
+    /// The text as the grammar sees it.
+    visible: &'a str,
+    script: Script,
+    problems: Vec<Diagnostic>,
+}
+
+impl Assembly<'_> {
+    fn define(&mut self, line: &DefineLine) {
+        let name = Ident { text: self.source.slice(line.name).to_owned(), span: line.name };
+        // A backslash that joins lines is no part of the value.
+        let text = self.source.slice(line.value).replace("\\\n", " \n").replace("\\\r\n", " \r\n");
+        let lexed = tokens::lex(&text);
+        let base = line.value.start;
+        let tokens: Vec<Token> = lexed.tokens.iter().map(|token| token.moved(base)).collect();
+        // The splitter bounds the nesting of the value as it does that of a block.
+        let broken = !lexed.problems.is_empty()
+            || items::split(self.source, &tokens).iter().any(|item| !item.problems.is_empty());
+        let parsed = if broken { Ok(None) } else { tree::define_value(&text, line.value, &tokens, &mut self.problems) };
+        match parsed {
+            Ok(Some(value)) => self.script.defines.push(Define { name, value }),
+            _ => self.problems.push(errors::define_with_bad_value(line.value)),
+        }
+    }
+
+    fn items(&mut self, tokens: &[Token], quoting: &[Diagnostic]) {
+        self.problems.extend_from_slice(quoting);
+        let items = items::split(self.source, tokens);
+        let mut config = None;
+        for (at, item) in items.iter().enumerate() {
+            if self.problems.len() > PROBLEM_LIMIT {
+                break;
+            }
+            let end = items.get(at + 1).map_or(u32::MAX, |next| next.span.start);
+            // A quote that never ends makes the rest of its block look wrong.
+            if quoting.iter().any(|problem| (item.span.start..end).contains(&problem.span.start)) {
+                continue;
+            }
+            if item.problems.is_empty() {
+                self.item(item, &tokens[item.tokens.clone()], &mut config);
+            } else {
+                self.problems.extend_from_slice(&item.problems);
+            }
+        }
+    }
+
+    fn item(&mut self, item: &Item, tokens: &[Token], config: &mut Option<Span>) {
+        match tree::item(self.visible, item.span, tokens, &mut self.problems) {
+            Ok(Some(Parsed::Block(block))) => self.script.blocks.push(block),
+            Ok(Some(Parsed::Config(entries))) => {
+                let keyword = Span { start: item.span.start, end: item.span.start + 6 };
+                if config.is_some() || !self.script.blocks.is_empty() {
+                    self.problems.push(errors::misplaced_config(keyword, *config));
+                }
+                *config = Some(keyword);
+                self.script.config.extend(entries);
+            }
+            Ok(None) => self.problems.push(errors::unexpected(item.span, "this", &[])),
+            Err(failure) => self.explain(item, tokens, &failure),
+        }
+    }
+
+    /// Says what is wrong with an item; then looks at it again without the statement at fault, because it may hold more mistakes.
+    fn explain(&mut self, item: &Item, tokens: &[Token], failure: &tree::Failure) {
+        let (problem, mut at_fault) = slips::explain(self.source, tokens, failure);
+        self.problems.push(problem);
+        let mut tokens = tokens.to_vec();
+        let mut text = self.visible.to_owned();
+        for _ in 0..RETRY_LIMIT {
+            let Some(range) = at_fault.take().filter(|range| !range.is_empty()) else {
+                return;
+            };
+            let Some(span) = tokens.get(range.clone()).and_then(|lost| Some(lost.first()?.span.to(lost.last()?.span)))
+            else {
+                return;
+            };
+            text = hide(&text, &[span]).into_owned();
+            tokens.drain(range);
+            let mut more = Vec::new();
+            match tree::item(&text, item.span, &tokens, &mut more) {
+                Ok(_) => self.problems.append(&mut more),
+                Err(failure) => {
+                    let (problem, next) = slips::explain(self.source, &tokens, &failure);
+                    self.problems.push(problem);
+                    at_fault = next;
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Script, Vec<Diagnostic>> {
+        if self.problems.is_empty() && self.script.blocks.is_empty() {
+            self.problems.push(errors::empty_script(Span::new(0, 0)));
+        }
+        if self.problems.is_empty() {
+            return Ok(self.script);
+        }
+        self.problems.sort_by_key(|problem| problem.span);
+        self.problems.dedup();
+        self.problems.truncate(PROBLEM_LIMIT);
+        Err(self.problems)
+    }
+}

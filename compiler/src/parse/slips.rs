@@ -1,0 +1,379 @@
+//! Finds the words for a place where the grammar gave up.
+//!
+//! In: an item's tokens and the offset of the failure. Out: one diagnostic that names the likeliest slip.
+//! Guarantee: always answers; brackets are known to match here, so only what stands between them is judged.
+
+use super::errors;
+use super::expressions::is_c_type;
+use super::scene::{STATEMENT_WORDS, Scene};
+use super::tokens::{Kind, Token};
+use super::tree::Failure;
+use crate::diagnostic::Diagnostic;
+use crate::source::{Source, Span};
+use std::ops::Range;
+
+/// Words that the grammar keeps for itself.
+const KEYWORDS: [&str; 16] = [
+    "if", "else", "while", "for", "unroll", "return", "break", "continue", "let", "sizeof", "offsetof", "true",
+    "false", "struct", "union", "enum",
+];
+
+/// What was meant by an item that the grammar does not take, and the tokens to pass over in order to find further mistakes in it.
+pub(super) fn explain(source: &Source, tokens: &[Token], failure: &Failure) -> (Diagnostic, Option<Range<usize>>) {
+    if failure.exhausted {
+        let at = failure.offset.min(source.text.len());
+        return (errors::too_complex(Span::new(at, at)), None);
+    }
+    let at = tokens.partition_point(|token| (token.span.end as usize) <= failure.offset);
+    let scene = Scene::new(source, tokens, at, failure);
+    let found = if scene.in_header { scene.header() } else { scene.body() };
+    let problem = found.or_else(|| scene.anywhere()).unwrap_or_else(|| scene.unexpected());
+    (problem, scene.simple_statement())
+}
+
+impl Scene<'_> {
+    /// The tokens of the statement at hand; none when it holds a block, whose statements would then be lost.
+    fn simple_statement(&self) -> Option<Range<usize>> {
+        let start = self.statement;
+        if self.in_header || STATEMENT_WORDS[..5].contains(&self.word(start)) {
+            return None;
+        }
+        let mut depth = 0_usize;
+        for at in start..self.tokens.len() {
+            match self.mark(at) {
+                "(" | "[" => depth += 1,
+                ")" | "]" => depth = depth.saturating_sub(1),
+                "{" => return None,
+                ";" | "}" if depth == 0 && at >= self.at => return Some(start..at),
+                _ if at == self.at && depth == 0 && at > start && !self.same_line(at - 1, at) => {
+                    return Some(start..at);
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    // ── In front of the block ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn header(&self) -> Option<Diagnostic> {
+        let first = self.text(0);
+        match first {
+            "{" | "/" => return Some(errors::missing_probe(self.span(0))),
+            "struct" | "union" | "enum" | "typedef" | "macro" | "fn" | "import" | "let"
+                if self.kind(1).is_some_and(|kind| kind != Kind::Mark) =>
+            {
+                return Some(errors::unsupported_item(self.span(0), first));
+            }
+            _ => {}
+        }
+        let called = self.kind(0) == Some(Kind::Word) && self.mark(1) == "(";
+        let stepped = matches!(first, "++" | "--");
+        if called
+            || stepped
+            || matches!(self.kind(0), Some(Kind::Var | Kind::Map | Kind::Str | Kind::Number))
+            || KEYWORDS.contains(&first)
+        {
+            return Some(errors::statement_outside(self.whole_statement()));
+        }
+        if self.mark(self.at) == ";" {
+            return Some(self.after_probe());
+        }
+        self.in_predicate().or_else(|| self.between_probes())
+    }
+
+    /// The item up to its first `;` or its end.
+    fn whole_statement(&self) -> Span {
+        let end = (0..self.tokens.len()).find(|at| matches!(self.mark(*at), ";" | "{")).unwrap_or(self.tokens.len());
+        let last = end.saturating_sub(1);
+        self.span(0).to(self.span(last))
+    }
+
+    fn after_probe(&self) -> Diagnostic {
+        if matches!(self.text(self.at + 1), "{" | "/") {
+            return errors::semicolon_after_probe(self.span(self.at));
+        }
+        if self.kind(self.at - usize::from(self.at > 0)) == Some(Kind::Part) || self.at == 1 {
+            return errors::probe_without_block(self.span(0).to(self.span(self.at.saturating_sub(1))));
+        }
+        errors::statement_outside(self.whole_statement())
+    }
+
+    /// The slash that opens the predicate, when one stands before the failure.
+    fn predicate(&self) -> Option<usize> {
+        (0..self.at.min(self.tokens.len())).find(|at| self.mark(*at) == "/")
+    }
+
+    fn in_predicate(&self) -> Option<Diagnostic> {
+        let slash = self.predicate()?;
+        let before = self.before()?;
+        if self.mark(self.at) == "=" {
+            return Some(errors::assignment_as_value(self.span(self.at)));
+        }
+        if self.mark(before) == "/" && before > slash && self.token(self.at).is_some() {
+            let second = if self.mark(self.at) == "/" { self.at } else { before };
+            return Some(errors::second_predicate(self.span(second)));
+        }
+        if self.mark(self.at) == "{" && self.ends_value(before) {
+            return Some(errors::unclosed_predicate(self.span(slash).to(self.span(before)), self.span(self.at)));
+        }
+        if self.token(self.at).is_none() {
+            return Some(errors::probe_without_block(self.span(0).to(self.span(before))));
+        }
+        self.in_value()
+    }
+
+    fn between_probes(&self) -> Option<Diagnostic> {
+        let before = self.before()?;
+        if self.token(self.at).is_none() {
+            return Some(errors::probe_without_block(self.span(0).to(self.span(before))));
+        }
+        if self.kind(self.at) == Some(Kind::Stray) {
+            return None;
+        }
+        let next_is_probe = self.mark(self.at + 1) == ":"
+            || (self.kind(self.at) == Some(Kind::Word) && matches!(self.text(self.at + 1), "," | "{"));
+        if self.begins_value(self.at) && next_is_probe && matches!(self.kind(before), Some(Kind::Part | Kind::Word)) {
+            let first = (0..=before).rev().take_while(|at| self.mark(*at) != ",").last().unwrap_or(before);
+            return Some(errors::missing_comma(self.span(first).to(self.span(before)), self.span(self.at), "probe"));
+        }
+        // `probe pid == 1/ {`: the condition's end is there, its beginning is not.
+        let brace = (self.at..self.tokens.len()).find(|at| self.mark(*at) == "{")?;
+        if self.mark(brace.checked_sub(1)?) == "/" && brace - 1 > self.at {
+            return Some(errors::unopened_predicate(self.span(self.at).to(self.span(brace - 1))));
+        }
+        let compares = (self.at..brace).any(|at| matches!(self.mark(at), "==" | "!=" | "<" | ">" | "&&" | "||"));
+        compares.then(|| errors::unopened_predicate(self.span(self.at).to(self.span(brace - 1))))
+    }
+
+    // ── In the block ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn body(&self) -> Option<Diagnostic> {
+        if self.kind(self.at) == Some(Kind::Stray) {
+            return None;
+        }
+        self.in_conditional()
+            .or_else(|| self.in_declaration())
+            .or_else(|| self.in_value())
+            .or_else(|| self.between_values())
+    }
+
+    fn in_conditional(&self) -> Option<Diagnostic> {
+        let before = self.before()?;
+        let (start, word) = (self.statement, self.word(self.statement));
+        if let Some(found) = (start..=self.at).find(|at| matches!(self.word(*at), "elif" | "elsif" | "elseif")) {
+            return Some(errors::else_if_spelling(self.span(found), self.text(found)));
+        }
+        if self.word(self.at) == "else" {
+            return Some(errors::else_without_if(self.span(self.at)));
+        }
+        let is_for = word == "for" || (start < self.at && self.word(before) == "for");
+        if is_for && self.mark(self.at) != "{" && self.for_head_is_foreign(start) {
+            let head = self.span(start).to(self.span(self.at.min(self.tokens.len().saturating_sub(1))));
+            return Some(errors::c_for_loop(head));
+        }
+        if self.mark(before) == "}"
+            && let Some(found) = self.block_start(before).checked_sub(1)
+            && matches!(self.word(found), "if" | "while" | "unroll")
+            && self.failure.expected.contains(&"`{`")
+        {
+            return Some(errors::missing_condition(self.span(found), self.word(found)));
+        }
+        let follows = self.begins_value(self.at) || self.mark(self.at) == ";";
+        if matches!(word, "if" | "while" | "unroll" | "for") && self.mark(before) == ")" && follows {
+            return Some(errors::missing_braces(self.span(self.at), word));
+        }
+        (self.word(before) == "else" && self.mark(self.at) != "{")
+            .then(|| errors::missing_braces(self.span(self.at), "else"))
+    }
+
+    /// The `{` that the `}` at `close` closes.
+    fn block_start(&self, close: usize) -> usize {
+        let mut depth = 0_usize;
+        for at in (0..=close).rev() {
+            match self.mark(at) {
+                "}" => depth += 1,
+                "{" if depth == 1 => return at,
+                "{" => depth -= 1,
+                _ => {}
+            }
+        }
+        0
+    }
+
+    /// Whether a `for` begins otherwise than `for $name :`.
+    fn for_head_is_foreign(&self, start: usize) -> bool {
+        let name = if self.mark(start + 1) == "(" { start + 2 } else { start + 1 };
+        self.kind(name) != Some(Kind::Var) || self.mark(name + 1) != ":"
+    }
+
+    fn in_declaration(&self) -> Option<Diagnostic> {
+        let start = self.statement;
+        if start > self.at || !is_c_type(self.word(start)) || self.open.is_some_and(|open| self.mark(open) != "{") {
+            return None;
+        }
+        let name = (start + 1..self.tokens.len())
+            .take_while(|at| self.kind(*at) == Some(Kind::Word) || matches!(self.mark(*at), "*"))
+            .filter(|at| self.kind(*at) == Some(Kind::Word))
+            .last();
+        let name = name.filter(|_| self.at <= start + 3 || self.mark(self.at) == "=");
+        name.map(|name| errors::c_declaration(self.span(start).to(self.span(name)), Some(self.text(name))))
+    }
+
+    /// Slips inside of an expression, in a predicate or a block.
+    fn in_value(&self) -> Option<Diagnostic> {
+        let before = self.before()?;
+        let here = self.span(self.at);
+        if self.word(before) == "let" && self.kind(self.at) == Some(Kind::Word) {
+            return Some(errors::variable_without_sigil(here, self.text(self.at)));
+        }
+        if self.mark(before) == "[" && self.mark(self.at) == "]" {
+            return Some(errors::missing_key(self.span(before).to(here)));
+        }
+        match self.word(self.at) {
+            "and" => return Some(errors::word_operator(here, "and", "&&")),
+            "or" => return Some(errors::word_operator(here, "or", "||")),
+            _ => {}
+        }
+        if self.word(before) == "not" && self.begins_value(self.at) {
+            return Some(errors::word_operator(self.span(before), "not", "!"));
+        }
+        if self.mark(self.at) == "=" {
+            return Some(self.stray_assignment(here));
+        }
+        if self.is_infix(before) && !self.begins_value(self.at) && self.foreign_operator(self.at).is_none() {
+            return Some(errors::missing_operand(self.span(before), self.text(before)));
+        }
+        None
+    }
+
+    fn stray_assignment(&self, here: Span) -> Diagnostic {
+        let in_call = self.open.filter(|open| self.mark(*open) == "(").and_then(|open| open.checked_sub(1));
+        let after_word = in_call.map(|before| self.word(before));
+        match after_word {
+            // `(a=1, b=2)` builds a record in bpftrace.
+            Some("")
+                if self.open.map(|open| open + 2) == Some(self.at) && self.kind(self.at - 1) == Some(Kind::Word) =>
+            {
+                errors::record(here)
+            }
+            _ => errors::assignment_as_value(here),
+        }
+    }
+
+    /// The operator of another language at this token.
+    fn foreign_operator(&self, at: usize) -> Option<Diagnostic> {
+        let mark = self.mark(at);
+        let foreign = matches!(
+            mark,
+            "===" | "!==" | "=>" | "<>" | ":=" | "**" | "**=" | "||=" | "&&=" | "=~" | "!~" | "??" | "<=>"
+        );
+        foreign.then(|| errors::unknown_operator(self.span(at), mark))
+    }
+
+    fn between_values(&self) -> Option<Diagnostic> {
+        let before = self.before()?;
+        if !self.begins_value(self.at) || self.nameless(self.at) {
+            return None;
+        }
+        let (gap, next) = (self.span(before), self.span(self.at));
+        let inside = self.open.map_or("", |open| self.mark(open));
+        let ends = self.ends_value(before) || (self.mark(before) == "}" && inside != "{");
+        if !ends {
+            return None;
+        }
+        if let Some(question) = self.open_question() {
+            return Some(errors::half_ternary(self.span(question)));
+        }
+        if inside == "(" || inside == "[" {
+            return Some(errors::missing_comma(gap, next, if inside == "(" { "value" } else { "key" }));
+        }
+        let called = self.word(before);
+        if before == self.statement && !called.is_empty() && self.same_line(before, self.at) {
+            return Some(errors::call_without_parentheses(gap, called, &self.argument()));
+        }
+        Some(errors::missing_semicolon(gap, next))
+    }
+
+    /// A `?` of the statement at hand that has no `:`.
+    fn open_question(&self) -> Option<usize> {
+        let mut open = Vec::new();
+        for at in self.statement..self.at.min(self.tokens.len()) {
+            match self.mark(at) {
+                "?" => open.push(at),
+                ":" => drop(open.pop()),
+                _ => {}
+            }
+        }
+        open.pop().filter(|_| self.failure.expected.contains(&"`:`"))
+    }
+
+    fn same_line(&self, one: usize, other: usize) -> bool {
+        let between = Span { start: self.span(one).end, end: self.span(other).start };
+        !self.source.slice(between).contains('\n')
+    }
+
+    /// What follows up to the statement's end on this line, for showing it in parentheses.
+    fn argument(&self) -> String {
+        let from = self.span(self.at).start as usize;
+        let rest = self.source.text.get(from..).unwrap_or("");
+        let last = (self.at..self.tokens.len())
+            .take_while(|at| !matches!(self.mark(*at), ";" | "}" | "{"))
+            .last()
+            .unwrap_or(self.at);
+        let len = self.span(last).end as usize - from;
+        let text = rest.get(..len).unwrap_or("").lines().next().unwrap_or("");
+        if text.chars().count() > 60 { "…".to_owned() } else { text.to_owned() }
+    }
+
+    // ── Either ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    fn nameless(&self, at: usize) -> bool {
+        self.kind(at) == Some(Kind::Var) && self.text(at) == "$"
+    }
+
+    fn anywhere(&self) -> Option<Diagnostic> {
+        let (here, text) = (self.span(self.at), self.text(self.at));
+        if self.nameless(self.at) {
+            return Some(errors::nameless_variable(here));
+        }
+        let digit_name = |sigils: &[char]| {
+            text.strip_prefix(sigils).is_some_and(|name| name.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        match self.kind(self.at) {
+            Some(Kind::Var | Kind::Map) if digit_name(&['$', '@']) => {
+                return Some(errors::badly_named_variable(here));
+            }
+            Some(Kind::Stray) => return Some(errors::stray_character(here, text)),
+            Some(Kind::Word) if KEYWORDS.contains(&text) => {
+                return Some(errors::reserved_word(here, text));
+            }
+            _ => {}
+        }
+        // The grammar gives up at the first character of a foreign operator, or behind the part of it that it knows.
+        let foreign =
+            self.foreign_operator(self.at).or_else(|| self.before().and_then(|before| self.foreign_operator(before)));
+        if foreign.is_some() {
+            return foreign;
+        }
+        if let Some(question) = self.open_question() {
+            return Some(errors::half_ternary(self.span(question)));
+        }
+        let before = self.before()?;
+        let wants_value = self.failure.expected.contains(&"a value");
+        if wants_value && self.is_infix(before) {
+            return Some(errors::missing_operand(self.span(before), self.text(before)));
+        }
+        let only_value = wants_value && !self.failure.expected.contains(&"an operator");
+        (only_value && (self.is_infix(self.at) || text == ",")).then(|| errors::missing_value(here, text))
+    }
+
+    fn unexpected(&self) -> Diagnostic {
+        let found = match self.kind(self.at) {
+            None => "the end of the script".to_owned(),
+            Some(Kind::Str) => "this string".to_owned(),
+            Some(_) => format!("`{}`", self.text(self.at).chars().take(40).collect::<String>()),
+        };
+        errors::unexpected(self.span(self.at), &found, &self.failure.expected)
+    }
+}

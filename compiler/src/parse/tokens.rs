@@ -1,0 +1,430 @@
+//! Cuts a script into tokens before the grammar sees it.
+//!
+//! In: the text. Out: tokens without blanks and comments, the directive lines, the ranges that the grammar must not see, and what is
+//! wrong at this level (quotes and comments that never end).
+//! Guarantee: one pass, linear, never fails; tokens are in order, do not overlap and lie on character boundaries.
+
+use super::directives::{Directives, Line};
+use super::{PROBLEM_LIMIT, errors};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A name or keyword.
+    Word,
+    /// Digits and the letters that touch them.
+    Number,
+    /// A quoted string.
+    Str,
+    /// `$x`, `$1`, `$#` or a lone `$`.
+    Var,
+    /// `@x` or `@`.
+    Map,
+    /// An operator or a mark of punctuation.
+    Mark,
+    /// A part of an attach point.
+    Part,
+    /// A character with no meaning here.
+    Stray,
+    /// Zero characters long: a probe begins here although the block before it is still open.
+    Boundary,
+}
+
+/// One token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token {
+    /// What it is.
+    pub kind: Kind,
+    /// Where it is.
+    pub span: Span,
+}
+
+impl Token {
+    /// The token `offset` bytes further on.
+    pub(super) fn moved(self, offset: u32) -> Token {
+        Token { span: Span { start: self.span.start + offset, end: self.span.end + offset }, ..self }
+    }
+}
+
+/// What came out.
+pub(super) struct Lexed {
+    /// The tokens in order.
+    pub tokens: Vec<Token>,
+    /// What is wrong with quotes and comments.
+    pub problems: Vec<Diagnostic>,
+    /// The directive lines' results.
+    pub directives: Directives,
+    /// The first character that no text file has.
+    pub binary: Option<Span>,
+}
+
+/// The operators and marks of more than one character, longest first; some only to be named in a message.
+const MARKS: [&str; 36] = [
+    "<<=", ">>=", "===", "!==", "**=", "||=", "&&=", "<=>", "=>", "==", "!=", "<=", ">=", "<<", ">>", "<>", "||", "&&",
+    "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "->", "..", "**", ":=", "=~", "!~", "??", "::",
+];
+
+/// Words with which a line at the left margin begins a probe.
+const PROBE_WORDS: [&str; 41] = [
+    "BEGIN",
+    "END",
+    "begin",
+    "end",
+    "tracepoint",
+    "t",
+    "kprobe",
+    "k",
+    "kretprobe",
+    "kr",
+    "uprobe",
+    "u",
+    "uretprobe",
+    "ur",
+    "usdt",
+    "U",
+    "profile",
+    "p",
+    "interval",
+    "i",
+    "software",
+    "s",
+    "hardware",
+    "h",
+    "fentry",
+    "f",
+    "kfunc",
+    "fexit",
+    "fr",
+    "kretfunc",
+    "rawtracepoint",
+    "rt",
+    "raw_tracepoint",
+    "iter",
+    "it",
+    "watchpoint",
+    "w",
+    "self",
+    "test",
+    "bench",
+    "wall",
+];
+
+/// Cuts `text` into tokens.
+pub(super) fn lex(text: &str) -> Lexed {
+    let mut lexer = Lexer {
+        text,
+        bytes: text.as_bytes(),
+        pos: 0,
+        braces: 0,
+        brackets: 0,
+        out: Lexed { tokens: Vec::new(), problems: Vec::new(), directives: Directives::default(), binary: None },
+    };
+    // A byte order mark is how some editors begin a text file.
+    if text.starts_with('\u{feff}') {
+        lexer.pos = 3;
+        lexer.out.directives.blank(0, 3);
+    }
+    while lexer.pos < text.len() && lexer.out.binary.is_none() {
+        lexer.step();
+    }
+    lexer.out.directives.finish();
+    lexer.out
+}
+
+/// One past the last character of the attach point's part that begins at `start`; the grammar's rule `part` in words.
+fn part_end(bytes: &[u8], start: usize) -> usize {
+    let run = |slashes: bool| {
+        let mut pos = start;
+        while let Some(byte) = bytes.get(pos) {
+            match byte {
+                b'"' => match string_end(bytes, pos) {
+                    Some(end) => pos = end,
+                    None => break,
+                },
+                b'/' if slashes => pos += 1,
+                b'_'
+                | b'.'
+                | b'-'
+                | b'+'
+                | b'@'
+                | b'*'
+                | b'['
+                | b']'
+                | b'!'
+                | b'~'
+                | b'%'
+                | b'#'
+                | b'$'
+                | b'^'
+                | 0x80.. => pos += 1,
+                byte if byte.is_ascii_alphanumeric() => pos += 1,
+                _ => break,
+            }
+        }
+        pos
+    };
+    let path = run(true);
+    if matches!(bytes.get(start), Some(b'/' | b'.' | b'~')) || (path > start && bytes.get(path) == Some(&b':')) {
+        path
+    } else {
+        run(false)
+    }
+}
+
+/// One past the closing quote of the string that opens at `start`, when it closes on its line.
+fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut pos = start + 1;
+    while let Some(byte) = bytes.get(pos) {
+        match byte {
+            b'"' => return Some(pos + 1),
+            b'\n' => return None,
+            b'\\' if bytes.get(pos + 1) != Some(&b'\n') => pos += 2,
+            _ => pos += 1,
+        }
+    }
+    None
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    pos: usize,
+    braces: u32,
+    brackets: u32,
+    out: Lexed,
+}
+
+impl Lexer<'_> {
+    fn at(&self, ahead: usize) -> u8 {
+        self.bytes.get(self.pos + ahead).copied().unwrap_or(0)
+    }
+
+    fn report(&mut self, problem: Diagnostic) {
+        if self.out.problems.len() <= PROBLEM_LIMIT {
+            self.out.problems.push(problem);
+        }
+    }
+
+    fn line_end(&self, from: usize) -> usize {
+        self.bytes
+            .get(from..)
+            .and_then(|rest| rest.iter().position(|b| *b == b'\n'))
+            .map_or(self.bytes.len(), |found| from + found)
+    }
+
+    fn push(&mut self, kind: Kind, end: usize) {
+        self.out.tokens.push(Token { kind, span: Span::new(self.pos, end) });
+        self.pos = end;
+    }
+
+    /// Reads one token, comment or run of blanks.
+    fn step(&mut self) {
+        match self.at(0) {
+            b' ' | b'\t' | b'\r' | b'\n' | 0x0c => self.pos += 1,
+            b'#' if self.begins_line() => self.directive(),
+            b'/' if self.at(1) == b'/' => self.line_comment(),
+            b'/' if self.at(1) == b'*' => self.block_comment(),
+            b'"' => self.string(),
+            b'\'' => self.single_quotes(),
+            b'$' => self.sigil(Kind::Var),
+            b'@' => self.sigil(Kind::Map),
+            byte if byte.is_ascii_digit() => self.push(Kind::Number, self.name_end(self.pos)),
+            byte if byte.is_ascii_alphabetic() || byte == b'_' => self.word(),
+            b'*' if self.at(1) == b':' && self.begins_point() => self.point(self.pos + 1),
+            byte if byte.is_ascii_control() => self.binary(1),
+            byte if byte.is_ascii() => self.mark(),
+            _ => self.stray(),
+        }
+    }
+
+    fn begins_line(&self) -> bool {
+        let before = &self.bytes[..self.pos];
+        before.iter().rev().find(|b| !matches!(b, b' ' | b'\t' | b'\r')).is_none_or(|b| *b == b'\n')
+    }
+
+    fn binary(&mut self, len: usize) {
+        self.out.binary.get_or_insert(Span::new(self.pos, self.pos + len));
+        self.pos += len;
+    }
+
+    fn name_end(&self, from: usize) -> usize {
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        from + rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count()
+    }
+
+    fn directive(&mut self) {
+        let mut end = self.line_end(self.pos);
+        // A backslash at the end of the line joins the next one to it.
+        while end < self.bytes.len() && self.text[..end].trim_end_matches('\r').ends_with('\\') {
+            end = self.line_end(end + 1);
+        }
+        let line = Line { text: self.text, start: self.pos, end };
+        self.out.directives.take(line);
+        self.pos = end;
+        if self.out.directives.inactive() {
+            self.skip_inactive();
+        }
+    }
+
+    /// Passes over lines until the next directive that may end the inactive part.
+    fn skip_inactive(&mut self) {
+        let start = self.pos;
+        while self.pos < self.bytes.len() {
+            let end = self.line_end(self.pos);
+            if self.text[self.pos..end].trim_start().starts_with('#') {
+                break;
+            }
+            self.pos = (end + 1).min(self.bytes.len());
+        }
+        self.out.directives.blank(start, self.pos);
+        // Blanks in front of the directive belong to no token.
+        while matches!(self.at(0), b' ' | b'\t' | b'\r') {
+            self.pos += 1;
+        }
+    }
+
+    fn line_comment(&mut self) {
+        let end = self.line_end(self.pos);
+        self.check_text(self.pos, end);
+        self.pos = end;
+    }
+
+    fn block_comment(&mut self) {
+        let body = self.pos + 2;
+        if let Some(found) = self.text[body..].find("*/") {
+            self.check_text(body, body + found);
+            self.pos = body + found + 2;
+        } else {
+            self.check_text(body, self.bytes.len());
+            self.report(errors::unclosed_comment(Span::new(self.pos, body)));
+            self.pos = self.bytes.len();
+        }
+    }
+
+    /// Looks for characters that no text file has.
+    fn check_text(&mut self, start: usize, end: usize) {
+        let found = self.bytes[start..end]
+            .iter()
+            .position(|b| b.is_ascii_control() && !matches!(b, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b));
+        if let Some(offset) = found {
+            self.out.binary.get_or_insert(Span::new(start + offset, start + offset + 1));
+        }
+    }
+
+    fn string(&mut self) {
+        if let Some(end) = string_end(self.bytes, self.pos) {
+            self.push(Kind::Str, end);
+            return;
+        }
+        let end = self.line_end(self.pos);
+        let end = self.pos + self.text[self.pos..end].trim_end().len();
+        // The closing quote of a string that began on an earlier line opens nothing.
+        let is_other_end =
+            !self.out.problems.is_empty() && self.text[self.pos + 1..end].bytes().all(|b| b" ,;()}".contains(&b));
+        if !is_other_end {
+            self.report(errors::unclosed_string(Span::new(self.pos, end)));
+        }
+        self.push(Kind::Str, end);
+    }
+
+    fn single_quotes(&mut self) {
+        let rest = &self.bytes[self.pos + 1..];
+        let found = rest.iter().position(|b| matches!(b, b'\'' | b'\n'));
+        let close = found.filter(|found| rest[*found] == b'\'').map(|found| self.pos + 2 + found);
+        let end = close.unwrap_or(self.pos + 1);
+        let inner = if close.is_some() { &self.text[self.pos + 1..end - 1] } else { "" };
+        self.report(errors::single_quotes(Span::new(self.pos, end), inner));
+        self.push(Kind::Str, end);
+    }
+
+    fn sigil(&mut self, kind: Kind) {
+        let end = if kind == Kind::Var && self.at(1) == b'#' { self.pos + 2 } else { self.name_end(self.pos + 1) };
+        self.push(kind, end);
+    }
+
+    fn word(&mut self) {
+        let end = self.name_end(self.pos);
+        if self.braces > 0 && self.probe_at_margin(end) {
+            self.out.tokens.push(Token { kind: Kind::Boundary, span: Span::new(self.pos, self.pos) });
+            (self.braces, self.brackets) = (0, 0);
+        }
+        let wild = self.bytes.get(end) == Some(&b'*');
+        if self.begins_point() && (self.bytes.get(end) == Some(&b':') || wild) {
+            let rest =
+                self.bytes[end..].iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'*')).count();
+            self.point(end + rest);
+        } else {
+            self.push(Kind::Word, end);
+        }
+    }
+
+    /// Whether the word that ends at `end` stands at the left margin and begins a probe.
+    fn probe_at_margin(&self, end: usize) -> bool {
+        let at_margin = self.pos == 0 || self.bytes[self.pos - 1] == b'\n';
+        if !at_margin || !PROBE_WORDS.contains(&&self.text[self.pos..end]) {
+            return false;
+        }
+        let next = self.bytes.get(end).copied();
+        if self.text[self.pos..end].eq_ignore_ascii_case("begin")
+            || self.text[self.pos..end].eq_ignore_ascii_case("end")
+        {
+            return self.text[end..].trim_start().starts_with('{');
+        }
+        next == Some(b':') && self.bytes.get(end + 1).is_some_and(|b| !b.is_ascii_whitespace())
+    }
+
+    /// Whether an attach point may stand here: outside of braces, first or after a comma, a name or another item.
+    fn begins_point(&self) -> bool {
+        let after = match self.out.tokens.last() {
+            None => true,
+            Some(last) if last.kind == Kind::Mark => {
+                matches!(&self.text[last.span.start as usize..last.span.end as usize], "}" | "," | "=" | ";")
+            }
+            Some(last) => matches!(last.kind, Kind::Boundary | Kind::Part),
+        };
+        self.braces == 0 && self.brackets == 0 && after
+    }
+
+    /// Reads `kind:part:part…`, whose kind ends at `kind_end`.
+    fn point(&mut self, kind_end: usize) {
+        self.push(Kind::Word, kind_end);
+        while self.at(0) == b':' {
+            self.push(Kind::Mark, self.pos + 1);
+            let end = part_end(self.bytes, self.pos);
+            if end > self.pos {
+                self.push(Kind::Part, end);
+            }
+        }
+    }
+
+    fn mark(&mut self) {
+        let rest = &self.bytes[self.pos..];
+        if let Some(mark) = MARKS.iter().find(|mark| rest.starts_with(mark.as_bytes())) {
+            self.push(Kind::Mark, self.pos + mark.len());
+            return;
+        }
+        match self.at(0) {
+            b'{' => self.braces += 1,
+            b'}' => (self.braces, self.brackets) = (self.braces.saturating_sub(1), 0),
+            b'(' | b'[' => self.brackets += 1,
+            b')' | b']' => self.brackets = self.brackets.saturating_sub(1),
+            b'`' | b'\\' | b'#' => return self.push(Kind::Stray, self.pos + 1),
+            _ => {}
+        }
+        self.push(Kind::Mark, self.pos + 1);
+    }
+
+    fn stray(&mut self) {
+        let Some(found) = self.text.get(self.pos..).and_then(|rest| rest.chars().next()) else {
+            self.pos += 1;
+            return;
+        };
+        if found == char::REPLACEMENT_CHARACTER || found.is_control() {
+            self.binary(found.len_utf8());
+        } else {
+            self.push(Kind::Stray, self.pos + found.len_utf8());
+        }
+    }
+}
