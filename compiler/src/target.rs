@@ -4,9 +4,10 @@
 //! Guarantee: the compiler learns of a kernel through this trait only.
 
 use crate::btf::Btf;
+use crate::types::Type;
 
 /// A machine to compile for.
-pub trait Target {
+pub trait Target: std::fmt::Debug {
     /// The processor.
     fn arch(&self) -> Arch;
     /// Kernel version as (major, minor).
@@ -17,6 +18,12 @@ pub trait Target {
     fn page_size_bytes(&self) -> u32;
     /// The kernel's types, when they are readable. The first call may map the file.
     fn btf(&self) -> Option<&Btf>;
+    /// The kernel's types, only when a type's layout depends on them: reading them costs start-up time and memory.
+    fn btf_if_needed(&self, ty: &Type) -> Option<&Btf> {
+        if mentions_struct(ty) { self.btf() } else { None }
+    }
+    /// Where `task_struct` keeps the word that says "in a 32-bit system call"; `None` when the kernel runs none.
+    fn compat_status_offset(&self) -> Option<u32>;
     /// Tracepoints `(category, event)` that match two patterns (`*` wildcards), sorted.
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError>;
     /// The fields of a tracepoint's record.
@@ -32,6 +39,15 @@ pub trait Target {
     fn kernel_symbol(&self, name: &str) -> Option<u64>;
     /// The cgroup v2 id of a path.
     fn cgroup_id(&self, path: &str) -> Result<u64, TargetError>;
+}
+
+fn mentions_struct(ty: &Type) -> bool {
+    match ty {
+        Type::Struct(_) => true,
+        Type::Array { of, .. } => mentions_struct(of),
+        Type::Tuple(parts) => parts.iter().any(mentions_struct),
+        _ => false,
+    }
 }
 
 /// A processor.

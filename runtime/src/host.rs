@@ -78,6 +78,10 @@ impl Target for Host {
         self.btf.get_or_init(open).as_ref()
     }
 
+    fn compat_status_offset(&self) -> Option<u32> {
+        kernel::compat_status_offset(self.btf())
+    }
+
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {
         tracefs::tracepoints(self.tracefs()?, category, event)
     }
@@ -129,7 +133,11 @@ mod tests {
         assert!(host.kernel() >= (4, 0) && host.possible_cpus() >= 1);
         assert!(host.page_size_bytes().is_power_of_two() && host.page_size_bytes() >= 4096);
         match host.btf() {
-            Some(btf) => assert!(btf.find(Kind::Struct, "task_struct").is_some()),
+            Some(btf) => {
+                let task = btf.find(Kind::Struct, "task_struct").expect("every kernel has it");
+                let offset = host.compat_status_offset();
+                assert!(offset.is_none_or(|offset| offset < btf.size_bytes(task)), "{offset:?}");
+            }
             None => println!("SKIPPED: this kernel has no BTF"),
         }
     }
