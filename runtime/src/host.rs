@@ -11,7 +11,7 @@ mod tracefs;
 
 use crate::sys::mmap::MappedFile;
 use elf::Symbols;
-use profiler_compiler::btf::{Btf, Kind};
+use profiler_compiler::btf::Btf;
 use profiler_compiler::target::{Arch, FunctionSymbol, Target, TargetError, TracepointFormat};
 use std::collections::HashMap;
 use std::io;
@@ -79,11 +79,7 @@ impl Target for Host {
     }
 
     fn compat_status_offset(&self) -> Option<u32> {
-        let btf = self.btf()?;
-        let task = btf.find(Kind::Struct, "task_struct")?;
-        let info = btf.find_member(task, "thread_info")?;
-        let status = btf.find_member(btf.strip(info.ty), "status")?;
-        Some((info.bit_offset + status.bit_offset) / 8)
+        kernel::compat_status_offset(self.btf())
     }
 
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {
@@ -137,7 +133,11 @@ mod tests {
         assert!(host.kernel() >= (4, 0) && host.possible_cpus() >= 1);
         assert!(host.page_size_bytes().is_power_of_two() && host.page_size_bytes() >= 4096);
         match host.btf() {
-            Some(btf) => assert!(btf.find(Kind::Struct, "task_struct").is_some()),
+            Some(btf) => {
+                let task = btf.find(Kind::Struct, "task_struct").expect("every kernel has it");
+                let offset = host.compat_status_offset();
+                assert!(offset.is_none_or(|offset| offset < btf.size_bytes(task)), "{offset:?}");
+            }
             None => println!("SKIPPED: this kernel has no BTF"),
         }
     }

@@ -27,6 +27,7 @@ pub use tracepoint::RawTracepoint;
 use record::{Header, Record, Records};
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longest chain of types that is followed: real ones are below ten, malformed ones may be circular.
 const MAX_DEPTH: u32 = 32;
@@ -51,6 +52,8 @@ pub struct Btf {
     strings: Range<usize>,
     /// Offset in the types section of every [`INDEX_STRIDE`]th type, from number 1 on.
     offsets: OnceLock<Vec<u32>>,
+    /// Number (upper half) and offset of the type that was found by name last: questions about it need no table.
+    latest: AtomicU64,
 }
 
 impl std::fmt::Debug for Btf {
@@ -67,7 +70,7 @@ impl Btf {
     /// Opens a blob; `None` when the header is not that of little-endian BTF or its sections lie outside of the bytes.
     pub fn new(bytes: Box<dyn AsRef<[u8]> + Send + Sync>) -> Option<Btf> {
         let Header { types, strings } = Header::parse((*bytes).as_ref())?;
-        Some(Btf { bytes, types, strings, offsets: OnceLock::new() })
+        Some(Btf { bytes, types, strings, offsets: OnceLock::new(), latest: AtomicU64::new(0) })
     }
 
     /// The kind of a type; `None` for a number that is not in the blob.
@@ -87,11 +90,19 @@ impl Btf {
     /// The record of a type; `void` has none.
     fn record(&self, id: BtfId) -> Option<Record<'_>> {
         let index = (id.0 as usize).checked_sub(1)?;
+        let latest = self.latest.load(Ordering::Relaxed);
+        if latest >> 32 == u64::from(id.0) {
+            return Record::parse(self.types(), latest as u32 as usize).map(|(record, _)| record);
+        }
         let mut at = *self.offsets.get_or_init(|| self.index()).get(index / INDEX_STRIDE)? as usize;
         for _ in 0..index % INDEX_STRIDE {
             (_, at) = Record::parse(self.types(), at)?;
         }
         Record::parse(self.types(), at).map(|(record, _)| record)
+    }
+
+    fn remember(&self, id: BtfId, offset: usize) {
+        self.latest.store((u64::from(id.0) << 32) | offset as u64, Ordering::Relaxed);
     }
 
     /// Where every [`INDEX_STRIDE`]th type starts.

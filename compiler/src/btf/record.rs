@@ -173,6 +173,11 @@ impl<'a> Records<'a> {
     pub(super) fn new(types: &'a [u8]) -> Self {
         Records { types, at: 0, id: 0 }
     }
+
+    /// Where the next record is in the types section.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
 }
 
 impl<'a> Iterator for Records<'a> {

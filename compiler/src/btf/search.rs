@@ -3,7 +3,7 @@
 //! In: a name. Out: the first type that has it. Guarantee: a name that is nowhere in the strings section is refused without
 //! looking at a type; otherwise types are compared by string offset, no string is read.
 
-use super::record::Kind;
+use super::record::{Kind, Record};
 use super::{Btf, BtfId};
 
 /// Bytes that are compared at once; the compiler turns the loop over them into vector instructions.
@@ -15,10 +15,21 @@ const MAX_COPIES_OF_NAME: usize = 4;
 impl Btf {
     /// The first type of a kind with a name.
     pub fn find(&self, kind: Kind, name: &str) -> Option<BtfId> {
-        self.name_offsets(name).find_map(|offset| {
-            let mut records = self.records();
-            records.find(|(_, record)| record.kind == kind && record.name_offset == offset).map(|(id, _)| id)
-        })
+        self.name_offsets(name)
+            .find_map(|offset| self.first(|record| record.kind == kind && record.name_offset == offset))
+    }
+
+    /// The first type of which something holds, remembered as the one that is asked about next.
+    fn first(&self, holds: impl Fn(&Record<'_>) -> bool) -> Option<BtfId> {
+        let mut records = self.records();
+        loop {
+            let at = records.position();
+            let (id, record) = records.next()?;
+            if holds(&record) {
+                self.remember(id, at);
+                return Some(id);
+            }
+        }
     }
 
     /// The type that a user names: `struct x`, `union x`, `enum x`, or the name of a typedef or integer type.
@@ -38,14 +49,12 @@ impl Btf {
     /// The first enumerator of any enum that has a name, with its value.
     pub fn find_enumerator(&self, name: &str) -> Option<(BtfId, i64)> {
         let id = self.name_offsets(name).find_map(|offset| {
-            let mut records = self.records();
-            records.find(|(_, record)| match record.kind {
+            self.first(|record| match record.kind {
                 Kind::Enum => record.entries::<2>().any(|[name, _]| name == offset),
                 Kind::Enum64 => record.entries::<3>().any(|[name, ..]| name == offset),
                 _ => false,
             })
-        });
-        let (id, _) = id?;
+        })?;
         let (_, value) = self.enumerators(id).find(|(candidate, _)| *candidate == name)?;
         Some((id, value))
     }

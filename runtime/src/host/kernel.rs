@@ -3,6 +3,7 @@
 //! In: small files of `/proc` and `/sys`. Out: numbers. Guarantee: a file that cannot be read gives the smallest answer.
 
 use super::io_error;
+use profiler_compiler::btf::{Btf, Kind};
 use profiler_compiler::target::TargetError;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -41,6 +42,22 @@ pub(super) fn page_size_bytes() -> u32 {
     let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
     let entry = vector.chunks_exact(16).find(|entry| number(entry) == AT_PAGESZ);
     entry.map_or(4096, |entry| number(&entry[8..]) as u32)
+}
+
+/// Where `task_struct` keeps the word whose bit 2 says "in a 32-bit system call"; `None` when the kernel runs no 32-bit
+/// programs or is not of x86, where that word is.
+pub(super) fn compat_status_offset(btf: Option<&Btf>) -> Option<u32> {
+    let btf = btf.filter(|_| cfg!(target_arch = "x86_64"))?;
+    // The setting exists where 32-bit programs can; without it (or without /proc/sys) their entry function tells.
+    let runs_32_bit =
+        Path::new("/proc/sys/abi/vsyscall32").exists() || btf.find(Kind::Function, "do_fast_syscall_32").is_some();
+    if !runs_32_bit {
+        return None;
+    }
+    let offset = |structure: &str, member: &str| -> Option<u32> {
+        Some(btf.find_member(btf.find(Kind::Struct, structure)?, member)?.byte_offset())
+    };
+    Some(offset("task_struct", "thread_info")? + offset("thread_info", "status")?)
 }
 
 /// The address of a kernel symbol; `None` when there is none or addresses are hidden from us.
