@@ -67,7 +67,12 @@ pub fn stages(
         return Err(diagnostics);
     }
     let lower::Lowered { mut ir, object } = lower::lower(&typed, target);
-    debug_assert_eq!(ir::verify::verify(&ir), Ok(()), "lowering made IR that does not hold:\n{}", ir::print::print(&ir));
+    debug_assert_eq!(
+        ir::verify::verify(&ir),
+        Ok(()),
+        "lowering made IR that does not hold:\n{}",
+        ir::print::print(&ir)
+    );
     ir::optimise::optimise(&mut ir);
     debug_assert_eq!(ir::verify::verify(&ir), Ok(()), "optimising made IR that does not hold");
     let emitted = emit::emit(&ir, source)?;

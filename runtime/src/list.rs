@@ -33,6 +33,25 @@ pub enum ListError {
     },
 }
 
+impl std::fmt::Display for ListError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ListError::Output(error) => write!(f, "cannot write the list: {error}"),
+            ListError::Target { kind, error } => match error {
+                TargetError::Missing { near } if near.is_empty() => write!(f, "no such {kind} probe here"),
+                TargetError::Missing { near } => {
+                    write!(f, "no such {kind} probe here; near names: {}", near.join(", "))
+                }
+                TargetError::Refused(words) | TargetError::Invalid(words) => write!(f, "{kind} probes: {words}"),
+            },
+            ListError::UnknownKind { name, near } if near.is_empty() => write!(f, "there is no probe kind `{name}`"),
+            ListError::UnknownKind { name, near } => {
+                write!(f, "there is no probe kind `{name}`; did you mean `{}`?", near.join("`, `"))
+            }
+        }
+    }
+}
+
 impl From<io::Error> for ListError {
     fn from(error: io::Error) -> Self {
         ListError::Output(error)

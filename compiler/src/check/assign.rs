@@ -35,7 +35,9 @@ impl Body<'_, '_> {
         let value = value.map(|v| self.value_for(v));
         if self.find_var(&name.text).is_some() {
             let message = format!("`${}` is already declared", name.text);
-            self.error(Diagnostic::error(Code(206), name.span, message).help("use another name, or assign without `let`"));
+            self.error(
+                Diagnostic::error(Code(206), name.span, message).help("use another name, or assign without `let`"),
+            );
             return None;
         }
         let first = value.as_ref().map_or(Type::Unknown, |v| v.ty.clone());

@@ -117,7 +117,10 @@ impl<'a, 'e> Body<'a, 'e> {
             }
             StmtKind::While { .. } | StmtKind::ForRange { .. } | StmtKind::ForMap { .. } => {
                 let message = "loops other than `unroll` are not compiled yet";
-                self.error(Diagnostic::error(Code(390), span, message).help("a fixed number of repetitions can be written as `unroll (N) { … }`"));
+                self.error(
+                    Diagnostic::error(Code(390), span, message)
+                        .help("a fixed number of repetitions can be written as `unroll (N) { … }`"),
+                );
                 return;
             }
             StmtKind::Break | StmtKind::Continue => {
@@ -133,7 +136,10 @@ impl<'a, 'e> Body<'a, 'e> {
             && self.env.catalogue.aggregation(&name.text).is_some()
         {
             let message = format!("`{}()` must be assigned to a map", name.text);
-            self.error(Diagnostic::error(Code(314), e.span, message).help(format!("write `@ = {}`", "count();".replace("count", &name.text))));
+            self.error(
+                Diagnostic::error(Code(314), e.span, message)
+                    .help(format!("write `@ = {}`", "count();".replace("count", &name.text))),
+            );
             return None;
         }
         let checked = self.expr(e);

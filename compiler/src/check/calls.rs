@@ -64,7 +64,8 @@ impl Body<'_, '_> {
                 let message = format!("`%{}` cannot print a {}", conversion.letter, self.describe(&value.ty));
                 let mut diagnostic = Diagnostic::error(Code(347), value.span, message);
                 if conversion.letter == 's' && value.ty.is_scalar() {
-                    diagnostic = diagnostic.help("print it with `%d` or `%x`; a string behind a pointer is read with `str(…)`");
+                    diagnostic =
+                        diagnostic.help("print it with `%d` or `%x`; a string behind a pointer is read with `str(…)`");
                 } else if !value.ty.is_scalar() {
                     diagnostic = diagnostic.help("print it with `%s`");
                 }
@@ -166,7 +167,8 @@ impl Body<'_, '_> {
                 _ => match self.constant_int(arg) {
                     Some(n @ 1..=MAX_FRAMES) => limit = n,
                     _ => {
-                        let message = format!("a stack takes a mode (bpftrace, perf, raw) and 1 to {MAX_FRAMES} frames");
+                        let message =
+                            format!("a stack takes a mode (bpftrace, perf, raw) and 1 to {MAX_FRAMES} frames");
                         self.error(Diagnostic::error(Code(349), arg.span, message));
                         return None;
                     }

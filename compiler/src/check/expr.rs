@@ -61,7 +61,10 @@ impl Body<'_, '_> {
         if let Some(word) = catalogue.function(&name.text) {
             if word.is_unsafe() && !self.env.options.allow_unsafe {
                 let message = format!("`{}` changes the system, so it needs --unsafe", name.text);
-                return self.fail(Diagnostic::error(Code(601), span, message).help("run again with --unsafe if that is what you want"));
+                return self.fail(
+                    Diagnostic::error(Code(601), span, message)
+                        .help("run again with --unsafe if that is what you want"),
+                );
             }
             return word.check(self, args, span);
         }
@@ -97,7 +100,9 @@ impl Body<'_, '_> {
             let message = format!("the two sides differ: a {} and a {}", self.describe(&a.ty), self.describe(&b.ty));
             let (at, other) = (b.span, a.span);
             return self.fail(
-                Diagnostic::error(Code(306), at, message).related(other, "the other side").help("both sides need one type"),
+                Diagnostic::error(Code(306), at, message)
+                    .related(other, "the other side")
+                    .help("both sides need one type"),
             );
         };
         let (a, b) = (Self::convert(a, &ty), Self::convert(b, &ty));
@@ -125,7 +130,11 @@ impl Body<'_, '_> {
                 let kind = typed::ExprKind::StepMap { map, key, by: sign * size, prefix };
                 typed::Expr { kind, ty, span }
             }
-            _ => self.fail(Diagnostic::error(Code(316), target.span, "only a variable `$x` or a map `@x` can be counted up or down")),
+            _ => self.fail(Diagnostic::error(
+                Code(316),
+                target.span,
+                "only a variable `$x` or a map `@x` can be counted up or down",
+            )),
         }
     }
 
@@ -177,7 +186,8 @@ impl Body<'_, '_> {
         let span = value.span;
         match (value.kind, &value.ty, ty) {
             (typed::ExprKind::Int(n), _, to) if to.as_int().is_some() => {
-                let n = if *to == Type::Bool { i64::from(n != 0) } else { to.as_int().map_or(n, |int| truncate(n, int)) };
+                let n =
+                    if *to == Type::Bool { i64::from(n != 0) } else { to.as_int().map_or(n, |int| truncate(n, int)) };
                 typed::Expr { kind: typed::ExprKind::Int(n), ty: ty.clone(), span }
             }
             (kind @ typed::ExprKind::Str(_), _, Type::Str { .. }) => typed::Expr { kind, ty: ty.clone(), span },

@@ -69,7 +69,9 @@ fn walk_stmt(stmt: &Stmt, visit: &mut dyn FnMut(&Expr)) {
             walk_stmts(then, visit);
             walk_stmts(otherwise, visit);
         }
-        StmtKind::Unroll { count: e, body } | StmtKind::While { cond: e, body } | StmtKind::ForMap { map: e, body, .. } => {
+        StmtKind::Unroll { count: e, body }
+        | StmtKind::While { cond: e, body }
+        | StmtKind::ForMap { map: e, body, .. } => {
             walk_expr(e, visit);
             walk_stmts(body, visit);
         }
@@ -88,7 +90,9 @@ pub fn walk_expr(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
     visit(expr);
     match &expr.kind {
         ExprKind::Map { keys: list, .. } | ExprKind::Tuple(list) | ExprKind::Call { args: list, .. } => {
-            list.iter().for_each(|e| walk_expr(e, visit));
+            for e in list {
+                walk_expr(e, visit);
+            }
         }
         ExprKind::Unary(_, e)
         | ExprKind::Field(e, _)
@@ -102,7 +106,9 @@ pub fn walk_expr(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
         }
         ExprKind::Ternary { cond, then, otherwise } => {
             walk_expr(cond, visit);
-            then.iter().for_each(|e| walk_expr(e, visit));
+            if let Some(e) = then {
+                walk_expr(e, visit);
+            }
             walk_expr(otherwise, visit);
         }
         ExprKind::Block(body, value) => {

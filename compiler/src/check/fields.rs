@@ -79,11 +79,7 @@ impl Body<'_, '_> {
                 (start, Some(((member.bit_offset - start) as u8, width)))
             }
         };
-        let kind = typed::ExprKind::Deref {
-            base: Box::new(pointer),
-            offset_bytes: offset_bytes + at_bits / 8,
-            bits,
-        };
+        let kind = typed::ExprKind::Deref { base: Box::new(pointer), offset_bytes: offset_bytes + at_bits / 8, bits };
         typed::Expr { kind, ty, span }
     }
 
@@ -138,7 +134,9 @@ impl Body<'_, '_> {
             Type::Unknown => return base,
             Type::Array { of, len } => (*of, Some(len)),
             Type::Pointer { to, .. } => (*to, None),
-            Type::Str { capacity_bytes } => (Type::Int(crate::types::Int { size_bytes: 1, signed: true }), Some(capacity_bytes)),
+            Type::Str { capacity_bytes } => {
+                (Type::Int(crate::types::Int { size_bytes: 1, signed: true }), Some(capacity_bytes))
+            }
             other => {
                 let message = format!("a {} has no elements", self.describe(&other));
                 return self.fail(Diagnostic::error(Code(326), span, message));
@@ -193,7 +191,9 @@ impl Body<'_, '_> {
             (_, Some(offset)) => typed::ExprKind::Part { base: Box::new(base), offset_bytes: offset },
             (_, None) => {
                 let message = "this index must be a constant";
-                return self.fail(Diagnostic::error(Code(328), index.span, message).help("arrays behind a pointer take any index"));
+                return self.fail(
+                    Diagnostic::error(Code(328), index.span, message).help("arrays behind a pointer take any index"),
+                );
             }
         };
         typed::Expr { kind, ty: element, span }

@@ -82,8 +82,8 @@ impl Body<'_, '_> {
             (low, high) => format!("{low} to {high} arguments"),
         };
         let message = format!("`{what}` takes {wanted}, {given} {} given", if given == 1 { "is" } else { "are" });
-        let word = self.env.catalogue.function(what).map(|w| w.doc());
-        let word = word.or_else(|| self.env.catalogue.aggregation(what).map(|w| w.doc()));
+        let word = self.env.catalogue.function(what).map(crate::words::Function::doc);
+        let word = word.or_else(|| self.env.catalogue.aggregation(what).map(crate::words::Aggregation::doc));
         let mut diagnostic = Diagnostic::error(Code(320), span, message);
         if let Some(doc) = word {
             diagnostic = diagnostic.help(format!("{}: {}", doc.signature, doc.summary));

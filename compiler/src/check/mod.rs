@@ -25,10 +25,10 @@ use std::collections::BTreeMap;
 
 pub use body::Body;
 pub use errors::Report;
+pub use expr::truncate;
 pub use facts::Facts;
 pub use maps::{MapInfo, Maps};
 pub use points::{ArgField, Points, Seed};
-pub use expr::truncate;
 pub use types::{named_int, unify, widest};
 
 use crate::ast;
@@ -169,8 +169,12 @@ fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
     }
     let span = work.first().map_or(Span::default(), |w| w.block.span);
     env.report.push(
-        Diagnostic::error(Code(310), span, "the types of this script's maps and variables depend on each other in a circle")
-            .help("give one of them a type with a cast, such as `(uint64)`"),
+        Diagnostic::error(
+            Code(310),
+            span,
+            "the types of this script's maps and variables depend on each other in a circle",
+        )
+        .help("give one of them a type with a cast, such as `(uint64)`"),
     );
     Vec::new()
 }

@@ -49,7 +49,7 @@ impl Body<'_, '_> {
     /// `a op b`.
     pub fn binary(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
         if a.ty == Type::Unknown || b.ty == Type::Unknown {
-            return self.binary_unknown(op, a, b, span);
+            return Self::binary_unknown(op, a, b, span);
         }
         match op {
             BinaryOp::LogicalAnd | BinaryOp::LogicalOr => return self.logical(op, a, b, span),
@@ -82,7 +82,7 @@ impl Body<'_, '_> {
     }
 
     /// While a side's type is not known yet, the result's type is guessed, to be mended in the next round.
-    fn binary_unknown(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
+    fn binary_unknown(op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
         let ty = if is_comparison(op) || matches!(op, BinaryOp::LogicalAnd | BinaryOp::LogicalOr) {
             Type::Bool
         } else {

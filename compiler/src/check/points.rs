@@ -131,7 +131,10 @@ impl<'a, 'e> Points<'a, 'e> {
             let index: usize = digits.parse().unwrap_or(0);
             let Some(value) = index.checked_sub(1).and_then(|i| self.env.options.positional.get(i)) else {
                 let message = format!("`${digits}` is not given");
-                self.error(Diagnostic::error(Code(402), part.span, message).help("parameters follow the script's name on the command line"));
+                self.error(
+                    Diagnostic::error(Code(402), part.span, message)
+                        .help("parameters follow the script's name on the command line"),
+                );
                 return None;
             };
             text.push_str(value);

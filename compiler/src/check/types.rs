@@ -102,7 +102,10 @@ impl Body<'_, '_> {
         let found = find_type(btf, name);
         if found.is_none() {
             let message = format!("there is no type called `{}` in this kernel", name.name);
-            self.error(Diagnostic::error(Code(205), name.span, message).help("kernel types come from its BTF: `bpftool btf dump file /sys/kernel/btf/vmlinux` lists them"));
+            self.error(
+                Diagnostic::error(Code(205), name.span, message)
+                    .help("kernel types come from its BTF: `bpftool btf dump file /sys/kernel/btf/vmlinux` lists them"),
+            );
         }
         found
     }

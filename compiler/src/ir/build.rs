@@ -5,8 +5,8 @@
 //! to a block that nothing reaches, so that the lowering needs no special case for dead source code.
 
 use super::{
-    Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, MapId, Operand,
-    Section, Size, Slot, SlotId, Terminator, VReg, Width,
+    Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, MapId, Operand, Section, Size, Slot,
+    SlotId, Terminator, VReg, Width,
 };
 use crate::source::Span;
 
@@ -117,26 +117,14 @@ impl FunctionBuilder {
     }
 
     /// `a op b` in a new register.
-    pub fn bin(
-        &mut self,
-        op: BinOp,
-        width: Width,
-        a: impl Into<Operand>,
-        b: impl Into<Operand>,
-    ) -> VReg {
+    pub fn bin(&mut self, op: BinOp, width: Width, a: impl Into<Operand>, b: impl Into<Operand>) -> VReg {
         let dst = self.new_vreg();
         self.inst(Inst::Bin { op, width, dst, a: a.into(), b: b.into() });
         dst
     }
 
     /// `a op b ? 1 : 0` in a new register.
-    pub fn set(
-        &mut self,
-        op: CmpOp,
-        width: Width,
-        a: impl Into<Operand>,
-        b: impl Into<Operand>,
-    ) -> VReg {
+    pub fn set(&mut self, op: CmpOp, width: Width, a: impl Into<Operand>, b: impl Into<Operand>) -> VReg {
         let dst = self.new_vreg();
         self.inst(Inst::Set { op, width, dst, a: a.into(), b: b.into() });
         dst

@@ -6,8 +6,8 @@
 use std::fmt::Write;
 
 use super::{
-    Addr, Arg, Base, BinOp, CmpOp, Function, Helper, Inst, Likely, Map, MapKind, Operand, Program,
-    Section, SlotId, Terminator, VReg, Width,
+    Addr, Arg, Base, BinOp, CmpOp, Function, Helper, Inst, Likely, Map, MapKind, Operand, Program, Section, SlotId,
+    Terminator, VReg, Width,
 };
 
 /// The whole program.
@@ -106,22 +106,12 @@ impl Printer<'_> {
     fn inst(&self, inst: &Inst) -> String {
         match inst {
             Inst::Copy { dst, src } => format!("{} = {}", reg(*dst), operand(*src)),
-            Inst::Bin { op, width, dst, a, b } => format!(
-                "{} = {}{} {}, {}",
-                reg(*dst),
-                bin_name(*op),
-                suffix(*width),
-                operand(*a),
-                operand(*b)
-            ),
-            Inst::Set { op, width, dst, a, b } => format!(
-                "{} = {} {}{} {}",
-                reg(*dst),
-                operand(*a),
-                cmp_name(*op),
-                suffix(*width),
-                operand(*b)
-            ),
+            Inst::Bin { op, width, dst, a, b } => {
+                format!("{} = {}{} {}, {}", reg(*dst), bin_name(*op), suffix(*width), operand(*a), operand(*b))
+            }
+            Inst::Set { op, width, dst, a, b } => {
+                format!("{} = {} {}{} {}", reg(*dst), operand(*a), cmp_name(*op), suffix(*width), operand(*b))
+            }
             Inst::Extend { dst, src, size, signed } => {
                 let how = if *signed { "sext" } else { "zext" };
                 format!("{} = {how}{} {}", reg(*dst), size.bytes(), reg(*src))
@@ -158,11 +148,9 @@ impl Printer<'_> {
                 format!("store{} {} = {}", size.bytes(), self.addr(*addr), operand(*src))
             }
             Inst::Zero { addr, size_bytes } => format!("zero {}, {size_bytes}", self.addr(*addr)),
-            Inst::Move { to, from, size_bytes, align_bytes } => format!(
-                "move {} = {}, {size_bytes} align {align_bytes}",
-                self.addr(*to),
-                self.addr(*from)
-            ),
+            Inst::Move { to, from, size_bytes, align_bytes } => {
+                format!("move {} = {}, {size_bytes} align {align_bytes}", self.addr(*to), self.addr(*from))
+            }
             Inst::Atomic { op, addr, src, fetch, size } => format!(
                 "{}atomic_{}{} {}, {}",
                 result(*fetch),
@@ -174,13 +162,9 @@ impl Printer<'_> {
             Inst::Exchange { dst, addr, src } => {
                 format!("{} = exchange {}, {}", reg(*dst), self.addr(*addr), reg(*src))
             }
-            Inst::CompareExchange { dst, addr, expected, new } => format!(
-                "{} = compare_exchange {}, {} -> {}",
-                reg(*dst),
-                self.addr(*addr),
-                reg(*expected),
-                reg(*new)
-            ),
+            Inst::CompareExchange { dst, addr, expected, new } => {
+                format!("{} = compare_exchange {}, {} -> {}", reg(*dst), self.addr(*addr), reg(*expected), reg(*new))
+            }
             _ => String::new(),
         }
     }

@@ -9,7 +9,7 @@ use crate::ir::{self, Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand,
 use crate::layout;
 use crate::lower::Shared;
 use crate::object::Loss;
-use crate::typed;
+use crate::typed::{self, ContextKind};
 use crate::types::Type;
 
 /// A lowered value.
@@ -106,7 +106,7 @@ impl<'a, 'p> Body<'a, 'p> {
         self.b.ret(0);
         self.shared.learned.scratch_bytes[self.index] = self.scratch_used_bytes;
         let mut function = self.b.finish();
-        function.context_size_bytes = 0;
+        function.context_size_bytes = context_size_bytes(self.probe.context.kind);
         function
     }
 
@@ -173,7 +173,10 @@ impl<'a, 'p> Body<'a, 'p> {
         let offset = self.shared.zeros(size_bytes);
         let zeros = self.b.data_addr(Section::Rodata, offset);
         let to = self.address_arg(addr);
-        self.b.call_void(Helper::ProbeReadKernel, &[to, Arg::Value(i64::from(size_bytes).into()), Arg::Value(zeros.into())]);
+        self.b.call_void(
+            Helper::ProbeReadKernel,
+            &[to, Arg::Value(i64::from(size_bytes).into()), Arg::Value(zeros.into())],
+        );
     }
 
     fn zero_by_stores(&mut self, addr: Addr, size_bytes: u32) {
@@ -269,5 +272,17 @@ impl<'a, 'p> Body<'a, 'p> {
     /// Leaves the probe.
     pub fn leave(&mut self) {
         self.b.jump(self.exit);
+    }
+}
+
+/// How much of a context a program may read. Test runs give raw tracepoint programs twelve zero arguments.
+fn context_size_bytes(kind: ContextKind) -> u32 {
+    match kind {
+        ContextKind::Empty | ContextKind::RawTracepoint => 12 * 8,
+        // `PERF_MAX_TRACE_SIZE`: the kernel checks each access against the event at attachment.
+        ContextKind::Tracepoint => 8192,
+        // The larger of x86's 168 and arm64's 336 bytes of `pt_regs`; registers are chosen by the architecture.
+        ContextKind::Registers => 336,
+        ContextKind::PerfEvent => 336 + 16,
     }
 }

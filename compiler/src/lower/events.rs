@@ -117,14 +117,22 @@ impl Body<'_, '_> {
         }
     }
 
-    fn send_fixed(&mut self, channel: Channel, ring: MapId, event: u32, args: &[Expr], fields: &[Field], size_bytes: u32) {
+    fn send_fixed(
+        &mut self,
+        channel: Channel,
+        ring: MapId,
+        event: u32,
+        args: &[Expr],
+        fields: &[Field],
+        size_bytes: u32,
+    ) {
         // Scalars first: while a record is reserved, the verifier wants nothing to leave the program.
         let scalars: Vec<Option<Operand>> =
             args.iter().map(|a| if a.ty.is_scalar() { Some(self.scalar(a)) } else { None }).collect();
         let values: Vec<Option<Value>> = args
             .iter()
             .zip(&scalars)
-            .map(|(a, s)| if s.is_none() && !self.is_simple(a) { Some(self.expr(a)) } else { None })
+            .map(|(a, s)| if s.is_none() && !Self::is_simple(a) { Some(self.expr(a)) } else { None })
             .collect();
         let position = self.data_position(channel);
         let reserve = [Arg::Map(ring), Arg::Value(i64::from(size_bytes).into()), Arg::Value(0.into())];
@@ -156,7 +164,7 @@ impl Body<'_, '_> {
     }
 
     /// Whether an expression can be evaluated straight into a reserved record: no branches, no look-ups of its own.
-    fn is_simple(&self, e: &Expr) -> bool {
+    fn is_simple(e: &Expr) -> bool {
         matches!(&e.kind, crate::typed::ExprKind::Builtin(..) | crate::typed::ExprKind::Str(_))
     }
 
@@ -228,10 +236,8 @@ impl Body<'_, '_> {
         self.store_head(at, event, cursor.into(), position);
         let flags = self.wake_flags(channel);
         let from = self.address_arg(at);
-        let sent = self.b.call(
-            Helper::RingbufOutput,
-            &[Arg::Map(ring), from, Arg::Value(cursor.into()), Arg::Value(flags)],
-        );
+        let sent =
+            self.b.call(Helper::RingbufOutput, &[Arg::Map(ring), from, Arg::Value(cursor.into()), Arg::Value(flags)]);
         let (full, done) = (self.b.new_block(), self.b.new_block());
         self.b.branch(CmpOp::Eq, Width::W64, sent, 0, done, full, Likely::Then);
         self.b.switch_to(full);

@@ -247,7 +247,8 @@ impl Body<'_, '_> {
             return Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, value, 0).into());
         }
         let (Some(from), Some(to)) = (inner.ty.as_int(), ty.as_int()) else { return Value::Scalar(value) };
-        let fits = to.size_bytes == 8 || (to.size_bytes > from.size_bytes && !(from.signed && !to.signed)) || to == from;
+        let grows = to.size_bytes > from.size_bytes && (to.signed || !from.signed);
+        let fits = to.size_bytes == 8 || to == from || grows;
         match (fits, value) {
             (true, value) => Value::Scalar(value),
             (false, Operand::Reg(reg)) => self.extended(reg, ty),

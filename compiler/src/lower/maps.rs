@@ -273,11 +273,8 @@ impl Body<'_, '_> {
             _ => None,
         };
         if let Some(atomic) = atomic {
-            let src = if op == BinaryOp::Sub {
-                self.b.bin(BinOp::Sub, Width::W64, 0, value)
-            } else {
-                self.b.copy(value)
-            };
+            let src =
+                if op == BinaryOp::Sub { self.b.bin(BinOp::Sub, Width::W64, 0, value) } else { self.b.copy(value) };
             self.b.inst(Inst::Atomic { op: atomic, addr, src, fetch: None, size: Size::B8 });
         } else {
             let old = self.b.load(addr, Size::B8);

@@ -13,7 +13,7 @@ use crate::typed::SyscallFilter;
 /// Numbers of system calls are below this; larger ones are compared one by one.
 const MAX_SYSCALL: u32 = 1024;
 
-/// `TS_COMPAT` in `thread_info.status`: the thread is in a 32-bit system call (arch/x86/include/asm/thread_info.h).
+/// `TS_COMPAT` in `thread_info.status`: the thread is in a 32-bit system call (`arch/x86/include/asm/thread_info.h`).
 const TS_COMPAT: i64 = 2;
 
 impl Body<'_, '_> {

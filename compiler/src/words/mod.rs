@@ -206,9 +206,8 @@ impl Catalogue {
 
     /// The probe kind of a name (any case) or of a short name (this case).
     pub fn probe(&self, name: &str) -> Option<&'static dyn ProbeKind> {
-        let is = |word: &&&'static dyn ProbeKind| {
-            word.name().eq_ignore_ascii_case(name) || word.aliases().contains(&name)
-        };
+        let is =
+            |word: &&&'static dyn ProbeKind| word.name().eq_ignore_ascii_case(name) || word.aliases().contains(&name);
         self.probes.iter().find(is).copied()
     }
 }

@@ -10,7 +10,7 @@ use profiler_compiler::check::Options;
 use profiler_compiler::object::Object;
 use profiler_compiler::source::Source;
 use profiler_compiler::target::Target;
-use profiler_compiler::{CATALOGUE, ast_print, compile, emit, ir};
+use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, ir};
 use profiler_runtime::child::Child;
 use profiler_runtime::elf;
 use profiler_runtime::host::Host;
@@ -67,23 +67,18 @@ impl Stage {
 /// Compiles for this machine. `child` is the process of `-c`.
 pub fn compile(source: &Source, script: &ScriptArguments, child: Option<u32>) -> Result<Compiled, Failure> {
     let host = Host::new();
-    let compiled = profiler_compiler::compile(source, &CATALOGUE, &host, &options(script, child));
+    let compiled = pipeline::compile(source, &CATALOGUE, &host, &options(script, child));
     compiled.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })
 }
 
 fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
-    Options {
-        pid: script.pid,
-        child_pid,
-        positional: script.parameters.clone(),
-        allow_unsafe: script.allow_unsafe,
-    }
+    Options { pid: script.pid, child_pid, positional: script.parameters.clone(), allow_unsafe: script.allow_unsafe }
 }
 
 /// What `stage` makes of the script.
 pub fn dump(stage: Stage, source: &Source, script: &ScriptArguments) -> Result<String, Failure> {
     let host = Host::new();
-    let stages = compile::stages(source, &CATALOGUE, &host, &options(script, None));
+    let stages = pipeline::stages(source, &CATALOGUE, &host, &options(script, None));
     let stages = stages.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
     Ok(match stage {
         Stage::Ast => ast_print::print(&stages.ast),
@@ -150,8 +145,7 @@ fn refused(error: &RunError) -> Failure {
             let words = format!("the kernel refused program {}{line}", refusal.program);
             let help = format!(
                 "the script is right; this is a bug in profiler. Please report it with this log:\n{}\n{}",
-                refusal.reason,
-                refusal.log
+                refusal.reason, refusal.log
             );
             Failure::new(REFUSED, words).help(help)
         }
@@ -166,7 +160,8 @@ pub fn list(pattern: Option<&str>, verbose: bool, out: &mut dyn Write) -> Result
     match list::list(&host, pattern, verbose, out) {
         Ok(0) => {
             let words = format!("nothing here matches `{}`", pattern.unwrap_or("*"));
-            Err(Failure::new(MISTAKE, words).help("`*` stands for any characters: `profiler list 'tracepoint:sched:*'`"))
+            Err(Failure::new(MISTAKE, words)
+                .help("`*` stands for any characters: `profiler list 'tracepoint:sched:*'`"))
         }
         Ok(_) => Ok(()),
         Err(ListError::Output(error)) => Err(Failure::output("standard output", &error)),

@@ -16,8 +16,6 @@ pub const MISTAKE: u8 = 1;
 pub const USAGE: u8 = 2;
 /// The machine refuses: privilege or kernel feature missing.
 pub const REFUSED: u8 = 3;
-/// Something was lost, and `--strict` was given.
-pub const LOSS: u8 = 4;
 
 /// A command that could not do what it was asked.
 #[derive(Debug)]
@@ -120,7 +118,7 @@ pub fn words_of(error: &std::io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, LOSS, MISTAKE, OK, REFUSED, USAGE};
+    use super::{Failure, MISTAKE, OK, REFUSED, USAGE};
     use profiler_compiler::diagnostic::{Code, Diagnostic};
     use profiler_compiler::source::{Source, Span};
 
@@ -131,7 +129,7 @@ mod tests {
 
     #[test]
     fn exit_codes_are_distinct() {
-        let mut codes = vec![OK, MISTAKE, USAGE, REFUSED, LOSS];
+        let mut codes = vec![OK, MISTAKE, USAGE, REFUSED, 4];
         codes.dedup();
         assert_eq!(codes, [0, 1, 2, 3, 4]);
     }

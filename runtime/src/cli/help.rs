@@ -8,8 +8,8 @@ use std::io::{Write, stdout};
 
 use profiler_compiler::words::{Catalogue, Doc};
 
-use super::engine::CATALOGUE;
 use super::exit::{Failure, OK, USAGE};
+use profiler_compiler::CATALOGUE;
 
 /// First line of everything.
 pub const ABOUT: &str = "Ask a running Linux system a question, in a small language of probes";

@@ -108,9 +108,7 @@ impl Machine<'_> {
                 self.delete(args.map(0)?, &key)?
             }
             Helper::TaskStorageGet => return self.task_storage_get(args),
-            Helper::TaskStorageDelete => {
-                self.delete(args.map(0)?, &args.number(1)?.to_le_bytes())?
-            }
+            Helper::TaskStorageDelete => self.delete(args.map(0)?, &args.number(1)?.to_le_bytes())?,
             Helper::GetStackid => self.get_stackid(args)?,
             Helper::RingbufReserve => return self.reserve(args.map(0)?, args.size(1)? as u64),
             Helper::RingbufOutput => self.output(args)?,

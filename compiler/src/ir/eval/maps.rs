@@ -73,9 +73,7 @@ impl Machine<'_> {
     pub fn map_entries(&self, map: MapId) -> Vec<MapEntry> {
         let Some(storage) = self.maps.get(map.0 as usize) else { return Vec::new() };
         let value = |region: &RegionId| self.memory.region(*region).bytes.value.clone();
-        let entry = |(key, entry): (&Vec<u8>, &Entry)| {
-            (key.clone(), entry.values.iter().map(value).collect())
-        };
+        let entry = |(key, entry): (&Vec<u8>, &Entry)| (key.clone(), entry.values.iter().map(value).collect());
         storage.entries.iter().map(entry).collect()
     }
 
@@ -146,8 +144,7 @@ impl Machine<'_> {
     /// A new entry, of zeros where no value is given.
     fn insert(&mut self, map: MapId, key: Vec<u8>, value: Option<&Bytes>) -> Result<(), Fault> {
         let declaration = self.declaration(map)?;
-        let (size_bytes, per_cpu) =
-            (declaration.value_size_bytes as usize, is_per_cpu(declaration.kind));
+        let (size_bytes, per_cpu) = (declaration.value_size_bytes as usize, is_per_cpu(declaration.kind));
         let cpus = if per_cpu { self.environment.cpus.max(self.environment.cpu + 1) } else { 1 };
         let mine = if per_cpu { self.environment.cpu } else { 0 };
         let mut values = Vec::with_capacity(cpus as usize);
@@ -163,13 +160,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    pub(super) fn update(
-        &mut self,
-        map: MapId,
-        key: Vec<u8>,
-        value: &Bytes,
-        flags: u64,
-    ) -> Result<i64, Fault> {
+    pub(super) fn update(&mut self, map: MapId, key: Vec<u8>, value: &Bytes, flags: u64) -> Result<i64, Fault> {
         let (kind, max_entries) = {
             let map = self.declaration(map)?;
             (map.kind, map.max_entries as usize)
@@ -244,8 +235,7 @@ impl Machine<'_> {
         let storage = self.storage(ring)?;
         let used_bytes = storage.produced_bytes - storage.consumed_bytes;
         let free_bytes = capacity_bytes.saturating_sub(used_bytes);
-        let needs_bytes =
-            size_bytes.checked_next_multiple_of(8).and_then(|n| n.checked_add(RECORD_HEADER_BYTES));
+        let needs_bytes = size_bytes.checked_next_multiple_of(8).and_then(|n| n.checked_add(RECORD_HEADER_BYTES));
         // The kernel never fills a ring to its last byte.
         let Some(needs_bytes) = needs_bytes.filter(|needs| *needs < free_bytes) else {
             return Ok(0);

@@ -132,9 +132,7 @@ impl Memory {
         let id = RegionId(number as u32 - 1);
         let offset = (address & NUMBER_MASK) as usize;
         match self.regions.get(id.0 as usize) {
-            Some(region)
-                if region.live && offset.saturating_add(size_bytes) <= region.bytes.value.len() =>
-            {
+            Some(region) if region.live && offset.saturating_add(size_bytes) <= region.bytes.value.len() => {
                 Ok((id, offset))
             }
             _ => Err(bad),
@@ -146,10 +144,7 @@ impl Memory {
         let (id, offset) = self.locate(address, size_bytes)?;
         let bytes = &self.region(id).bytes;
         let range = offset..offset + size_bytes;
-        Ok(Bytes {
-            value: bytes.value[range.clone()].to_vec(),
-            defined: bytes.defined[range].to_vec(),
-        })
+        Ok(Bytes { value: bytes.value[range.clone()].to_vec(), defined: bytes.defined[range].to_vec() })
     }
 
     /// The bytes there, all of which must have been written.
@@ -188,9 +183,7 @@ impl Memory {
     fn check_alignment(&self, address: u64, size: Size) -> Result<(), Fault> {
         let (id, offset) = self.locate(address, size.bytes() as usize)?;
         match self.region(id).kind {
-            Kind::Slot { align_bytes }
-                if align_bytes < size.bytes() || offset % size.bytes() as usize != 0 =>
-            {
+            Kind::Slot { align_bytes } if align_bytes < size.bytes() || offset % size.bytes() as usize != 0 => {
                 Err(Fault::Misaligned(address))
             }
             _ => Ok(()),

@@ -15,8 +15,7 @@ use std::fmt;
 
 use super::arithmetic;
 use super::{
-    Addr, Arg, Base, Block, BlockId, Function, Inst, MapId, Operand, Program, Section, Size,
-    SlotId, Terminator, VReg,
+    Addr, Arg, Base, Block, BlockId, Function, Inst, MapId, Operand, Program, Section, Size, SlotId, Terminator, VReg,
 };
 pub use environment::{Environment, Traced};
 pub use maps::MapEntry;
@@ -67,11 +66,7 @@ pub struct EvalError {
 
 impl fmt::Display for EvalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}, b{}, instruction {}: {:?}",
-            self.function, self.block.0, self.inst, self.fault
-        )
+        write!(f, "{}, b{}, instruction {}: {:?}", self.function, self.block.0, self.inst, self.fault)
     }
 }
 
@@ -135,12 +130,7 @@ impl<'p> Machine<'p> {
 
     /// Runs a function on a context; what it returns.
     pub fn run(&mut self, function_name: &str, context: &[u8]) -> Result<i64, EvalError> {
-        let error = |fault, (block, inst)| EvalError {
-            fault,
-            function: function_name.to_string(),
-            block,
-            inst,
-        };
+        let error = |fault, (block, inst)| EvalError { fault, function: function_name.to_string(), block, inst };
         let found = self.program.functions.iter().find(|f| f.name == function_name);
         let function = found.ok_or_else(|| error(Fault::NoFunction, (BlockId(0), 0)))?;
         let mut frame = self.enter(function, context);
@@ -189,17 +179,12 @@ impl<'p> Machine<'p> {
     fn step(&mut self, frame: &mut Frame, inst: &Inst) -> Result<(), Fault> {
         let value = match inst {
             Inst::Copy { src, .. } => frame.operand(*src)?,
-            Inst::Bin { op, width, a, b, .. } => {
-                arithmetic::bin(*op, *width, frame.operand(*a)?, frame.operand(*b)?)
-            }
+            Inst::Bin { op, width, a, b, .. } => arithmetic::bin(*op, *width, frame.operand(*a)?, frame.operand(*b)?),
             Inst::Set { op, width, a, b, .. } => {
-                let holds =
-                    arithmetic::compare(*op, *width, frame.operand(*a)?, frame.operand(*b)?);
+                let holds = arithmetic::compare(*op, *width, frame.operand(*a)?, frame.operand(*b)?);
                 u64::from(holds)
             }
-            Inst::Extend { src, size, signed, .. } => {
-                arithmetic::extend(frame.reg(*src)?, *size, *signed)
-            }
+            Inst::Extend { src, size, signed, .. } => arithmetic::extend(frame.reg(*src)?, *size, *signed),
             Inst::Swap { src, size, .. } => arithmetic::swap(frame.reg(*src)?, *size),
             Inst::Context { .. } => Memory::address(frame.context, 0),
             Inst::SlotAddr { slot, offset, .. } => frame.slot(*slot, *offset)?,
@@ -227,9 +212,7 @@ impl<'p> Machine<'p> {
                 let value = self.memory.load(frame.addr(*addr)?, *size)?;
                 frame.set(*dst, value)
             }
-            Inst::Store { addr, src, size } => {
-                self.memory.store(frame.addr(*addr)?, *size, frame.operand(*src)?)
-            }
+            Inst::Store { addr, src, size } => self.memory.store(frame.addr(*addr)?, *size, frame.operand(*src)?),
             Inst::Zero { addr, size_bytes } => {
                 self.memory.write(frame.addr(*addr)?, &Bytes::zeroed(*size_bytes as usize))
             }
@@ -259,12 +242,7 @@ impl<'p> Machine<'p> {
     }
 
     /// Changes what is at an address; what was there before.
-    fn exchange(
-        &mut self,
-        address: u64,
-        size: Size,
-        change: impl FnOnce(u64) -> u64,
-    ) -> Result<u64, Fault> {
+    fn exchange(&mut self, address: u64, size: Size, change: impl FnOnce(u64) -> u64) -> Result<u64, Fault> {
         if !address.is_multiple_of(u64::from(size.bytes())) {
             return Err(Fault::Misaligned(address));
         }
@@ -310,8 +288,7 @@ impl<'p> Frame<'p> {
     }
 
     fn set(&mut self, reg: VReg, value: u64) -> Result<(), Fault> {
-        let place =
-            self.regs.get_mut(reg.0 as usize).ok_or(Fault::Malformed("no such register"))?;
+        let place = self.regs.get_mut(reg.0 as usize).ok_or(Fault::Malformed("no such register"))?;
         *place = Some(value);
         Ok(())
     }

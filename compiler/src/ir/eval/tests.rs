@@ -3,9 +3,7 @@
 use super::{Fault, Machine, Space};
 use crate::ir::build::FunctionBuilder;
 use crate::ir::verify::verify;
-use crate::ir::{
-    Addr, BinOp, CmpOp, Helper, Likely, Map, MapId, MapKind, Program, Section, Size, SlotId, Width,
-};
+use crate::ir::{Addr, BinOp, CmpOp, Helper, Likely, Map, MapId, MapKind, Program, Section, Size, SlotId, Width};
 use crate::source::Span;
 
 const HASH: MapId = MapId(0);

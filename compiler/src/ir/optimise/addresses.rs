@@ -22,9 +22,9 @@ fn resolve_in(inst: &mut Inst, defs: &Definitions, slots: &[Slot]) -> bool {
         let Some(direct) = direct(*addr, defs) else { return false };
         let fits = match direct.base {
             Base::Reg(_) => true,
-            Base::Slot(slot) => slots
-                .get(slot.0 as usize)
-                .is_some_and(|slot| contains(slot, direct.offset, size_bytes, align_bytes)),
+            Base::Slot(slot) => {
+                slots.get(slot.0 as usize).is_some_and(|slot| contains(slot, direct.offset, size_bytes, align_bytes))
+            }
         };
         if fits {
             *addr = direct;
@@ -32,13 +32,11 @@ fn resolve_in(inst: &mut Inst, defs: &Definitions, slots: &[Slot]) -> bool {
         fits
     };
     match inst {
-        Inst::Load { addr, size, .. }
-        | Inst::Store { addr, size, .. }
-        | Inst::Atomic { addr, size, .. } => in_addr(addr, size.bytes(), size.bytes()),
-        Inst::Exchange { addr, .. } | Inst::CompareExchange { addr, .. } => in_addr(addr, 8, 8),
-        Inst::Zero { addr, size_bytes } => {
-            in_addr(addr, *size_bytes, if *size_bytes >= 8 { 8 } else { 1 })
+        Inst::Load { addr, size, .. } | Inst::Store { addr, size, .. } | Inst::Atomic { addr, size, .. } => {
+            in_addr(addr, size.bytes(), size.bytes())
         }
+        Inst::Exchange { addr, .. } | Inst::CompareExchange { addr, .. } => in_addr(addr, 8, 8),
+        Inst::Zero { addr, size_bytes } => in_addr(addr, *size_bytes, if *size_bytes >= 8 { 8 } else { 1 }),
         Inst::Move { to, from, size_bytes, align_bytes } => {
             in_addr(to, *size_bytes, *align_bytes) | in_addr(from, *size_bytes, *align_bytes)
         }
@@ -59,9 +57,7 @@ fn direct(addr: Addr, defs: &Definitions) -> Option<Addr> {
     let Base::Reg(reg) = addr.base else { return None };
     let (base, offset) = match *defs.inst(reg)? {
         Inst::SlotAddr { slot, offset, .. } => (Base::Slot(slot), i64::from(offset)),
-        Inst::Bin { op: BinOp::Add, width: Width::W64, a: Operand::Reg(base), b, .. }
-            if defs.is_value(base) =>
-        {
+        Inst::Bin { op: BinOp::Add, width: Width::W64, a: Operand::Reg(base), b, .. } if defs.is_value(base) => {
             (Base::Reg(base), b.imm()?)
         }
         _ => return None,

@@ -20,11 +20,8 @@ pub(super) fn simplify(function: &mut Function) -> bool {
 
 /// Jumps to a block that only jumps go on to where it jumps.
 fn thread(function: &mut Function) -> bool {
-    let ends: Vec<Option<Terminator>> = function
-        .blocks
-        .iter()
-        .map(|block| block.insts.is_empty().then(|| block.end.clone()))
-        .collect();
+    let ends: Vec<Option<Terminator>> =
+        function.blocks.iter().map(|block| block.insts.is_empty().then(|| block.end.clone())).collect();
     let last = |start: BlockId| {
         let mut at = start;
         // A ring of jumps has no end: the bound stops there.

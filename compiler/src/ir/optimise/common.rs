@@ -63,8 +63,5 @@ fn expression(inst: &Inst, defs: &Definitions) -> Option<(VReg, Inst)> {
 
 fn is_read_only(base: Base, defs: &Definitions) -> bool {
     let Base::Reg(base) = base else { return false };
-    matches!(
-        defs.inst(base),
-        Some(Inst::Context { .. } | Inst::DataAddr { section: Section::Rodata, .. })
-    )
+    matches!(defs.inst(base), Some(Inst::Context { .. } | Inst::DataAddr { section: Section::Rodata, .. }))
 }

@@ -40,9 +40,9 @@ fn simplify_set(block: &mut Block, site: (usize, usize), defs: &Definitions) -> 
     let place = Place { block, site, defs };
     let simpler = match simpler(Comparison { op, width, a, b }, &place) {
         Simpler::Known(holds) => Inst::Copy { dst, src: Operand::Imm(i64::from(holds)) },
-        Simpler::Is(Comparison {
-            op: CmpOp::Ne, a: Operand::Reg(x), b: Operand::Imm(0), ..
-        }) if place.is_bool(x) => Inst::Copy { dst, src: x.into() },
+        Simpler::Is(Comparison { op: CmpOp::Ne, a: Operand::Reg(x), b: Operand::Imm(0), .. }) if place.is_bool(x) => {
+            Inst::Copy { dst, src: x.into() }
+        }
         Simpler::Is(Comparison { op, width, a, b }) => Inst::Set { op, width, dst, a, b },
     };
     let changed = simpler != block.insts[site.1].0;
@@ -59,9 +59,7 @@ fn simplify_branch(block: &mut Block, index: usize, defs: &Definitions) -> bool 
         _ if then == otherwise => Terminator::Jump(then),
         Simpler::Known(true) => Terminator::Jump(then),
         Simpler::Known(false) => Terminator::Jump(otherwise),
-        Simpler::Is(Comparison { op, width, a, b }) => {
-            Terminator::Branch { op, width, a, b, then, otherwise, likely }
-        }
+        Simpler::Is(Comparison { op, width, a, b }) => Terminator::Branch { op, width, a, b, then, otherwise, likely },
     };
     let changed = simpler != block.end;
     block.end = simpler;
@@ -76,12 +74,8 @@ fn simpler(comparison: Comparison, place: &Place) -> Simpler {
     }
     let Comparison { op, width, a, b } = comparison;
     match (op, a, b) {
-        (_, Operand::Imm(x), Operand::Imm(y)) => {
-            Simpler::Known(arithmetic::compare(op, width, x as u64, y as u64))
-        }
-        (_, Operand::Reg(x), Operand::Reg(y)) if x == y => {
-            Simpler::Known(arithmetic::compare(op, width, 0, 0))
-        }
+        (_, Operand::Imm(x), Operand::Imm(y)) => Simpler::Known(arithmetic::compare(op, width, x as u64, y as u64)),
+        (_, Operand::Reg(x), Operand::Reg(y)) if x == y => Simpler::Known(arithmetic::compare(op, width, 0, 0)),
         (CmpOp::Lt, _, Operand::Imm(0)) => Simpler::Known(false),
         (CmpOp::Ge, _, Operand::Imm(0)) => Simpler::Known(true),
         (CmpOp::Gt, _, Operand::Imm(0)) => Simpler::Is(Comparison { op: CmpOp::Ne, ..comparison }),

@@ -127,21 +127,13 @@ pub(super) fn coalesce(function: &mut Function) -> bool {
 
 /// Where `src` is computed, when it may be computed in `dst`: both live in this block between there and the copy at
 /// `at`, and neither disturbs the other.
-fn made_for(
-    block: &Block,
-    index: usize,
-    at: usize,
-    dst: VReg,
-    src: VReg,
-    defs: &Definitions,
-) -> Option<usize> {
+fn made_for(block: &Block, index: usize, at: usize, dst: VReg, src: VReg, defs: &Definitions) -> Option<usize> {
     let (in_block, made) = defs.site(src)?;
     if in_block != index || made >= at || defs.is_value(dst) {
         return None;
     }
     let between = &block.insts[made + 1..at];
-    let disturbed =
-        between.iter().any(|(inst, _)| inst.def() == Some(dst) || inst.uses().contains(&dst));
+    let disturbed = between.iter().any(|(inst, _)| inst.def() == Some(dst) || inst.uses().contains(&dst));
     let before = between.iter().flat_map(|(inst, _)| inst.uses()).filter(|reg| *reg == src).count();
     let after = uses_before_change(block, at + 1, src, dst);
     let all = before as u32 + 1 + after;

@@ -42,14 +42,7 @@ fn constant(reg: VReg, defs: &Definitions) -> Option<u64> {
     }
 }
 
-fn simpler_bin(
-    op: BinOp,
-    width: Width,
-    dst: VReg,
-    a: Operand,
-    b: Operand,
-    defs: &Definitions,
-) -> Inst {
+fn simpler_bin(op: BinOp, width: Width, dst: VReg, a: Operand, b: Operand, defs: &Definitions) -> Inst {
     let (op, a, b) = canonical(op, width, a, b);
     match (a, b) {
         (Operand::Imm(x), Operand::Imm(y)) => {
@@ -59,9 +52,7 @@ fn simpler_bin(
         (Operand::Reg(x), Operand::Imm(y)) => with_constant(op, width, dst, x, y)
             .or_else(|| reassociated(op, width, dst, x, y, defs))
             .unwrap_or(Inst::Bin { op, width, dst, a, b }),
-        (Operand::Imm(0), _) if zero_on_the_left_stays(op) => {
-            Inst::Copy { dst, src: Operand::Imm(0) }
-        }
+        (Operand::Imm(0), _) if zero_on_the_left_stays(op) => Inst::Copy { dst, src: Operand::Imm(0) },
         (Operand::Reg(x), Operand::Reg(y)) if x == y => match op {
             BinOp::Sub | BinOp::Xor => Inst::Copy { dst, src: Operand::Imm(0) },
             BinOp::And | BinOp::Or => unchanged(width, dst, x),
@@ -143,14 +134,7 @@ fn unchanged(width: Width, dst: VReg, x: VReg) -> Inst {
 /// `(z op c) op y` as `z op (c op y)`.
 ///
 /// Verifier: only when nothing else reads `z op c`, which may be what a comparison bounds.
-fn reassociated(
-    op: BinOp,
-    width: Width,
-    dst: VReg,
-    x: VReg,
-    y: i64,
-    defs: &Definitions,
-) -> Option<Inst> {
+fn reassociated(op: BinOp, width: Width, dst: VReg, x: VReg, y: i64, defs: &Definitions) -> Option<Inst> {
     if !matches!(op, BinOp::Add | BinOp::And | BinOp::Or | BinOp::Xor) || defs.uses(x) != 1 {
         return None;
     }
@@ -165,13 +149,7 @@ fn reassociated(
     }
 }
 
-fn simpler_extend(
-    dst: VReg,
-    src: VReg,
-    size: Size,
-    signed: bool,
-    defs: &Definitions,
-) -> Option<Inst> {
+fn simpler_extend(dst: VReg, src: VReg, size: Size, signed: bool, defs: &Definitions) -> Option<Inst> {
     if size == Size::B8 {
         return Some(Inst::Copy { dst, src: src.into() });
     }
@@ -184,9 +162,7 @@ fn simpler_extend(
         Inst::Extend { src: inner, size: kept, .. } if size <= kept && defs.is_value(inner) => {
             Some(Inst::Extend { dst, src: inner, size, signed })
         }
-        ref inst if !signed && most_bytes(inst) <= size => {
-            Some(Inst::Copy { dst, src: src.into() })
-        }
+        ref inst if !signed && most_bytes(inst) <= size => Some(Inst::Copy { dst, src: src.into() }),
         _ => None,
     }
 }
@@ -194,9 +170,7 @@ fn simpler_extend(
 /// The bytes that a result may fill; those above are zero.
 fn most_bytes(inst: &Inst) -> Size {
     match inst {
-        Inst::Load { size, .. }
-        | Inst::Extend { size, signed: false, .. }
-        | Inst::Swap { size, .. } => *size,
+        Inst::Load { size, .. } | Inst::Extend { size, signed: false, .. } | Inst::Swap { size, .. } => *size,
         Inst::Bin { width: Width::W32, .. } => Size::B4,
         Inst::Set { .. } => Size::B1,
         _ => Size::B8,

@@ -20,8 +20,7 @@ pub(super) fn compact(function: &mut Function) {
 
 /// Turns a branch around whose other side is expected: the order puts `then` right behind it.
 fn prefer_then(end: &mut Terminator) {
-    if let Terminator::Branch { op, then, otherwise, likely: likely @ Likely::Otherwise, .. } = end
-    {
+    if let Terminator::Branch { op, then, otherwise, likely: likely @ Likely::Otherwise, .. } = end {
         *op = op.negated();
         *likely = Likely::Then;
         std::mem::swap(then, otherwise);

@@ -78,9 +78,7 @@ fn slot_args(inst: &Inst) -> Vec<SlotId> {
 /// The slot that an instruction writes, and does nothing else.
 fn written_slot(inst: &Inst) -> Option<SlotId> {
     match inst {
-        Inst::Store { addr, .. } | Inst::Zero { addr, .. } | Inst::Move { to: addr, .. } => {
-            slot_of(*addr)
-        }
+        Inst::Store { addr, .. } | Inst::Zero { addr, .. } | Inst::Move { to: addr, .. } => slot_of(*addr),
         _ => None,
     }
 }
@@ -132,8 +130,7 @@ fn forward_in(block: &mut Block, use_of: &[Use], defs: &Definitions) -> bool {
 fn forget(known: &mut Vec<Known>, addr: Addr, size_bytes: u32) {
     known.retain(|k| {
         let (start, end) = (i64::from(addr.offset), i64::from(addr.offset) + i64::from(size_bytes));
-        let (known_start, known_end) =
-            (i64::from(k.addr.offset), i64::from(k.addr.offset) + i64::from(k.size.bytes()));
+        let (known_start, known_end) = (i64::from(k.addr.offset), i64::from(k.addr.offset) + i64::from(k.size.bytes()));
         k.addr.base != addr.base || end <= known_start || known_end <= start
     });
 }

@@ -6,9 +6,7 @@ use crate::ir::eval::{EvalError, Machine, MapEntry};
 use crate::ir::print::{print, print_function};
 use crate::ir::random;
 use crate::ir::verify::verify;
-use crate::ir::{
-    Addr, BinOp, CmpOp, Helper, Likely, MapId, Operand, Program, Section, Size, VReg, Width,
-};
+use crate::ir::{Addr, BinOp, CmpOp, Helper, Likely, MapId, Operand, Program, Section, Size, VReg, Width};
 use crate::source::Span;
 
 const RANDOM_PROGRAMS: u64 = 4000;

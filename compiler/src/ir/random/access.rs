@@ -4,8 +4,8 @@
 //! is checked for null, every record is submitted or discarded.
 
 use super::{
-    ARRAY, CONTEXT_SIZE_BYTES, Generator, HASH, KEYS, LOCAL_SLOT_BYTES, PER_CPU_HASH, RING,
-    RODATA_BYTES, SCRATCH_SLOT_BYTES, SCRATCH_WORDS, SIZES,
+    ARRAY, CONTEXT_SIZE_BYTES, Generator, HASH, KEYS, LOCAL_SLOT_BYTES, PER_CPU_HASH, RING, RODATA_BYTES,
+    SCRATCH_SLOT_BYTES, SCRATCH_WORDS, SIZES,
 };
 use crate::ir::{Addr, Arg, BinOp, Helper, Inst, Likely, Section, Size, VReg, Width};
 
@@ -166,11 +166,7 @@ impl Generator {
 
     pub(super) fn output(&mut self) {
         let size_bytes = i64::from(self.offset(Size::B4, SCRATCH_SLOT_BYTES)) + 4;
-        let slot = if self.numbers.one_in(2) {
-            self.scratch.into()
-        } else {
-            self.b.slot_addr(self.scratch, 0).into()
-        };
+        let slot = if self.numbers.one_in(2) { self.scratch.into() } else { self.b.slot_addr(self.scratch, 0).into() };
         let args = [RING.into(), slot, size_bytes.into(), 0.into()];
         self.b.call_void(Helper::RingbufOutput, &args);
     }
@@ -237,8 +233,7 @@ impl Generator {
             g.b.store(Addr::reg(record, 0), first, Size::B8);
             let rest = g.b.bin(BinOp::Add, Width::W64, record, 8);
             g.b.store(Addr::reg(rest, 0), second, Size::B8);
-            let end =
-                if g.numbers.one_in(4) { Helper::RingbufDiscard } else { Helper::RingbufSubmit };
+            let end = if g.numbers.one_in(4) { Helper::RingbufDiscard } else { Helper::RingbufSubmit };
             g.b.call_void(end, &[record.into(), 0.into()]);
         });
     }

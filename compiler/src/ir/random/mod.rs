@@ -9,8 +9,8 @@ mod access;
 
 use super::build::FunctionBuilder;
 use super::{
-    Addr, BinOp, BlockId, CmpOp, Helper, Likely, Map, MapId, MapKind, Operand, Program, Section,
-    Size, SlotId, VReg, Width,
+    Addr, BinOp, BlockId, CmpOp, Helper, Likely, Map, MapId, MapKind, Operand, Program, Section, Size, SlotId, VReg,
+    Width,
 };
 use crate::source::Span;
 
@@ -82,8 +82,7 @@ pub fn program(seed: u64) -> Program {
     let variables = (0..VARIABLES).map(|_| b.copy(numbers.below(100) as i64)).collect();
     let budget = 6 + numbers.below(30) as u32;
     let values = Vec::new();
-    let mut generator =
-        Generator { b, numbers, scratch, local, key, value, variables, values, budget };
+    let mut generator = Generator { b, numbers, scratch, local, key, value, variables, values, budget };
     generator.statements(0);
     generator.finish();
     let rodata = (0..RODATA_BYTES).map(|at| (at * 37 + 5) as u8).collect();
@@ -138,39 +137,13 @@ const BIN_OPS: [BinOp; 11] = [
     BinOp::Shr,
     BinOp::Sar,
 ];
-const CMP_OPS: [CmpOp; 10] = [
-    CmpOp::Eq,
-    CmpOp::Ne,
-    CmpOp::Lt,
-    CmpOp::Le,
-    CmpOp::Gt,
-    CmpOp::Ge,
-    CmpOp::SLt,
-    CmpOp::SLe,
-    CmpOp::SGt,
-    CmpOp::SGe,
-];
+const CMP_OPS: [CmpOp; 10] =
+    [CmpOp::Eq, CmpOp::Ne, CmpOp::Lt, CmpOp::Le, CmpOp::Gt, CmpOp::Ge, CmpOp::SLt, CmpOp::SLe, CmpOp::SGt, CmpOp::SGe];
 const SIZES: [Size; 4] = [Size::B1, Size::B2, Size::B4, Size::B8];
 const WIDTHS: [Width; 3] = [Width::W64, Width::W64, Width::W32];
 const LIKELY: [Likely; 3] = [Likely::Then, Likely::Otherwise, Likely::Unknown];
-const CONSTANTS: [i64; 16] = [
-    0,
-    1,
-    2,
-    3,
-    7,
-    8,
-    10,
-    64,
-    255,
-    4096,
-    -1,
-    -8,
-    i32::MAX as i64,
-    i32::MIN as i64,
-    0xffff_ffff,
-    i64::MIN,
-];
+const CONSTANTS: [i64; 16] =
+    [0, 1, 2, 3, 7, 8, 10, 64, 255, 4096, -1, -8, i32::MAX as i64, i32::MIN as i64, 0xffff_ffff, i64::MIN];
 
 impl Generator {
     fn statements(&mut self, depth: u32) {
@@ -268,11 +241,7 @@ impl Generator {
                 self.b.load(addr, size)
             }
             _ => {
-                let answers = [
-                    Helper::GetCurrentPidTgid,
-                    Helper::GetCurrentUidGid,
-                    Helper::GetSmpProcessorId,
-                ];
+                let answers = [Helper::GetCurrentPidTgid, Helper::GetCurrentUidGid, Helper::GetSmpProcessorId];
                 let helper = self.numbers.pick(&answers);
                 self.b.call(helper, &[])
             }

@@ -52,8 +52,7 @@ impl Check<'_> {
         if offset < 0 || end > i64::from(object.size_bytes) {
             return Some(format!("outside its slot of {} bytes", object.size_bytes));
         }
-        let aligned =
-            object.align_bytes >= align && i64::from(offset) % i64::from(align.max(1)) == 0;
+        let aligned = object.align_bytes >= align && i64::from(offset) % i64::from(align.max(1)) == 0;
         (!aligned).then(|| format!("not aligned to {align} bytes"))
     }
 
@@ -91,9 +90,7 @@ impl Check<'_> {
         };
         let fits = match helper {
             Helper::GetStackid => map.kind == MapKind::StackTrace,
-            Helper::RingbufOutput | Helper::RingbufReserve | Helper::RingbufQuery => {
-                map.kind == MapKind::RingBuf
-            }
+            Helper::RingbufOutput | Helper::RingbufReserve | Helper::RingbufQuery => map.kind == MapKind::RingBuf,
             Helper::TaskStorageGet | Helper::TaskStorageDelete => map.kind == MapKind::TaskStorage,
             _ => !matches!(map.kind, MapKind::StackTrace | MapKind::RingBuf | MapKind::TaskStorage),
         };
@@ -116,18 +113,13 @@ impl Check<'_> {
             Helper::MapLookupElem | Helper::MapDeleteElem => [Map, key, Any, Any, Any],
             Helper::MapUpdateElem => [Map, key, value, Any, Any],
             Helper::TaskStorageGet => [Map, Any, value, Any, Any],
-            Helper::TaskStorageDelete | Helper::RingbufReserve | Helper::RingbufQuery => {
-                [Map, Any, Any, Any, Any]
-            }
+            Helper::TaskStorageDelete | Helper::RingbufReserve | Helper::RingbufQuery => [Map, Any, Any, Any, Any],
             Helper::RingbufOutput => [Map, Memory(constant(2)), Any, Any, Any],
             Helper::GetStackid => [Context, Map, Any, Any, Any],
-            Helper::TracePrintk | Helper::GetCurrentComm => {
+            Helper::TracePrintk | Helper::GetCurrentComm => [Memory(constant(1)), Any, Any, Any, Any],
+            Helper::ProbeReadUser | Helper::ProbeReadKernel | Helper::ProbeReadUserStr | Helper::ProbeReadKernelStr => {
                 [Memory(constant(1)), Any, Any, Any, Any]
             }
-            Helper::ProbeReadUser
-            | Helper::ProbeReadKernel
-            | Helper::ProbeReadUserStr
-            | Helper::ProbeReadKernelStr => [Memory(constant(1)), Any, Any, Any, Any],
             Helper::GetNsCurrentPidTgid => [Any, Any, Memory(constant(3)), Any, Any],
             _ => [Any; 5],
         }

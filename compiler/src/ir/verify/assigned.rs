@@ -49,9 +49,7 @@ impl Check<'_> {
     }
 
     fn check_block_assigned(&mut self, id: BlockId, mut assigned: Assigned) {
-        let missing = |assigned: &Assigned, uses: Vec<VReg>| {
-            uses.into_iter().find(|reg| !assigned[reg.0 as usize])
-        };
+        let missing = |assigned: &Assigned, uses: Vec<VReg>| uses.into_iter().find(|reg| !assigned[reg.0 as usize]);
         let block = &self.function.blocks[id.0 as usize];
         for (inst, _) in &block.insts {
             if let Some(reg) = missing(&assigned, inst.uses()) {

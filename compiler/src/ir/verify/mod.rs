@@ -38,16 +38,12 @@ fn map_faults(map: &Map, earlier: &[Map]) -> Vec<&'static str> {
         }
     };
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let named =
-        map.name.chars().all(is_word) && !map.name.starts_with(|c: char| c.is_ascii_digit());
+    let named = map.name.chars().all(is_word) && !map.name.starts_with(|c: char| c.is_ascii_digit());
     rule(named && !map.name.is_empty(), "the name is no symbol");
     rule(earlier.iter().all(|other| other.name != map.name), "there are two of this name");
     if map.kind == MapKind::RingBuf {
         let bytes = map.max_entries;
-        rule(
-            bytes.is_power_of_two() && bytes.is_multiple_of(4096),
-            "the ring is no power of two of pages",
-        );
+        rule(bytes.is_power_of_two() && bytes.is_multiple_of(4096), "the ring is no power of two of pages");
         rule(map.key_size_bytes == 0 && map.value_size_bytes == 0, "a ring has no key and value");
     } else {
         rule(map.key_size_bytes > 0 && map.value_size_bytes > 0, "key or value have no size");
@@ -131,27 +127,17 @@ impl Check<'_> {
         faults.extend(self.access_faults(inst));
         faults.extend(self.call_faults(inst));
         let of_operation = match inst {
-            Inst::Atomic { size, .. } if !matches!(size, Size::B4 | Size::B8) => {
-                "atomic operations have 4 or 8 bytes"
-            }
-            Inst::Atomic { op, .. }
-                if !matches!(op, BinOp::Add | BinOp::And | BinOp::Or | BinOp::Xor) =>
-            {
+            Inst::Atomic { size, .. } if !matches!(size, Size::B4 | Size::B8) => "atomic operations have 4 or 8 bytes",
+            Inst::Atomic { op, .. } if !matches!(op, BinOp::Add | BinOp::And | BinOp::Or | BinOp::Xor) => {
                 "no such atomic operation"
             }
             Inst::Swap { size: Size::B1, .. } => "one byte has no other order",
-            Inst::Context { .. } if self.function.context_size_bytes == 0 => {
-                "the function has no context"
-            }
-            Inst::DataAddr { section, offset, .. }
-                if *offset >= self.section_size_bytes(*section) =>
-            {
+            Inst::Context { .. } if self.function.context_size_bytes == 0 => "the function has no context",
+            Inst::DataAddr { section, offset, .. } if *offset >= self.section_size_bytes(*section) => {
                 "outside the section"
             }
             Inst::Zero { size_bytes: 0, .. } | Inst::Move { size_bytes: 0, .. } => "no bytes",
-            Inst::Move { align_bytes, .. } if !matches!(align_bytes, 1 | 2 | 4 | 8) => {
-                "no such alignment"
-            }
+            Inst::Move { align_bytes, .. } if !matches!(align_bytes, 1 | 2 | 4 | 8) => "no such alignment",
             _ => return faults,
         };
         faults.push(of_operation.to_string());

@@ -3,8 +3,8 @@
 use super::verify;
 use crate::ir::build::FunctionBuilder;
 use crate::ir::{
-    Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, Map, MapId, MapKind, Program, Section,
-    Size, SlotId, Terminator, VReg, Width,
+    Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, Map, MapId, MapKind, Program, Section, Size, SlotId,
+    Terminator, VReg, Width,
 };
 use crate::source::Span;
 
@@ -111,8 +111,7 @@ fn numbers_must_be_in_range() {
 
 #[test]
 fn stack_accesses_stay_inside_and_aligned() {
-    let store =
-        |offset, size| move |b: &mut FunctionBuilder| b.store(Addr::slot(WIDE, offset), 1, size);
+    let store = |offset, size| move |b: &mut FunctionBuilder| b.store(Addr::slot(WIDE, offset), 1, size);
     assert_body_fault(store(8, Size::B1), "`store1 [wide0+8] = 1`: outside its slot of 8 bytes");
     assert_body_fault(store(-1, Size::B1), "`store1 [wide0-1] = 1`: outside its slot of 8 bytes");
     assert_body_fault(store(2, Size::B4), "`store4 [wide0+2] = 1`: not aligned to 4 bytes");
@@ -147,8 +146,7 @@ fn helpers_get_what_they_take() {
     let key = |b: &mut FunctionBuilder| {
         b.call_void(Helper::MapLookupElem, &[MapId(0).into(), NARROW.into()]);
     };
-    let expected =
-        "`call map_lookup_elem(@hash, &narrow1)`: argument 2: outside its slot of 2 bytes";
+    let expected = "`call map_lookup_elem(@hash, &narrow1)`: argument 2: outside its slot of 2 bytes";
     assert_body_fault(key, expected);
     let kind = |b: &mut FunctionBuilder| {
         b.call_void(Helper::RingbufQuery, &[MapId(0).into(), 0.into()]);
@@ -212,10 +210,7 @@ fn operations_have_sizes_that_exist() {
     };
     let expected = "`atomic_add2 [wide0], %0`: atomic operations have 4 or 8 bytes";
     assert_body_fault(atomic(BinOp::Add, Size::B2), expected);
-    assert_body_fault(
-        atomic(BinOp::Mul, Size::B8),
-        "`atomic_mul8 [wide0], %0`: no such atomic operation",
-    );
+    assert_body_fault(atomic(BinOp::Mul, Size::B8), "`atomic_mul8 [wide0], %0`: no such atomic operation");
     let swap = |b: &mut FunctionBuilder| {
         let x = b.copy(1);
         b.swap(x, Size::B1);

@@ -34,7 +34,8 @@ impl Aggregation for Lhist {
             return None;
         };
         if min < 0 || max <= min || step < 1 || (max - min) / step > MAX_STEPS {
-            let message = format!("`lhist` needs 0 <= min < max, a step of at least 1, and at most {MAX_STEPS} buckets");
+            let message =
+                format!("`lhist` needs 0 <= min < max, a step of at least 1, and at most {MAX_STEPS} buckets");
             cx.error(Diagnostic::error(Code(351), args[1].span.to(args[3].span), message));
             return None;
         }

@@ -15,16 +15,8 @@ mod stats;
 mod sum;
 
 /// All aggregations.
-pub const ALL: &[&dyn Aggregation] = &[
-    &avg::Avg,
-    &count::Count,
-    &hist::Hist,
-    &lhist::Lhist,
-    &max::Max,
-    &min::Min,
-    &stats::Stats,
-    &sum::Sum,
-];
+pub const ALL: &[&dyn Aggregation] =
+    &[&avg::Avg, &count::Count, &hist::Hist, &lhist::Lhist, &max::Max, &min::Min, &stats::Stats, &sum::Sum];
 
 /// The `index`-th `u64` of some bytes.
 fn word(bytes: &[u8], index: usize) -> u64 {
@@ -84,4 +76,3 @@ fn divide_integer(value: Value, by: i64) -> Value {
         other => other,
     }
 }
-

@@ -1,7 +1,7 @@
 //! `cgroup`: the cgroup v2 id of the current thread.
 
-use crate::ir::Helper;
 use crate::check;
+use crate::ir::Helper;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

@@ -1,7 +1,7 @@
 //! `comm`: the name of the current thread, at most 15 characters.
 
-use crate::ir::{Arg, Helper};
 use crate::check;
+use crate::ir::{Arg, Helper};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

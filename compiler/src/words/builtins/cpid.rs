@@ -25,9 +25,8 @@ impl Builtin for Cpid {
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         match cx.env.options.child_pid {
             Some(pid) => typed::Expr { kind: ExprKind::Int(i64::from(pid)), ty: Type::U32, span },
-            None => cx.fail(
-                Diagnostic::error(Code(331), span, "`cpid` needs a command").help("start one with `-c COMMAND`"),
-            ),
+            None => cx
+                .fail(Diagnostic::error(Code(331), span, "`cpid` needs a command").help("start one with `-c COMMAND`")),
         }
     }
 

@@ -1,7 +1,7 @@
 //! `cpu`: the number of the CPU that the probe runs on.
 
-use crate::ir::Helper;
 use crate::check;
+use crate::ir::Helper;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

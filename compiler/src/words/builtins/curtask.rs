@@ -1,8 +1,8 @@
 //! `curtask`: the kernel's `struct task_struct` of the current thread.
 
 use crate::btf::Kind;
-use crate::ir::Helper;
 use crate::check;
+use crate::ir::Helper;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

@@ -1,7 +1,7 @@
 //! `elapsed`: time in nanoseconds since the run started.
 
-use crate::ir::{Addr, BinOp, Helper, Section, Size, Width};
 use crate::check;
+use crate::ir::{Addr, BinOp, Helper, Section, Size, Width};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

@@ -27,7 +27,8 @@ impl Builtin for Func {
             let message = "this probe is in no function";
             return cx.fail(Diagnostic::error(Code(334), span, message).help("`probe` is the name of the probe"));
         }
-        let constants = vec![Constant::Int(i64::from(cx.seed.first_function)), Constant::Int(cx.seed.names.len() as i64)];
+        let constants =
+            vec![Constant::Int(i64::from(cx.seed.first_function)), Constant::Int(cx.seed.names.len() as i64)];
         typed::Expr { kind: ExprKind::Builtin(self, constants), ty: Type::ProbeName, span }
     }
 

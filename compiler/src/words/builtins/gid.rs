@@ -1,7 +1,7 @@
 //! `gid`: the group id of the current thread.
 
-use crate::ir::{BinOp, Helper, Width};
 use crate::check;
+use crate::ir::{BinOp, Helper, Width};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

@@ -1,7 +1,7 @@
 //! `nsecs`: time in nanoseconds since boot, including suspend.
 
-use crate::ir::Helper;
 use crate::check;
+use crate::ir::Helper;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

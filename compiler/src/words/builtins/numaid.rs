@@ -1,7 +1,7 @@
 //! `numaid`: the number of the NUMA node that the probe runs on.
 
-use crate::ir::Helper;
 use crate::check;
+use crate::ir::Helper;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

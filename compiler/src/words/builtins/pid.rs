@@ -1,7 +1,7 @@
 //! `pid`: the process id, which the kernel calls tgid.
 
-use crate::ir::{BinOp, Helper, Width};
 use crate::check;
+use crate::ir::{BinOp, Helper, Width};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

@@ -22,7 +22,8 @@ impl Builtin for Probe {
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        let constants = vec![Constant::Int(i64::from(cx.seed.context.first_name)), Constant::Int(cx.seed.names.len() as i64)];
+        let constants =
+            vec![Constant::Int(i64::from(cx.seed.context.first_name)), Constant::Int(cx.seed.names.len() as i64)];
         typed::Expr { kind: ExprKind::Builtin(self, constants), ty: Type::ProbeName, span }
     }
 

@@ -1,7 +1,7 @@
 //! `rand`: a random number of 32 bits.
 
-use crate::ir::{Helper, Size};
 use crate::check;
+use crate::ir::{Helper, Size};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

@@ -1,7 +1,7 @@
 //! `tid`: the thread id, which the kernel calls pid.
 
-use crate::ir::{Helper, Size};
 use crate::check;
+use crate::ir::{Helper, Size};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

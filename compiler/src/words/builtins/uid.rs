@@ -1,7 +1,7 @@
 //! `uid`: the user id of the current thread.
 
-use crate::ir::{Helper, Size};
 use crate::check;
+use crate::ir::{Helper, Size};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

@@ -1,7 +1,7 @@
 //! `username`: the name of the current user, looked up when it is printed.
 
-use crate::ir::{Helper, Size};
 use crate::check;
+use crate::ir::{Helper, Size};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;

@@ -23,7 +23,10 @@ impl Function for Join {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "join(argv[, separator])", summary: "prints the strings of an argv array, 16 at most, as one line" }
+        Doc {
+            signature: "join(argv[, separator])",
+            summary: "prints the strings of an argv array, 16 at most, as one line",
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -37,7 +37,10 @@ impl Function for Kaddr {
             Some(address) => typed::Expr { kind: ExprKind::Int(address as i64), ty: Type::U64, span },
             None => {
                 let message = format!("the kernel has no symbol `{name}` that can be read here");
-                cx.fail(Diagnostic::error(Code(343), args[0].span, message).help("only symbols in /proc/kallsyms have an address; data symbols need CONFIG_KALLSYMS_ALL"))
+                cx.fail(
+                    Diagnostic::error(Code(343), args[0].span, message)
+                        .help("only symbols in /proc/kallsyms have an address; data symbols need CONFIG_KALLSYMS_ALL"),
+                )
             }
         }
     }

@@ -23,7 +23,10 @@ impl Function for Print {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "print(value), print(@x[, top[, div]]), print(@x[key])", summary: "prints a value, a map, or one entry of a map" }
+        Doc {
+            signature: "print(value), print(@x[, top[, div]]), print(@x[key])",
+            summary: "prints a value, a map, or one entry of a map",
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -43,7 +43,10 @@ impl Function for Reg {
             Some(offset) => typed::Expr { kind: ExprKind::Register(offset), ty: Type::U64, span },
             None => {
                 let message = format!("there is no register `{name}` on this processor");
-                cx.fail(Diagnostic::error(Code(342), args[0].span, message).help("x86: ip sp bp ax bx cx dx si di r8 .. r15 flags; arm64: pc sp r0 .. r30"))
+                cx.fail(
+                    Diagnostic::error(Code(342), args[0].span, message)
+                        .help("x86: ip sp bp ax bx cx dx si di r8 .. r15 flags; arm64: pc sp r0 .. r30"),
+                )
             }
         }
     }
@@ -55,8 +58,8 @@ impl Function for Reg {
 
 /// `struct pt_regs` of x86 in order, 8 bytes each (arch/x86/include/asm/ptrace.h).
 const X86_64: [&str; 21] = [
-    "r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8", "ax", "cx", "dx", "si", "di", "orig_ax", "ip", "cs",
-    "flags", "sp", "ss",
+    "r15", "r14", "r13", "r12", "bp", "bx", "r11", "r10", "r9", "r8", "ax", "cx", "dx", "si", "di", "orig_ax", "ip",
+    "cs", "flags", "sp", "ss",
 ];
 
 fn register_offset(arch: Arch, name: &str) -> Option<u32> {

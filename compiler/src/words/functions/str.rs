@@ -22,7 +22,10 @@ impl Function for Str {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "str(pointer[, size])", summary: "the string behind a pointer, at most `size` bytes with its NUL" }
+        Doc {
+            signature: "str(pointer[, size])",
+            summary: "the string behind a pointer, at most `size` bytes with its NUL",
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -41,7 +41,9 @@ impl Function for Strftime {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
-        let ([time], [Constant::Str(format)]) = (call.args.as_slice(), call.constants.as_slice()) else { return Value::None };
+        let ([time], [Constant::Str(format)]) = (call.args.as_slice(), call.constants.as_slice()) else {
+            return Value::None;
+        };
         let time = cx.scalar(time);
         let index = cx.string_index(format);
         let to = cx.room(ty);

@@ -24,17 +24,17 @@ impl ProbeKind for RawTracepoint {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "rawtracepoint:EVENT", summary: "a tracepoint with the arguments that the kernel passes to it" }
+        Doc {
+            signature: "rawtracepoint:EVENT",
+            summary: "a tracepoint with the arguments that the kernel passes to it",
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
-        let event = match point.parts.as_slice() {
-            // A module's name may stand before the event; event names are unique in the kernel.
-            [event] | [_, event] => event,
-            _ => {
-                cx.wrong_form(point, "rawtracepoint:EVENT");
-                return Vec::new();
-            }
+        // A module's name may stand before the event; event names are unique in the kernel.
+        let ([event] | [_, event]) = point.parts.as_slice() else {
+            cx.wrong_form(point, "rawtracepoint:EVENT");
+            return Vec::new();
         };
         let Some(btf) = cx.env.target.btf() else {
             let words = "raw tracepoints are described by the kernel's BTF, which cannot be read here".to_string();

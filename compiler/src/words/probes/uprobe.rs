@@ -81,7 +81,8 @@ fn sites(cx: &mut Points<'_, '_>, path: &str, function: &Ident, at_return: bool)
     };
     if at_return && distance != 0 {
         cx.error(
-            Diagnostic::error(Code(407), function.span, "a return has no offset").help("write the function's name alone"),
+            Diagnostic::error(Code(407), function.span, "a return has no offset")
+                .help("write the function's name alone"),
         );
         return Ok(Vec::new());
     }
