@@ -133,6 +133,23 @@ fn removing_reads_what_it_removes() {
 struct Total;
 
 impl Aggregation for Total {
+    fn check(
+        &'static self,
+        _: &mut profiler_compiler::check::Body<'_, '_>,
+        _: &[profiler_compiler::ast::Expr],
+        _: profiler_compiler::source::Span,
+    ) -> Option<profiler_compiler::words::Aggregated> {
+        None
+    }
+
+    fn lower(
+        &self,
+        _: &mut profiler_compiler::lower::Body<'_, '_>,
+        _: &profiler_compiler::lower::AggregateSlot,
+        _: &[profiler_compiler::ir::Operand],
+    ) {
+    }
+
     fn name(&self) -> &'static str {
         "total"
     }
@@ -178,6 +195,7 @@ fn the_values_of_all_cpus_are_merged() {
             key_size_bytes: 4,
             value_size_bytes: 8,
             max_entries: 10,
+            length_offset: None,
         },
         span: Span { start: 0, end: 0 },
     };

@@ -15,6 +15,24 @@ use crate::render::{MapPrint, MapSnapshot};
 struct Echo;
 
 impl Function for Echo {
+    fn check(
+        &'static self,
+        _: &mut profiler_compiler::check::Body<'_, '_>,
+        _: &[profiler_compiler::ast::Expr],
+        span: profiler_compiler::source::Span,
+    ) -> profiler_compiler::typed::Expr {
+        profiler_compiler::check::Body::poison(span)
+    }
+
+    fn lower(
+        &self,
+        _: &mut profiler_compiler::lower::Body<'_, '_>,
+        _: &profiler_compiler::typed::Call,
+        _: &profiler_compiler::types::Type,
+    ) -> profiler_compiler::lower::Value {
+        profiler_compiler::lower::Value::None
+    }
+
     fn name(&self) -> &'static str {
         "echo"
     }

@@ -1,10 +1,14 @@
 use std::net::Ipv4Addr;
 
 use super::*;
+use crate::ast;
 use crate::btf::BtfId;
+use crate::check;
 use crate::decode::Lookup;
+use crate::lower;
 use crate::object::{Event, Field};
 use crate::source::Span;
+use crate::typed;
 use crate::types::{Int, Space, StackType};
 use crate::value::{SymbolName, Symbols, Value};
 use crate::words::{Doc, Function, Record};
@@ -48,6 +52,12 @@ impl Function for Nothing {
     }
     fn doc(&self) -> Doc {
         Doc { signature: "", summary: "" }
+    }
+    fn check(&'static self, _: &mut check::Body<'_, '_>, _: &[ast::Expr], span: Span) -> typed::Expr {
+        check::Body::poison(span)
+    }
+    fn lower(&self, _: &mut lower::Body<'_, '_>, _: &typed::Call, _: &Type) -> lower::Value {
+        lower::Value::None
     }
 }
 

@@ -3,19 +3,22 @@
 //! In: arguments as the user gave them. Out: an object, a listing, or a run's exit code.
 //! Guarantee: every refusal comes back as a [`Failure`] with the exit code that the command documents.
 
+use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt as _;
 
 use profiler_compiler::btf::BtfId;
 use profiler_compiler::check::Options;
+use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::object::Object;
-use profiler_compiler::source::Source;
+use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target;
 use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, ir};
 use profiler_runtime::child::Child;
 use profiler_runtime::elf;
 use profiler_runtime::host::Host;
 use profiler_runtime::list::{self, ListError};
-use profiler_runtime::load::{self, LoadError};
+use profiler_runtime::load::{self, LoadError, Refusal};
 use profiler_runtime::render::Render;
 use profiler_runtime::render::json::Json;
 use profiler_runtime::render::text::Text;
@@ -86,13 +89,13 @@ pub fn dump(stage: Stage, source: &Source, script: &ScriptArguments) -> Result<S
         Stage::Ir => ir::print::print(&stages.ir),
         Stage::Bpf => emit::listing(&stages.emitted, &stages.ir, source),
         Stage::Elf => elf::describe(&stages.emitted.elf),
-        Stage::Verifier => verifier_logs(&stages.emitted.elf)?,
+        Stage::Verifier => verifier_logs(source, &stages.emitted.elf)?,
     })
 }
 
-fn verifier_logs(elf: &[u8]) -> Result<String, Failure> {
+fn verifier_logs(source: &Source, elf: &[u8]) -> Result<String, Failure> {
     let loaded = load::load(elf, load::LoadOptions { verifier_log: true });
-    let loaded = loaded.map_err(|error| refused(&RunError::Load(error)))?;
+    let loaded = loaded.map_err(|error| refused(source, &RunError::Load(error)))?;
     let section = |(program, log): (&str, String)| format!("program {program}:\n{log}\n");
     Ok(loaded.verifier_logs().into_iter().map(section).collect())
 }
@@ -105,6 +108,7 @@ pub fn start(command: &str) -> Result<Child, Failure> {
 /// Runs an object until it ends; results go to `out`. Returns the command's exit code: the script's own, or the one for
 /// losses when it ended well, something was lost and `--strict` was given.
 pub fn run(
+    source: &Source,
     object: &Object,
     arguments: &RunArguments,
     child: Option<Child>,
@@ -130,28 +134,46 @@ pub fn run(
         Format::Json => Box::new(Json::new(out, arguments.quiet)),
     };
     let symbols = HostSymbols::new();
-    let outcome = session::run(object, options, render.as_mut(), &symbols).map_err(|error| refused(&error))?;
+    let outcome = session::run(object, options, render.as_mut(), &symbols).map_err(|error| refused(source, &error))?;
     for note in symbols.take_notes() {
         eprintln!("note: {note}");
     }
     Ok(outcome.exit_code)
 }
 
-/// A refusal of the machine, in words; one of the verifier is our bug and keeps its log.
-fn refused(error: &RunError) -> Failure {
+/// What a run that failed means to its user.
+fn refused(source: &Source, error: &RunError) -> Failure {
     match error {
-        RunError::Load(LoadError::Verifier(refusal)) => {
-            let line = refusal.line.map_or(String::new(), |line| format!(" at line {line}: {}", refusal.text));
-            let words = format!("the kernel refused program {}{line}", refusal.program);
-            let help = format!(
-                "the script is right; this is a bug in profiler. Please report it with this log:\n{}\n{}",
-                refusal.reason, refusal.log
-            );
-            Failure::new(REFUSED, words).help(help)
-        }
+        RunError::Load(LoadError::Privilege { .. }) => Failure::new(REFUSED, error.to_string())
+            .help("run it as root, or give the binary `cap_bpf,cap_perfmon,cap_dac_read_search+ep` with setcap"),
+        RunError::Load(LoadError::Verifier(refusal)) => verifier_refusal(source, refusal),
         RunError::NoProcess(_) | RunError::Child(_) => Failure::new(MISTAKE, error.to_string()),
         _ => Failure::new(REFUSED, error.to_string()),
     }
+}
+
+/// A refusal by the verifier is a bug of ours: it is shown at the line where the verifier gave up, with the log to report.
+fn verifier_refusal(source: &Source, refusal: &Refusal) -> Failure {
+    let path = std::env::temp_dir().join(format!("profiler-verifier-{}.log", std::process::id()));
+    // Never through a link that somebody else laid there.
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let log = match file.and_then(|mut file| file.write_all(refusal.log.as_bytes())) {
+        Ok(()) => format!("please report it with the script and the log in {}", path.display()),
+        Err(error) => format!("please report it with the script and the output of `-d verifier` ({error})"),
+    };
+    let span = refusal.line.map_or(Span::new(0, 0), |line| line_span(source, line));
+    let diagnostic = Diagnostic::error(Code(690), span, "the kernel's verifier refused what the compiler made of this")
+        .label(refusal.reason.clone())
+        .help(format!("this is a bug in profiler, not in the script; {log}"));
+    Failure::Script { source: source.clone(), diagnostics: vec![diagnostic] }
+}
+
+/// A line without its indentation.
+fn line_span(source: &Source, line: u32) -> Span {
+    let start: usize = source.text.split_inclusive('\n').take(line.saturating_sub(1) as usize).map(str::len).sum();
+    let text = source.line(line);
+    let indent = text.len() - text.trim_start().len();
+    Span::new(start + indent, start + text.trim_end().len().max(indent))
 }
 
 /// Writes the probes that match a pattern, one a line.

@@ -32,7 +32,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         // A closed standard error has no reader to warn.
         let _ = std::io::stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
     }
-    engine::run(&object, arguments, child, output(arguments.output.as_deref())?)
+    engine::run(&source, &object, arguments, child, output(arguments.output.as_deref())?)
 }
 
 fn process_exists(pid: Option<u32>) -> Result<(), Failure> {

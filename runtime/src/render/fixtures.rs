@@ -58,6 +58,23 @@ pub(super) static STATS: Word = Word("stats");
 pub(super) static HIST: Word = Word("hist");
 
 impl Aggregation for Word {
+    fn check(
+        &'static self,
+        _: &mut profiler_compiler::check::Body<'_, '_>,
+        _: &[profiler_compiler::ast::Expr],
+        _: profiler_compiler::source::Span,
+    ) -> Option<profiler_compiler::words::Aggregated> {
+        None
+    }
+
+    fn lower(
+        &self,
+        _: &mut profiler_compiler::lower::Body<'_, '_>,
+        _: &profiler_compiler::lower::AggregateSlot,
+        _: &[profiler_compiler::ir::Operand],
+    ) {
+    }
+
     fn name(&self) -> &'static str {
         self.0
     }
