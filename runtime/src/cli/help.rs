@@ -100,7 +100,8 @@ fn words(catalogue: &Catalogue) -> impl Iterator<Item = (&'static str, &'static 
     let builtins = catalogue.builtins.iter().map(|word| ("builtin", word.name(), word.doc()));
     let functions = catalogue.functions.iter().map(|word| ("function", word.name(), word.doc()));
     let aggregations = catalogue.aggregations.iter().map(|word| ("aggregation", word.name(), word.doc()));
-    builtins.chain(functions).chain(aggregations)
+    let probes = catalogue.probes.iter().map(|word| ("probe", word.name(), word.doc()));
+    builtins.chain(functions).chain(aggregations).chain(probes)
 }
 
 fn word(catalogue: &Catalogue, topic: &str) -> Option<String> {
@@ -122,26 +123,13 @@ fn near(catalogue: &Catalogue, topic: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{near, word};
-    use profiler_compiler::words::{Builtin, Catalogue, Doc};
-
-    #[derive(Debug)]
-    struct Pid;
-
-    impl Builtin for Pid {
-        fn name(&self) -> &'static str {
-            "pid"
-        }
-        fn doc(&self) -> Doc {
-            Doc { signature: "pid", summary: "The process." }
-        }
-    }
-
-    const CATALOGUE: Catalogue = Catalogue { builtins: &[&Pid], functions: &[], aggregations: &[] };
+    use profiler_compiler::CATALOGUE;
 
     #[test]
     fn a_word_is_explained_by_its_own_text() {
-        assert_eq!(word(&CATALOGUE, "pid").as_deref(), Some("pid  (builtin)\n  The process.\n"));
+        assert_eq!(word(&CATALOGUE, "pid").as_deref(), Some("pid  (builtin)\n  process id\n"));
         assert_eq!(word(&CATALOGUE, "pid()"), word(&CATALOGUE, "pid"));
+        assert!(word(&CATALOGUE, "uprobe").is_some_and(|text| text.contains("(probe)")));
         assert_eq!(word(&CATALOGUE, "nope"), None);
     }
 
