@@ -23,6 +23,10 @@ impl Builtin for Curtask {
         Doc { signature: "curtask", summary: "struct task_struct of the current thread" }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let btf = cx.env.target.btf();
         // Without BTF the address is still good for comparison and as a key.

@@ -22,6 +22,10 @@ impl Builtin for Func {
         Doc { signature: "func", summary: "the name of the function that the probe is in" }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         if cx.seed.functions.is_empty() {
             let message = "this probe is in no function";
