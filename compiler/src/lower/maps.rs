@@ -9,7 +9,7 @@ use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, MapId, O
 use crate::lower::storage::Place;
 use crate::lower::{Body, Value};
 use crate::object::Loss;
-use crate::typed::{Expr, MapIndex, MapValue};
+use crate::typed::{Expr, ExprKind, MapIndex, MapValue};
 use crate::types::Type;
 
 /// `BPF_ANY`: insert or replace.
@@ -60,7 +60,7 @@ impl Body<'_, '_> {
 
     /// The address of a key that is in memory already (a variable).
     fn key_in_place(&mut self, key: &Expr, ty: &Type) -> Option<Addr> {
-        if key.ty != *ty || ty.is_scalar() || !matches!(key.kind, crate::typed::ExprKind::Var(_)) {
+        if key.ty != *ty || ty.is_scalar() || !matches!(key.kind, ExprKind::Var(_)) {
             return None;
         }
         match self.expr(key) {
@@ -142,7 +142,10 @@ impl Body<'_, '_> {
                 let base = self.b.data_addr(Section::Bss, offset_bytes);
                 match value {
                     Ok(scalar) => self.store(Value::Scalar(scalar), &ty, Addr::reg(base, 8)),
-                    Err(value) => self.store_as(value, &ty, Addr::reg(base, 8)),
+                    Err(value) => {
+                        let reads_itself = value.any(&|part| matches!(part, ExprKind::Map(read, _) if *read == map));
+                        self.replace(value, &ty, Addr::reg(base, 8), reads_itself);
+                    }
                 }
                 self.b.store(Addr::reg(base, 0), 1, Size::B8);
             }

@@ -46,7 +46,8 @@ impl Body<'_, '_> {
             }
             VarPlace::Memory(addr) => {
                 let ty = self.probe.vars[var.0].ty.clone();
-                self.store_as(value, &ty, addr);
+                let reads_itself = value.any(&|part| matches!(part, ExprKind::Var(read) if *read == var));
+                self.replace(value, &ty, addr, reads_itself);
             }
         }
     }
