@@ -130,7 +130,7 @@ fn plain(page: &str) -> String {
             }
             continue;
         }
-        let line = if inside { line } else { line.trim_start_matches('#').trim_start() };
+        let line = if inside { line } else { line.strip_prefix("# ").unwrap_or(line) };
         text.push_str(if inside && !line.is_empty() { "    " } else { "" });
         text.push_str(line);
         text.push('\n');
