@@ -37,7 +37,7 @@ impl Function for Echo {
         "echo"
     }
     fn doc(&self) -> Doc {
-        Doc { signature: "echo()", summary: "A test's." }
+        Doc { signature: "echo()", summary: "A test's.", page: "" }
     }
     fn perform(&self, _event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
         sink.text("printf", record.bytes);

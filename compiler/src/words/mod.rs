@@ -27,6 +27,8 @@ pub struct Doc {
     pub signature: &'static str,
     /// One sentence.
     pub summary: &'static str,
+    /// Its page of the spec, which begins with the two above.
+    pub page: &'static str,
 }
 
 /// A bare name with a value: `pid`, `comm`.

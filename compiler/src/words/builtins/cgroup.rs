@@ -19,7 +19,11 @@ impl Builtin for Cgroup {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "cgroup", summary: "cgroup v2 id of the current thread" }
+        Doc {
+            signature: "cgroup",
+            summary: "cgroup v2 id of the current thread",
+            page: include_str!("../../../../spec/words/builtins/cgroup.md"),
+        }
     }
 
     fn is_constant(&self) -> bool {

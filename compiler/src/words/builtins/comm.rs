@@ -22,7 +22,11 @@ impl Builtin for Comm {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "comm", summary: "name of the current thread" }
+        Doc {
+            signature: "comm",
+            summary: "name of the current thread",
+            page: include_str!("../../../../spec/words/builtins/comm.md"),
+        }
     }
 
     fn is_constant(&self) -> bool {

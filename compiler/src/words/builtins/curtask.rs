@@ -20,7 +20,11 @@ impl Builtin for Curtask {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "curtask", summary: "struct task_struct of the current thread" }
+        Doc {
+            signature: "curtask",
+            summary: "struct task_struct of the current thread",
+            page: include_str!("../../../../spec/words/builtins/curtask.md"),
+        }
     }
 
     fn is_constant(&self) -> bool {

@@ -19,7 +19,11 @@ impl Builtin for Func {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "func", summary: "the name of the function that the probe is in" }
+        Doc {
+            signature: "func",
+            summary: "the name of the function that the probe is in",
+            page: include_str!("../../../../spec/words/builtins/func.md"),
+        }
     }
 
     fn is_constant(&self) -> bool {

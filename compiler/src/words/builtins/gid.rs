@@ -19,7 +19,7 @@ impl Builtin for Gid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "gid", summary: "group id" }
+        Doc { signature: "gid", summary: "group id", page: include_str!("../../../../spec/words/builtins/gid.md") }
     }
 
     fn is_constant(&self) -> bool {

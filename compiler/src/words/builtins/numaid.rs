@@ -19,7 +19,11 @@ impl Builtin for NumaId {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "numaid", summary: "number of the current NUMA node" }
+        Doc {
+            signature: "numaid",
+            summary: "number of the current NUMA node",
+            page: include_str!("../../../../spec/words/builtins/numaid.md"),
+        }
     }
 
     fn is_constant(&self) -> bool {

@@ -18,7 +18,11 @@ impl Builtin for Probe {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "probe", summary: "the full name of the probe that fired" }
+        Doc {
+            signature: "probe",
+            summary: "the full name of the probe that fired",
+            page: include_str!("../../../../spec/words/builtins/probe.md"),
+        }
     }
 
     fn is_constant(&self) -> bool {

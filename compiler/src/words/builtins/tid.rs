@@ -19,7 +19,7 @@ impl Builtin for Tid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "tid", summary: "thread id" }
+        Doc { signature: "tid", summary: "thread id", page: include_str!("../../../../spec/words/builtins/tid.md") }
     }
 
     fn is_constant(&self) -> bool {

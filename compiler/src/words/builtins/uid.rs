@@ -19,7 +19,7 @@ impl Builtin for Uid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "uid", summary: "user id" }
+        Doc { signature: "uid", summary: "user id", page: include_str!("../../../../spec/words/builtins/uid.md") }
     }
 
     fn is_constant(&self) -> bool {

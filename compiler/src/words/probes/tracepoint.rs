@@ -27,7 +27,11 @@ impl ProbeKind for Tracepoint {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "tracepoint:CATEGORY:EVENT", summary: "a stable place in the kernel, with named arguments" }
+        Doc {
+            signature: "tracepoint:CATEGORY:EVENT",
+            summary: "a stable place in the kernel, with named arguments",
+            page: include_str!("../../../../spec/words/probes/tracepoint.md"),
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
