@@ -74,7 +74,7 @@ fn raw(cx: &Points<'_, '_>, category: &str, event: &str) -> Option<Seed> {
     if cx.facts.uses("args") && (cx.facts.arg_fields.is_empty() || !cx.facts.arg_fields.iter().all(has)) {
         return None;
     }
-    cx.env.target.btf()?.raw_tracepoint(event)?;
+    cx.env.target.btf().filter(|btf| btf.has_raw_tracepoint(event))?;
     let attach = Attach::RawTracepoint { names: vec![event.to_string()] };
     let name = format!("tracepoint:{category}:{event}");
     let mut seed = Seed::new(name, format!("raw_tp/{event}"), ContextKind::RawTracepoint, attach);
