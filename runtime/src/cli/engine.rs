@@ -134,7 +134,13 @@ pub fn run(
         Format::Json => Box::new(Json::new(out, arguments.quiet)),
     };
     let symbols = HostSymbols::new();
-    let outcome = session::run(object, options, render.as_mut(), &symbols).map_err(|error| refused(source, &error))?;
+    let outcome = session::run(object, options, render.as_mut(), &symbols).map_err(|error| match error {
+        RunError::Output(error) => {
+            let target = arguments.output.as_ref().map_or("standard output".into(), |path| format!("`{path}`"));
+            Failure::output(&target, &error)
+        }
+        error => refused(source, &error),
+    })?;
     for note in symbols.take_notes() {
         eprintln!("note: {note}");
     }
