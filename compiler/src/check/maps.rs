@@ -82,6 +82,10 @@ impl Maps {
         for info in &self.list {
             let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(Type::Unknown)));
             let Some(value) = known else {
+                // What it was given was wrong, and that was said.
+                if info.value.is_some() && report.has_errors() {
+                    continue;
+                }
                 let message = format!("nothing is ever assigned to `{}`", info.name);
                 report.push(
                     Diagnostic::error(Code(204), info.span, message)
