@@ -96,7 +96,8 @@ impl<'a, 'e> Points<'a, 'e> {
             return kind.expand(self, &point);
         }
         let name = point.kind.text.as_str();
-        if let Some((_, instead)) = catalogue.absent_probes.iter().find(|(absent, _)| absent.eq_ignore_ascii_case(name)) {
+        if let Some((_, instead)) = catalogue.absent_probes.iter().find(|(absent, _)| absent.eq_ignore_ascii_case(name))
+        {
             let message = format!("`{name}` probes are not there yet");
             self.error(Diagnostic::error(Code(408), point.kind.span, message).help(*instead));
             return Vec::new();
