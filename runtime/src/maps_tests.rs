@@ -154,7 +154,7 @@ impl Aggregation for Total {
         "total"
     }
     fn doc(&self) -> Doc {
-        Doc { signature: "total()", summary: "A test's." }
+        Doc { signature: "total()", summary: "A test's.", page: "" }
     }
     fn size_bytes(&self, _params: &[i64]) -> u32 {
         8

@@ -9,7 +9,7 @@ use crate::format::{self, Format};
 use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, Call, MapIndex, MapValue};
-use crate::types::{Space, StackMode, Type};
+use crate::types::{Int, Space, StackMode, Type};
 use crate::words::{Aggregated, Function};
 
 /// Most frames of a stack: `PERF_MAX_STACK_DEPTH`.
@@ -134,7 +134,11 @@ impl Body<'_, '_> {
                 let ty = Type::Pointer { to: Box::new(Type::None), space: self.seed.pointer_space };
                 Some(Self::convert(value, &ty))
             }
-            Type::Array { of, .. } if matches!(value.kind, typed::ExprKind::Deref { .. }) => {
+            Type::Array { .. } | Type::Str { .. } if matches!(value.kind, typed::ExprKind::Deref { .. }) => {
+                let of = match &value.ty {
+                    Type::Array { of, .. } => of.clone(),
+                    _ => Box::new(Type::Int(Int { size_bytes: 1, signed: true })),
+                };
                 let space = match &value.kind {
                     typed::ExprKind::Deref { base, .. } => match base.ty {
                         Type::Pointer { space, .. } => space,
@@ -142,7 +146,7 @@ impl Body<'_, '_> {
                     },
                     _ => Space::Kernel,
                 };
-                let (ty, span) = (Type::Pointer { to: of.clone(), space }, value.span);
+                let (ty, span) = (Type::Pointer { to: of, space }, value.span);
                 Some(typed::Expr { kind: typed::ExprKind::AddressOf(Box::new(value)), ty, span })
             }
             other => {

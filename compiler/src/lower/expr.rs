@@ -189,16 +189,16 @@ impl Body<'_, '_> {
         self.branch_on(cond, yes, no);
         for (block, side) in [(yes, a), (no, b)] {
             self.b.switch_to(block);
-            match (scalar, memory) {
+            self.conditionally(|cx| match (scalar, memory) {
                 (Some(result), _) => {
-                    let value = self.scalar(side);
-                    self.b.assign(result, value);
+                    let value = cx.scalar(side);
+                    cx.b.assign(result, value);
                 }
-                (None, Some(addr)) => self.store_as(side, ty, addr),
+                (None, Some(addr)) => cx.store_as(side, ty, addr),
                 (None, None) => {
-                    self.expr(side);
+                    cx.expr(side);
                 }
-            }
+            });
             self.b.jump(done);
         }
         self.b.switch_to(done);

@@ -57,11 +57,11 @@ impl Body<'_, '_> {
         let no = if otherwise.is_empty() { done } else { self.b.new_block() };
         self.branch_on(cond, yes, no);
         self.b.switch_to(yes);
-        self.stmts(then);
+        self.conditionally(|cx| cx.stmts(then));
         self.b.jump(done);
         if !otherwise.is_empty() {
             self.b.switch_to(no);
-            self.stmts(otherwise);
+            self.conditionally(|cx| cx.stmts(otherwise));
             self.b.jump(done);
         }
         self.b.switch_to(done);

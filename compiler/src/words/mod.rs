@@ -27,6 +27,8 @@ pub struct Doc {
     pub signature: &'static str,
     /// One sentence.
     pub summary: &'static str,
+    /// Its page of the spec, which begins with the two above.
+    pub page: &'static str,
 }
 
 /// A bare name with a value: `pid`, `comm`.
@@ -35,6 +37,10 @@ pub trait Builtin: Debug + Sync {
     fn name(&self) -> &'static str;
     /// What it is.
     fn doc(&self) -> Doc;
+    /// Whether it has one value during one run of a program.
+    fn is_constant(&self) -> bool {
+        false
+    }
     /// The typed expression for this use; reports what is wrong.
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr;
     /// Its value.
@@ -178,6 +184,8 @@ pub struct Catalogue {
     pub aggregations: &'static [&'static dyn Aggregation],
     /// Probe kinds.
     pub probes: &'static [&'static dyn ProbeKind],
+    /// Probe kinds that users of other tracers know and that are missing here, each with what to do instead.
+    pub absent_probes: &'static [(&'static str, &'static str)],
 }
 
 /// The words of the language.
@@ -186,6 +194,7 @@ pub const CATALOGUE: Catalogue = Catalogue {
     functions: functions::ALL,
     aggregations: aggregations::ALL,
     probes: probes::ALL,
+    absent_probes: probes::ABSENT,
 };
 
 impl Catalogue {

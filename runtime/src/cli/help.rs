@@ -3,7 +3,6 @@
 //! In: a command or a word of the language. Out: text that teaches by example.
 //! Guarantee: a word's text is the one in the catalogue; nothing about a word is written here.
 
-use std::fmt::Write as _;
 use std::io::{Write, stdout};
 
 use profiler_compiler::words::{Catalogue, Doc};
@@ -104,14 +103,39 @@ fn words(catalogue: &Catalogue) -> impl Iterator<Item = (&'static str, &'static 
     builtins.chain(functions).chain(aggregations).chain(probes)
 }
 
+/// The spec pages of the words with this name; a page that two words share comes once.
 fn word(catalogue: &Catalogue, topic: &str) -> Option<String> {
     let name = topic.trim_end_matches("()");
-    let mut text = String::new();
-    for (kind, _, doc) in words(catalogue).filter(|(_, word, _)| *word == name) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}  ({kind})\n  {}", doc.signature, doc.summary);
+    let mut pages: Vec<&str> = Vec::new();
+    for (_, _, doc) in words(catalogue).filter(|(_, word, _)| *word == name) {
+        if !pages.contains(&doc.page) {
+            pages.push(doc.page);
+        }
     }
-    (!text.is_empty()).then_some(text)
+    let text: Vec<String> = pages.into_iter().map(plain).collect();
+    (!text.is_empty()).then(|| text.join("\n"))
+}
+
+/// A page without its marks: headings bare, blocks indented, outputs announced.
+fn plain(page: &str) -> String {
+    let (mut text, mut inside) = (String::new(), false);
+    for line in page.lines() {
+        if let Some(info) = line.strip_prefix("```") {
+            inside = !inside;
+            match info.split_once(' ').unwrap_or((info, "")) {
+                ("prof", options) if !options.is_empty() => text.extend(["With ", options, ":\n"]),
+                ("output" | "output-like", _) => text.push_str("prints\n"),
+                ("error", _) => text.push_str("is refused with\n"),
+                _ => {}
+            }
+            continue;
+        }
+        let line = if inside { line } else { line.strip_prefix("# ").unwrap_or(line) };
+        text.push_str(if inside && !line.is_empty() { "    " } else { "" });
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }
 
 fn near(catalogue: &Catalogue, topic: &str) -> Option<String> {
@@ -127,9 +151,12 @@ mod tests {
 
     #[test]
     fn a_word_is_explained_by_its_own_text() {
-        assert_eq!(word(&CATALOGUE, "pid").as_deref(), Some("pid  (builtin)\n  process id\n"));
+        let text = word(&CATALOGUE, "pid").expect("a page");
+        assert!(text.starts_with("pid\n\nProcess id.\n\n- Type: ") && !text.contains("```"), "{text}");
+        let both = word(&CATALOGUE, "kstack").expect("a page");
+        assert_eq!(both.matches("The stack of the kernel.").count(), 1, "{both}");
         assert_eq!(word(&CATALOGUE, "pid()"), word(&CATALOGUE, "pid"));
-        assert!(word(&CATALOGUE, "uprobe").is_some_and(|text| text.contains("(probe)")));
+        assert!(word(&CATALOGUE, "uprobe").is_some_and(|text| text.starts_with("uprobe:BINARY:FUNCTION")));
         assert_eq!(word(&CATALOGUE, "nope"), None);
     }
 

@@ -79,7 +79,7 @@ impl Aggregation for Word {
         self.0
     }
     fn doc(&self) -> Doc {
-        Doc { signature: "", summary: "" }
+        Doc { signature: "", summary: "", page: "" }
     }
     fn size_bytes(&self, _: &[i64]) -> u32 {
         8

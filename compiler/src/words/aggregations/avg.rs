@@ -18,7 +18,11 @@ impl Aggregation for Avg {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "avg(n)", summary: "the average of the values" }
+        Doc {
+            signature: "avg(n)",
+            summary: "the average of the values",
+            page: include_str!("../../../../spec/words/aggregations/avg.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {

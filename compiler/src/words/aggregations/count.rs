@@ -18,7 +18,11 @@ impl Aggregation for Count {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "count()", summary: "how often" }
+        Doc {
+            signature: "count()",
+            summary: "how often",
+            page: include_str!("../../../../spec/words/aggregations/count.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {

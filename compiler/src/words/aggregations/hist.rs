@@ -20,7 +20,11 @@ impl Aggregation for Hist {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "hist(n[, k])", summary: "a histogram over powers of two, each in 2^k buckets" }
+        Doc {
+            signature: "hist(n[, k])",
+            summary: "a histogram over powers of two, each in 2^k buckets",
+            page: include_str!("../../../../spec/words/aggregations/hist.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {

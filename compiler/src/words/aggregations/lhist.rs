@@ -20,7 +20,11 @@ impl Aggregation for Lhist {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "lhist(n, min, max, step)", summary: "a histogram over equal steps" }
+        Doc {
+            signature: "lhist(n, min, max, step)",
+            summary: "a histogram over equal steps",
+            page: include_str!("../../../../spec/words/aggregations/lhist.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {

@@ -18,7 +18,11 @@ impl Aggregation for Max {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "max(n)", summary: "the largest value" }
+        Doc {
+            signature: "max(n)",
+            summary: "the largest value",
+            page: include_str!("../../../../spec/words/aggregations/max.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {

@@ -18,7 +18,11 @@ impl Aggregation for Min {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "min(n)", summary: "the smallest value" }
+        Doc {
+            signature: "min(n)",
+            summary: "the smallest value",
+            page: include_str!("../../../../spec/words/aggregations/min.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {

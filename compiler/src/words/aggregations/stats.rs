@@ -18,7 +18,11 @@ impl Aggregation for Stats {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "stats(n)", summary: "count, average and total of the values" }
+        Doc {
+            signature: "stats(n)",
+            summary: "count, average and total of the values",
+            page: include_str!("../../../../spec/words/aggregations/stats.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {

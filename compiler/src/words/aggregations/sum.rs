@@ -18,7 +18,11 @@ impl Aggregation for Sum {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "sum(n)", summary: "the sum of the values" }
+        Doc {
+            signature: "sum(n)",
+            summary: "the sum of the values",
+            page: include_str!("../../../../spec/words/aggregations/sum.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {

@@ -31,7 +31,11 @@ impl Builtin for Arg {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "arg0 .. arg9", summary: "raw arguments of a function or of a raw tracepoint, as 64 bits" }
+        Doc {
+            signature: "arg0 .. arg9",
+            summary: "raw arguments of a function or of a raw tracepoint, as 64 bits",
+            page: include_str!("../../../../spec/words/builtins/arg.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -19,7 +19,15 @@ impl Builtin for Cgroup {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "cgroup", summary: "cgroup v2 id of the current thread" }
+        Doc {
+            signature: "cgroup",
+            summary: "cgroup v2 id of the current thread",
+            page: include_str!("../../../../spec/words/builtins/cgroup.md"),
+        }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

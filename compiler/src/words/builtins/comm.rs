@@ -22,7 +22,15 @@ impl Builtin for Comm {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "comm", summary: "name of the current thread" }
+        Doc {
+            signature: "comm",
+            summary: "name of the current thread",
+            page: include_str!("../../../../spec/words/builtins/comm.md"),
+        }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -19,7 +19,11 @@ impl Builtin for Cpid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "cpid", summary: "process id of the command of -c" }
+        Doc {
+            signature: "cpid",
+            summary: "process id of the command of -c",
+            page: include_str!("../../../../spec/words/builtins/cpid.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

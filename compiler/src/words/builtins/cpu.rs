@@ -19,7 +19,15 @@ impl Builtin for Cpu {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "cpu", summary: "number of the current CPU" }
+        Doc {
+            signature: "cpu",
+            summary: "number of the current CPU",
+            page: include_str!("../../../../spec/words/builtins/cpu.md"),
+        }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

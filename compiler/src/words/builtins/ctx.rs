@@ -18,7 +18,11 @@ impl Builtin for Ctx {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "ctx", summary: "address of the raw context" }
+        Doc {
+            signature: "ctx",
+            summary: "address of the raw context",
+            page: include_str!("../../../../spec/words/builtins/ctx.md"),
+        }
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -20,7 +20,15 @@ impl Builtin for Curtask {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "curtask", summary: "struct task_struct of the current thread" }
+        Doc {
+            signature: "curtask",
+            summary: "struct task_struct of the current thread",
+            page: include_str!("../../../../spec/words/builtins/curtask.md"),
+        }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

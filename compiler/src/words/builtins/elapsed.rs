@@ -19,7 +19,11 @@ impl Builtin for Elapsed {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "elapsed", summary: "nanoseconds since the run started" }
+        Doc {
+            signature: "elapsed",
+            summary: "nanoseconds since the run started",
+            page: include_str!("../../../../spec/words/builtins/elapsed.md"),
+        }
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -19,7 +19,15 @@ impl Builtin for Func {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "func", summary: "the name of the function that the probe is in" }
+        Doc {
+            signature: "func",
+            summary: "the name of the function that the probe is in",
+            page: include_str!("../../../../spec/words/builtins/func.md"),
+        }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

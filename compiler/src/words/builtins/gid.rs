@@ -19,7 +19,11 @@ impl Builtin for Gid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "gid", summary: "group id" }
+        Doc { signature: "gid", summary: "group id", page: include_str!("../../../../spec/words/builtins/gid.md") }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -18,7 +18,11 @@ impl Builtin for Ncpus {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "ncpus", summary: "number of CPUs" }
+        Doc {
+            signature: "ncpus",
+            summary: "number of CPUs",
+            page: include_str!("../../../../spec/words/builtins/ncpus.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -19,7 +19,11 @@ impl Builtin for Nsecs {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "nsecs", summary: "nanoseconds since boot" }
+        Doc {
+            signature: "nsecs",
+            summary: "nanoseconds since boot",
+            page: include_str!("../../../../spec/words/builtins/nsecs.md"),
+        }
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -19,7 +19,15 @@ impl Builtin for NumaId {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "numaid", summary: "number of the current NUMA node" }
+        Doc {
+            signature: "numaid",
+            summary: "number of the current NUMA node",
+            page: include_str!("../../../../spec/words/builtins/numaid.md"),
+        }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

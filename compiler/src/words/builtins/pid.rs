@@ -19,7 +19,11 @@ impl Builtin for Pid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "pid", summary: "process id" }
+        Doc { signature: "pid", summary: "process id", page: include_str!("../../../../spec/words/builtins/pid.md") }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -18,7 +18,15 @@ impl Builtin for Probe {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "probe", summary: "the full name of the probe that fired" }
+        Doc {
+            signature: "probe",
+            summary: "the full name of the probe that fired",
+            page: include_str!("../../../../spec/words/builtins/probe.md"),
+        }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -19,7 +19,11 @@ impl Builtin for Rand {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "rand", summary: "random number of 32 bits" }
+        Doc {
+            signature: "rand",
+            summary: "random number of 32 bits",
+            page: include_str!("../../../../spec/words/builtins/rand.md"),
+        }
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -20,7 +20,11 @@ impl Builtin for Retval {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "retval", summary: "what the function returned, as 64 bits" }
+        Doc {
+            signature: "retval",
+            summary: "what the function returned, as 64 bits",
+            page: include_str!("../../../../spec/words/builtins/retval.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

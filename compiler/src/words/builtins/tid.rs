@@ -19,7 +19,11 @@ impl Builtin for Tid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "tid", summary: "thread id" }
+        Doc { signature: "tid", summary: "thread id", page: include_str!("../../../../spec/words/builtins/tid.md") }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

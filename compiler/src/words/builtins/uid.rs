@@ -19,7 +19,11 @@ impl Builtin for Uid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "uid", summary: "user id" }
+        Doc { signature: "uid", summary: "user id", page: include_str!("../../../../spec/words/builtins/uid.md") }
+    }
+
+    fn is_constant(&self) -> bool {
+        true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

@@ -19,7 +19,11 @@ impl Builtin for Username {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "username", summary: "user name" }
+        Doc {
+            signature: "username",
+            summary: "user name",
+            page: include_str!("../../../../spec/words/builtins/username.md"),
+        }
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {

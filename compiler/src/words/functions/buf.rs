@@ -22,7 +22,11 @@ impl Function for Buf {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "buf(pointer, size)", summary: "raw bytes behind a pointer" }
+        Doc {
+            signature: "buf(pointer, size)",
+            summary: "raw bytes behind a pointer",
+            page: include_str!("../../../../spec/words/functions/buf.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
@@ -32,6 +36,7 @@ impl Function for Buf {
         let pointer = cx.expr(&args[0]);
         let known = match &pointer.ty {
             Type::Array { len, .. } => Some(i64::from(*len)),
+            Type::Str { capacity_bytes } => Some(i64::from(*capacity_bytes)),
             _ => None,
         };
         let size = match args.get(1) {

@@ -22,7 +22,11 @@ impl Function for Cat {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "cat(format, values...)", summary: "prints the contents of a file" }
+        Doc {
+            signature: "cat(format, values...)",
+            summary: "prints the contents of a file",
+            page: include_str!("../../../../spec/words/functions/cat.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -22,7 +22,11 @@ impl Function for CgroupId {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "cgroupid(path)", summary: "the cgroup v2 id of a path" }
+        Doc {
+            signature: "cgroupid(path)",
+            summary: "the cgroup v2 id of a path",
+            page: include_str!("../../../../spec/words/functions/cgroupid.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -23,7 +23,11 @@ impl Function for Clear {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "clear(@x)", summary: "removes all entries of a map" }
+        Doc {
+            signature: "clear(@x)",
+            summary: "removes all entries of a map",
+            page: include_str!("../../../../spec/words/functions/clear.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -22,7 +22,11 @@ impl Function for Delete {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "delete(@x, key)", summary: "removes an entry of a map; true when it was there" }
+        Doc {
+            signature: "delete(@x, key)",
+            summary: "removes an entry of a map; true when it was there",
+            page: include_str!("../../../../spec/words/functions/delete.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

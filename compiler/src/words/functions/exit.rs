@@ -22,7 +22,11 @@ impl Function for Exit {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "exit([code])", summary: "ends the run; `END` probes and maps are still printed" }
+        Doc {
+            signature: "exit([code])",
+            summary: "ends the run; `END` probes and maps are still printed",
+            page: include_str!("../../../../spec/words/functions/exit.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

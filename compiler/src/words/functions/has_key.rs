@@ -22,7 +22,11 @@ impl Function for HasKey {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "has_key(@x, key)", summary: "whether a map has an entry" }
+        Doc {
+            signature: "has_key(@x, key)",
+            summary: "whether a map has an entry",
+            page: include_str!("../../../../spec/words/functions/has_key.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

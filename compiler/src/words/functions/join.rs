@@ -26,6 +26,7 @@ impl Function for Join {
         Doc {
             signature: "join(argv[, separator])",
             summary: "prints the strings of an argv array, 16 at most, as one line",
+            page: include_str!("../../../../spec/words/functions/join.md"),
         }
     }
 

@@ -22,7 +22,11 @@ impl Function for Kaddr {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "kaddr(name)", summary: "the address of a kernel symbol" }
+        Doc {
+            signature: "kaddr(name)",
+            summary: "the address of a kernel symbol",
+            page: include_str!("../../../../spec/words/functions/kaddr.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -21,7 +21,11 @@ impl Function for Kstack {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "kstack([mode][, frames])", summary: "the stack of the kernel" }
+        Doc {
+            signature: "kstack([mode][, frames])",
+            summary: "the stack of the kernel",
+            page: include_str!("../../../../spec/words/functions/kstack.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

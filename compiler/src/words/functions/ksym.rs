@@ -22,7 +22,11 @@ impl Function for Ksym {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "ksym(address)", summary: "the symbol at an address in the kernel" }
+        Doc {
+            signature: "ksym(address)",
+            summary: "the symbol at an address in the kernel",
+            page: include_str!("../../../../spec/words/functions/ksym.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -23,7 +23,11 @@ impl Function for Len {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "len(@x)", summary: "the number of entries of a map" }
+        Doc {
+            signature: "len(@x)",
+            summary: "the number of entries of a map",
+            page: include_str!("../../../../spec/words/functions/len.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -23,7 +23,11 @@ impl Function for Ntop {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "ntop([family,] address)", summary: "an IPv4 or IPv6 address as text" }
+        Doc {
+            signature: "ntop([family,] address)",
+            summary: "an IPv4 or IPv6 address as text",
+            page: include_str!("../../../../spec/words/functions/ntop.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -26,6 +26,7 @@ impl Function for Print {
         Doc {
             signature: "print(value), print(@x[, top[, div]]), print(@x[key])",
             summary: "prints a value, a map, or one entry of a map",
+            page: include_str!("../../../../spec/words/functions/print.md"),
         }
     }
 

@@ -22,7 +22,11 @@ impl Function for Printf {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "printf(format, values...)", summary: "prints values by a format, as in C" }
+        Doc {
+            signature: "printf(format, values...)",
+            summary: "prints values by a format, as in C",
+            page: include_str!("../../../../spec/words/functions/printf.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -23,7 +23,11 @@ impl Function for Reg {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "reg(name)", summary: "a register of the traced thread" }
+        Doc {
+            signature: "reg(name)",
+            summary: "a register of the traced thread",
+            page: include_str!("../../../../spec/words/functions/reg.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -25,6 +25,7 @@ impl Function for Str {
         Doc {
             signature: "str(pointer[, size])",
             summary: "the string behind a pointer, at most `size` bytes with its NUL",
+            page: include_str!("../../../../spec/words/functions/str.md"),
         }
     }
 

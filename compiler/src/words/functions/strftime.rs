@@ -24,7 +24,11 @@ impl Function for Strftime {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "strftime(format, nsecs)", summary: "a time since boot as wall-clock time by a format" }
+        Doc {
+            signature: "strftime(format, nsecs)",
+            summary: "a time since boot as wall-clock time by a format",
+            page: include_str!("../../../../spec/words/functions/strftime.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

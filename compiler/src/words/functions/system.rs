@@ -22,7 +22,11 @@ impl Function for System {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "system(format, values...)", summary: "runs a command; needs --unsafe" }
+        Doc {
+            signature: "system(format, values...)",
+            summary: "runs a command; needs --unsafe",
+            page: include_str!("../../../../spec/words/functions/system.md"),
+        }
     }
 
     fn is_unsafe(&self) -> bool {

@@ -24,7 +24,11 @@ impl Function for Time {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "time([format])", summary: "prints the time of day by a strftime format" }
+        Doc {
+            signature: "time([format])",
+            summary: "prints the time of day by a strftime format",
+            page: include_str!("../../../../spec/words/functions/time.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -21,7 +21,11 @@ impl Function for Ustack {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "ustack([mode][, frames])", summary: "the stack of the program" }
+        Doc {
+            signature: "ustack([mode][, frames])",
+            summary: "the stack of the program",
+            page: include_str!("../../../../spec/words/functions/ustack.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -22,7 +22,11 @@ impl Function for Usym {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "usym(address)", summary: "the symbol at an address of the current process" }
+        Doc {
+            signature: "usym(address)",
+            summary: "the symbol at an address of the current process",
+            page: include_str!("../../../../spec/words/functions/usym.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -23,7 +23,11 @@ impl Function for Zero {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "zero(@x)", summary: "sets all values of a map to zero and keeps its keys" }
+        Doc {
+            signature: "zero(@x)",
+            summary: "sets all values of a map to zero and keeps its keys",
+            page: include_str!("../../../../spec/words/functions/zero.md"),
+        }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {

@@ -16,7 +16,11 @@ impl ProbeKind for Begin {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "begin", summary: "once, before all other probes are attached" }
+        Doc {
+            signature: "begin",
+            summary: "once, before all other probes are attached",
+            page: include_str!("../../../../spec/words/probes/begin.md"),
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {

@@ -16,7 +16,11 @@ impl ProbeKind for End {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "end", summary: "once, after all other probes are detached" }
+        Doc {
+            signature: "end",
+            summary: "once, after all other probes are detached",
+            page: include_str!("../../../../spec/words/probes/end.md"),
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {

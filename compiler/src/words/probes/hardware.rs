@@ -39,7 +39,11 @@ impl ProbeKind for Hardware {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "hardware:EVENT[:COUNT]", summary: "every COUNT-th hardware event" }
+        Doc {
+            signature: "hardware:EVENT[:COUNT]",
+            summary: "every COUNT-th hardware event",
+            page: include_str!("../../../../spec/words/probes/hardware.md"),
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {

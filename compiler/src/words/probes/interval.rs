@@ -20,7 +20,11 @@ impl ProbeKind for Interval {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "interval:s:N, interval:100ms, interval:hz:N", summary: "once every so often, on one CPU" }
+        Doc {
+            signature: "interval:s:N, interval:100ms, interval:hz:N",
+            summary: "once every so often, on one CPU",
+            page: include_str!("../../../../spec/words/probes/interval.md"),
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {

@@ -24,7 +24,11 @@ impl ProbeKind for Profile {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "profile:hz:N, profile:ms:N", summary: "so many times a second on every CPU" }
+        Doc {
+            signature: "profile:hz:N, profile:ms:N",
+            summary: "so many times a second on every CPU",
+            page: include_str!("../../../../spec/words/probes/profile.md"),
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {

@@ -27,6 +27,7 @@ impl ProbeKind for RawTracepoint {
         Doc {
             signature: "rawtracepoint:EVENT",
             summary: "a tracepoint with the arguments that the kernel passes to it",
+            page: include_str!("../../../../spec/words/probes/rawtracepoint.md"),
         }
     }
 

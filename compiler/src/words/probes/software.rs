@@ -41,7 +41,11 @@ impl ProbeKind for Software {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "software:EVENT[:COUNT]", summary: "every COUNT-th software event" }
+        Doc {
+            signature: "software:EVENT[:COUNT]",
+            summary: "every COUNT-th software event",
+            page: include_str!("../../../../spec/words/probes/software.md"),
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {

@@ -27,7 +27,11 @@ impl ProbeKind for Uprobe {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "uprobe:BINARY:FUNCTION[+OFFSET]", summary: "the entry of a function of a program or library" }
+        Doc {
+            signature: "uprobe:BINARY:FUNCTION[+OFFSET]",
+            summary: "the entry of a function of a program or library",
+            page: include_str!("../../../../spec/words/probes/uprobe.md"),
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {

@@ -18,7 +18,11 @@ impl ProbeKind for Uretprobe {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "uretprobe:BINARY:FUNCTION", summary: "the return of a function of a program or library" }
+        Doc {
+            signature: "uretprobe:BINARY:FUNCTION",
+            summary: "the return of a function of a program or library",
+            page: include_str!("../../../../spec/words/probes/uretprobe.md"),
+        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
