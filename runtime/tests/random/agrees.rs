@@ -18,7 +18,7 @@ use profiler_runtime::sys::bpf::test_run;
 
 use crate::loads::HOST;
 use crate::scripts::fixed_script;
-use crate::{can_load, range};
+use crate::{can_load, keep, range};
 
 /// The contents of a script's maps by name: each key (empty for a scalar) with the values of the CPUs that wrote one.
 pub type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<Vec<u8>>>>;
@@ -34,13 +34,16 @@ pub struct Forms {
 pub fn forms(text: &str) -> Result<Forms, Vec<Diagnostic>> {
     let source = Source::new("random", text);
     let ast = parse::parse(&source)?;
-    let (typed, diagnostics) = check::check(&ast, &CATALOGUE, &*HOST, &Options::default());
+    let options = Options { allow_unsafe: true, ..Options::default() };
+    let (typed, diagnostics) = check::check(&ast, &CATALOGUE, &*HOST, &options);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(diagnostics);
     }
     let lower::Lowered { ir: lowered, mut object } = lower::lower(&typed, &*HOST);
+    assert_eq!(ir::verify::verify(&lowered), Ok(()), "lowering made IR that does not hold");
     let mut optimised = lowered.clone();
     ir::optimise::optimise(&mut optimised);
+    assert_eq!(ir::verify::verify(&optimised), Ok(()), "optimising made IR that does not hold");
     object.elf = emit::emit(&optimised, &source)?.elf;
     Ok(Forms { lowered, optimised, object })
 }
@@ -109,12 +112,12 @@ fn copies(storage: &Storage, read: impl Fn(usize, usize) -> Vec<u8>) -> BTreeMap
 }
 
 /// The values that are not all zero: which CPU ran the program is not compared.
-fn written(mut values: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+pub fn written(mut values: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     values.retain(|value| value.iter().any(|byte| *byte != 0));
     values
 }
 
-fn entries(loaded: &Loaded, name: &str, value_size: usize) -> std::io::Result<BTreeMap<Vec<u8>, Vec<Vec<u8>>>> {
+pub fn entries(loaded: &Loaded, name: &str, value_size: usize) -> std::io::Result<BTreeMap<Vec<u8>, Vec<Vec<u8>>>> {
     let map = loaded.map(name).ok_or(std::io::ErrorKind::NotFound)?;
     let mut entries = BTreeMap::new();
     let mut at = map.next_key(None)?;
@@ -159,9 +162,7 @@ fn executors_agree_on_random_scripts() {
     let (mut agreed, mut declined, mut wrong) = (0u64, 0u64, Vec::new());
     for seed in range(200) {
         let text = fixed_script(seed);
-        if let Ok(folder) = std::env::var("PROFILER_KEEP") {
-            let _ = std::fs::write(std::path::Path::new(&folder).join(format!("fixed-{seed}.prof")), &text);
-        }
+        keep(&format!("fixed-{seed}.prof"), &text);
         match forms(&text) {
             Err(_) => declined += 1,
             Ok(forms) => match disagreement(&forms) {

@@ -86,7 +86,7 @@ struct Maker {
 impl Maker {
     fn literal(&mut self) -> Value {
         let n = self.dice.pick(&NUMBERS);
-        let ty = if n <= i64::MAX as u64 { I64 } else { U64 };
+        let ty = if i64::try_from(n).is_ok() { I64 } else { U64 };
         Value { text: n.to_string(), number: i128::from(n), ty, constant: true }
     }
 
