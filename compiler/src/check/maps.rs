@@ -79,9 +79,14 @@ impl Maps {
     /// The maps for lowering; a map that was used and never written is an error.
     pub fn finish(&mut self, report: &mut Report) -> Vec<typed::Map> {
         let mut maps = Vec::with_capacity(self.list.len());
+        // A mistake in the only assignment has been told already.
+        let broken = report.has_errors();
         for info in &self.list {
             let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(Type::Unknown)));
             let Some(value) = known else {
+                if broken {
+                    continue;
+                }
                 let message = format!("nothing is ever assigned to `{}`", info.name);
                 report.push(
                     Diagnostic::error(Code(204), info.span, message)

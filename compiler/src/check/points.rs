@@ -95,6 +95,13 @@ impl<'a, 'e> Points<'a, 'e> {
         if let Some(kind) = catalogue.probe(&point.kind.text) {
             return kind.expand(self, &point);
         }
+        let name = point.kind.text.as_str();
+        if let Some((_, instead)) = catalogue.absent_probes.iter().find(|(absent, _)| absent.eq_ignore_ascii_case(name))
+        {
+            let message = format!("`{name}` probes are not there yet");
+            self.error(Diagnostic::error(Code(408), point.kind.span, message).help(*instead));
+            return Vec::new();
+        }
         let known = catalogue.probes.iter().map(|w| w.name());
         let mut diagnostic =
             Diagnostic::error(Code(401), point.kind.span, format!("there is no probe kind `{}`", point.kind.text));

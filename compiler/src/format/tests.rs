@@ -51,7 +51,7 @@ impl Function for Nothing {
         "printf"
     }
     fn doc(&self) -> Doc {
-        Doc { signature: "", summary: "" }
+        Doc { signature: "", summary: "", page: "" }
     }
     fn check(&'static self, _: &mut check::Body<'_, '_>, _: &[ast::Expr], span: Span) -> typed::Expr {
         check::Body::poison(span)

@@ -14,6 +14,8 @@ pub struct Flow {
     pub order: Vec<BlockId>,
     /// For each block its immediate dominator; the entry and unreachable blocks have none.
     pub dominator: Vec<Option<BlockId>>,
+    /// For each block, when a walk of the dominator tree comes to it and when it leaves it; unreachable blocks have none.
+    visits: Vec<Option<(u32, u32)>>,
 }
 
 impl Flow {
@@ -29,7 +31,8 @@ impl Flow {
             }
         }
         let dominator = dominators(&order, &predecessors);
-        Flow { predecessors, order, dominator }
+        let visits = visits(&order, &dominator);
+        Flow { predecessors, order, dominator, visits }
     }
 
     /// Whether some path from the entry gets there.
@@ -39,15 +42,39 @@ impl Flow {
 
     /// Whether every path from the entry to `block` passes `by`; a block dominates itself.
     pub fn dominates(&self, by: BlockId, block: BlockId) -> bool {
-        let mut at = Some(block);
-        while let Some(here) = at {
-            if here == by {
-                return true;
-            }
-            at = self.dominator[here.0 as usize];
+        match (self.visits[by.0 as usize], self.visits[block.0 as usize]) {
+            (Some((came, left)), Some((inside, _))) => came <= inside && inside < left,
+            _ => by == block,
         }
-        false
     }
+}
+
+/// The walk of the dominator tree: what a block dominates is visited between its two times. Questions are then answered
+/// without climbing the tree, which for long functions is as high as they are long.
+fn visits(order: &[BlockId], dominator: &[Option<BlockId>]) -> Vec<Option<(u32, u32)>> {
+    let mut sizes = vec![1u32; dominator.len()];
+    for id in order.iter().rev() {
+        if let Some(above) = dominator[id.0 as usize] {
+            sizes[above.0 as usize] += sizes[id.0 as usize];
+        }
+    }
+    let mut visits: Vec<Option<(u32, u32)>> = vec![None; dominator.len()];
+    // For each block, when the next block below it is visited. A dominator comes before what it dominates in this order.
+    let mut next = vec![0; dominator.len()];
+    for id in order {
+        let index = id.0 as usize;
+        let came = match dominator[index] {
+            Some(above) => {
+                let came = next[above.0 as usize];
+                next[above.0 as usize] += sizes[index];
+                came
+            }
+            None => 0,
+        };
+        visits[index] = Some((came, came + sizes[index]));
+        next[index] = came + 1;
+    }
+    visits
 }
 
 fn reverse_postorder(function: &Function) -> Vec<BlockId> {
@@ -147,6 +174,13 @@ mod tests {
         assert_eq!(above, [None, Some(0), Some(0), Some(0), Some(3), None]);
         assert!(flow.dominates(BlockId(3), BlockId(4)));
         assert!(!flow.dominates(BlockId(1), BlockId(3)));
+        // As climbing the tree answers it.
+        for by in 0..5 {
+            for block in 0..5 {
+                let mut above = std::iter::successors(Some(BlockId(block)), |b| flow.dominator[b.0 as usize]);
+                assert_eq!(flow.dominates(BlockId(by), BlockId(block)), above.any(|b| b.0 == by), "{by} {block}");
+            }
+        }
         assert!(!flow.is_reachable(BlockId(5)));
     }
 
