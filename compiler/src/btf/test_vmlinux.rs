@@ -46,6 +46,7 @@ fn knows_the_task() {
     assert_eq!(btf.describe(btf.find_member(task, "mm").unwrap().ty), "struct mm_struct *");
     let switch = btf.raw_tracepoint("sched_switch").expect("every kernel has it");
     assert_eq!((switch.args[1].name, btf.describe(switch.args[1].ty).as_str()), ("prev", "struct task_struct *"));
+    assert!(btf.raw_tracepoints_named(|name| name.starts_with("sched_s")).contains(&switch));
     assert!(btf.raw_tracepoints().count() > 500 && btf.functions().count() > 10_000);
     assert_eq!(btf.find(Kind::Struct, "no_such_struct_at_all"), None);
     assert_eq!(btf.find_enumerator("BPF_MAP_TYPE_HASH").map(|(_, value)| value), Some(1));

@@ -43,9 +43,7 @@ impl ProbeKind for RawTracepoint {
             return Vec::new();
         };
         let found: Vec<btf::RawTracepoint<'_>> = if glob::is_pattern(&event.text) {
-            let all = btf.raw_tracepoints().filter(|tracepoint| glob::matches(&event.text, tracepoint.name));
-            // The names of the arguments cost a search of the BTF for each tracepoint.
-            if cx.facts.uses("args") { all.filter_map(|t| btf.raw_tracepoint(t.name)).collect() } else { all.collect() }
+            btf.raw_tracepoints_named(|name| glob::matches(&event.text, name))
         } else {
             btf.raw_tracepoint(&event.text).into_iter().collect()
         };
