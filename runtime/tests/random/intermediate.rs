@@ -85,7 +85,7 @@ fn the_kernel_does_what_the_ir_says() {
         return;
     }
     let who = pid_tgid();
-    let seeds = range(300);
+    let seeds = range(200);
     let count = seeds.end - seeds.start;
     for seed in seeds {
         let program = random::program(seed);
