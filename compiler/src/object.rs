@@ -217,6 +217,8 @@ pub struct Event {
     pub constants: Vec<Constant>,
     /// Its fields.
     pub fields: Vec<Field>,
+    /// Bytes of the longest record of this kind.
+    pub max_size_bytes: u32,
     /// Index of the program that emits it.
     pub program: usize,
     /// The call in the script.

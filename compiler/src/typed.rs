@@ -270,3 +270,34 @@ pub struct Call {
     /// Arguments known now.
     pub constants: Vec<Constant>,
 }
+
+impl Expr {
+    /// Whether this or a part of it satisfies `test`; statements inside it count as if they did.
+    pub fn any(&self, test: &dyn Fn(&ExprKind) -> bool) -> bool {
+        let in_key = |key: &Option<Box<Expr>>| key.as_ref().is_some_and(|key| key.any(test));
+        test(&self.kind)
+            || match &self.kind {
+                ExprKind::Map(_, key) | ExprKind::StepMap { key, .. } => in_key(key),
+                ExprKind::Call(call) => call.args.iter().any(|arg| arg.any(test)),
+                ExprKind::Unary(_, inner)
+                | ExprKind::Convert(inner)
+                | ExprKind::AddressOf(inner)
+                | ExprKind::Deref { base: inner, .. }
+                | ExprKind::Part { base: inner, .. } => inner.any(test),
+                ExprKind::Binary(_, a, b) | ExprKind::Element { base: a, index: b, .. } => a.any(test) || b.any(test),
+                ExprKind::Ternary(cond, a, b) => cond.any(test) || a.any(test) || b.any(test),
+                ExprKind::Tuple(parts) => parts.iter().any(|part| part.any(test)),
+                ExprKind::Block(..) => true,
+                ExprKind::Int(_)
+                | ExprKind::Str(_)
+                | ExprKind::Var(_)
+                | ExprKind::Builtin(..)
+                | ExprKind::StepVar { .. }
+                | ExprKind::ContextField(_)
+                | ExprKind::ContextData(_)
+                | ExprKind::ContextArg(_)
+                | ExprKind::Register(_)
+                | ExprKind::SyscallRegister(_) => false,
+            }
+    }
+}

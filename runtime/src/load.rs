@@ -83,9 +83,9 @@ impl Loaded {
         self.object.map(name)
     }
 
-    /// A ring buffer, mapped; the name of a map that the object lacks is an error.
-    pub fn ring(&self, name: &str) -> io::Result<MappedRing> {
-        MappedRing::new(&self.map(name).ok_or(io::ErrorKind::NotFound)?)
+    /// A ring buffer whose records are at most so long, mapped; the name of a map that the object lacks is an error.
+    pub fn ring(&self, name: &str, max_record_bytes: u32) -> io::Result<MappedRing> {
+        MappedRing::new(&self.map(name).ok_or(io::ErrorKind::NotFound)?, max_record_bytes)
     }
 
     /// The object, for its global data.

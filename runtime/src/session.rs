@@ -134,7 +134,8 @@ pub fn run(
 }
 
 fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>> {
-    let open = |name: &Option<String>| name.as_deref().map(|name| loaded.ring(name)).transpose();
+    let longest = object.events.iter().map(|event| event.max_size_bytes).max().unwrap_or(0);
+    let open = |name: &Option<String>| name.as_deref().map(|name| loaded.ring(name, longest)).transpose();
     Ok(Rings::new(open(&object.data_ring)?, open(&object.control_ring)?))
 }
 

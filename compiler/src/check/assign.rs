@@ -124,7 +124,12 @@ impl Body<'_, '_> {
                     self.not_a_number("this", &value.ty, span);
                     return None;
                 }
-                self.map_holds(map, &value.ty, span)?;
+                // What is computed is a number, even from a boolean, and is kept in 8 bytes.
+                let counted = match (&value.ty, value.ty.as_int()) {
+                    (Type::Bool | Type::Enum { .. }, Some(int)) => Type::Int(int),
+                    _ => value.ty.clone(),
+                };
+                self.map_holds(map, &counted, span)?;
                 let value = Self::convert(value, &self.plain_type(map));
                 Some(StmtKind::UpdateMap(map, key, op, value))
             }

@@ -23,8 +23,8 @@ pub struct Settings {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// A power of two; 4 MiB hold about 50 ms of a million small records a second.
-const RING_SIZE_BYTES: u32 = 4 << 20;
+/// A power of two; 8 MiB hold a quarter of a second of a million small records a second.
+const RING_SIZE_BYTES: u32 = 8 << 20;
 
 const KEYS: [&str; 7] = [
     "max_cat_bytes",

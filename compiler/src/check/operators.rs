@@ -2,7 +2,7 @@
 //!
 //! In: operands, typed. Out: an expression whose operands have one type.
 //! Guarantee: arithmetic is done in 64 bits. A result is unsigned when both sides are (a literal that is not negative
-//! takes the other side's sign); a difference is always signed.
+//! takes the other side's sign); a shift has its left side's; a difference is always signed.
 
 use crate::ast::{BinaryOp, Expr, UnaryOp};
 use crate::check::{Body, expr::truncate};
@@ -66,13 +66,14 @@ impl Body<'_, '_> {
             let message = format!("`{}` takes numbers, this is a {}", op.symbol(), self.describe(ty));
             return self.fail(Diagnostic::error(Code(303), wrong, message));
         };
-        let signed = is_signed(&a, left, &b, right);
+        // A shift is of its left side; the count has no say.
+        let is_shift = matches!(op, BinaryOp::ShiftLeft | BinaryOp::ShiftRight);
+        let signed = if is_shift { left.signed } else { is_signed(&a, left, &b, right) };
         let operands = if signed { Type::I64 } else { Type::U64 };
         let (a, b) = (Self::convert(a, &operands), Self::convert(b, &operands));
         let ty = match op {
             _ if is_comparison(op) => Type::Bool,
             BinaryOp::Sub => Type::I64,
-            BinaryOp::ShiftLeft | BinaryOp::ShiftRight if !left.signed => Type::U64,
             _ => operands,
         };
         if let (ExprKind::Int(x), ExprKind::Int(y)) = (&a.kind, &b.kind) {

@@ -40,8 +40,11 @@ pub fn unify(a: &Type, b: &Type) -> Option<Type> {
             let same = a == b || **a == Type::None || **b == Type::None;
             same.then(|| Type::Pointer { to: to.clone(), space: *space })
         }
-        // A pointer compares with 0 and with addresses.
-        (Type::Pointer { .. }, Type::Int(_)) | (Type::Int(_), Type::Pointer { .. }) => Some(Type::U64),
+        // A number beside a pointer is an address. The pointer stays what it is: were the result a number, the numbers of
+        // further uses would change its sign, and a next pointer would change it back.
+        (pointer @ Type::Pointer { .. }, Type::Int(_)) | (Type::Int(_), pointer @ Type::Pointer { .. }) => {
+            Some(pointer.clone())
+        }
         (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
             a.iter().zip(b).map(|(a, b)| unify(a, b)).collect::<Option<Vec<_>>>().map(Type::Tuple)
         }

@@ -67,6 +67,10 @@ pub struct Body<'a, 'p> {
     pub(super) claimed: Option<VReg>,
     scratch_used_bytes: u32,
     stack_used_bytes: u32,
+    /// Look-ups made so far.
+    pub(super) lookups: Vec<super::lookups::Lookup>,
+    /// How many conditions the present code is under.
+    pub(super) depth: u32,
     /// Where the expression being lowered should put its bytes.
     pub(super) wanted: Option<Wanted>,
 }
@@ -87,6 +91,8 @@ impl<'a, 'p> Body<'a, 'p> {
             claimed: None,
             scratch_used_bytes: 0,
             stack_used_bytes: 0,
+            lookups: Vec::new(),
+            depth: 0,
             wanted: None,
         }
     }

@@ -17,13 +17,13 @@ impl Body<'_, '_> {
                 let second = self.b.new_block();
                 self.branch_on(a, second, no);
                 self.b.switch_to(second);
-                self.branch_on(b, yes, no);
+                self.conditionally(|cx| cx.branch_on(b, yes, no));
             }
             ExprKind::Binary(BinaryOp::LogicalOr, a, b) => {
                 let second = self.b.new_block();
                 self.branch_on(a, yes, second);
                 self.b.switch_to(second);
-                self.branch_on(b, yes, no);
+                self.conditionally(|cx| cx.branch_on(b, yes, no));
             }
             ExprKind::Binary(op, a, b) if matches!(a.ty, Type::Str { .. }) => {
                 let (equal, other) = if *op == BinaryOp::Equal { (yes, no) } else { (no, yes) };

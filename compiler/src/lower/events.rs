@@ -69,11 +69,13 @@ impl Body<'_, '_> {
         };
         let (fields, fixed_bytes) = self.lay_out(args, head_bytes);
         let variable = fields.iter().any(|f| f.variable);
+        let tails_bytes: u32 = fields.iter().filter(|f| f.variable).map(|f| self.layout(&f.ty).size_bytes).sum();
         let event = self.shared.events.len() as u32;
         self.shared.events.push(Event {
             word,
             constants: constants.to_vec(),
             fields: fields.clone(),
+            max_size_bytes: fixed_bytes + tails_bytes,
             program: self.index,
             span: self.b.span(),
         });
@@ -89,7 +91,7 @@ impl Body<'_, '_> {
         };
         let ring = ring.unwrap_or(MapId(0));
         if variable {
-            self.send_variable(channel, ring, event, args, &fields, fixed_bytes);
+            self.send_variable(channel, ring, event, args, &fields, (fixed_bytes, tails_bytes));
         } else {
             self.send_fixed(channel, ring, event, args, &fields, fixed_bytes);
         }
@@ -218,10 +220,9 @@ impl Body<'_, '_> {
         event: u32,
         args: &[Expr],
         fields: &[Field],
-        fixed_bytes: u32,
+        (fixed_bytes, tails_bytes): (u32, u32),
     ) {
-        let tails: u32 = fields.iter().filter(|f| f.variable).map(|f| self.layout(&f.ty).size_bytes).sum();
-        let at = self.memory((fixed_bytes + tails).max(MAX_INLINE_BYTES + 8), "event");
+        let at = self.memory((fixed_bytes + tails_bytes).max(MAX_INLINE_BYTES + 8), "event");
         self.zero(at, fixed_bytes);
         let cursor = self.b.copy(i64::from(fixed_bytes));
         for (arg, field) in args.iter().zip(fields) {

@@ -182,29 +182,23 @@ impl Body<'_, '_> {
 
     fn ternary(&mut self, cond: &Expr, a: &Expr, b: &Expr, ty: &Type) -> Value {
         let wanted = self.wanted.take();
+        let scalar = (ty.is_scalar() || *ty == Type::Unknown).then(|| self.b.new_vreg());
+        let memory = (scalar.is_none() && *ty != Type::None)
+            .then(|| wanted.map_or_else(|| self.room_for(ty, "either"), |wanted| wanted.addr));
         let (yes, no, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
         self.branch_on(cond, yes, no);
-        let scalar = (ty.is_scalar() || *ty == Type::Unknown).then(|| self.b.new_vreg());
-        let memory = (scalar.is_none() && *ty != Type::None).then(|| {
-            self.wanted = wanted;
-            let size_bytes = self.layout(ty).size_bytes;
-            match self.wanted.take() {
-                Some(wanted) => wanted.addr,
-                None => self.memory(size_bytes, "either"),
-            }
-        });
         for (block, side) in [(yes, a), (no, b)] {
             self.b.switch_to(block);
-            match (scalar, memory) {
+            self.conditionally(|cx| match (scalar, memory) {
                 (Some(result), _) => {
-                    let value = self.scalar(side);
-                    self.b.assign(result, value);
+                    let value = cx.scalar(side);
+                    cx.b.assign(result, value);
                 }
-                (None, Some(addr)) => self.store_as(side, ty, addr),
+                (None, Some(addr)) => cx.store_as(side, ty, addr),
                 (None, None) => {
-                    self.expr(side);
+                    cx.expr(side);
                 }
-            }
+            });
             self.b.jump(done);
         }
         self.b.switch_to(done);

@@ -9,7 +9,7 @@ use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, MapId, O
 use crate::lower::storage::Place;
 use crate::lower::{Body, Value};
 use crate::object::Loss;
-use crate::typed::{Expr, MapIndex, MapValue};
+use crate::typed::{Expr, ExprKind, MapIndex, MapValue};
 use crate::types::Type;
 
 /// `BPF_ANY`: insert or replace.
@@ -60,7 +60,7 @@ impl Body<'_, '_> {
 
     /// The address of a key that is in memory already (a variable).
     fn key_in_place(&mut self, key: &Expr, ty: &Type) -> Option<Addr> {
-        if key.ty != *ty || ty.is_scalar() || !matches!(key.kind, crate::typed::ExprKind::Var(_)) {
+        if key.ty != *ty || ty.is_scalar() || !matches!(key.kind, ExprKind::Var(_)) {
             return None;
         }
         match self.expr(key) {
@@ -75,6 +75,17 @@ impl Body<'_, '_> {
         self.b.call(Helper::MapLookupElem, &[Arg::Map(id), key])
     }
 
+    /// The same for a key that may have been looked up before.
+    fn look_up_once(&mut self, map: MapIndex, id: MapId, key: Option<&Expr>) -> VReg {
+        if let Some(found) = self.known_lookup(map, key) {
+            return found;
+        }
+        let place = self.key(map, key);
+        let found = self.look_up(id, place);
+        self.remember_lookup(map, key, found);
+        found
+    }
+
     /// The value of a map, zero when there is none.
     pub(super) fn read_map(&mut self, map: MapIndex, key: Option<&Expr>, ty: &Type) -> Value {
         self.wanted = None;
@@ -85,8 +96,7 @@ impl Body<'_, '_> {
                 self.load_as(Addr::reg(base, 8), ty)
             }
             Place::Map { id, .. } => {
-                let key = self.key(map, key);
-                let found = self.look_up(id, key);
+                let found = self.look_up_once(map, id, key);
                 self.value_or_zero(found, ty)
             }
         }
@@ -132,7 +142,10 @@ impl Body<'_, '_> {
                 let base = self.b.data_addr(Section::Bss, offset_bytes);
                 match value {
                     Ok(scalar) => self.store(Value::Scalar(scalar), &ty, Addr::reg(base, 8)),
-                    Err(value) => self.store_as(value, &ty, Addr::reg(base, 8)),
+                    Err(value) => {
+                        let reads_itself = value.any(&|part| matches!(part, ExprKind::Map(read, _) if *read == map));
+                        self.replace(value, &ty, Addr::reg(base, 8), reads_itself);
+                    }
                 }
                 self.b.store(Addr::reg(base, 0), 1, Size::B8);
             }
@@ -148,6 +161,7 @@ impl Body<'_, '_> {
     /// Inserts or replaces. Where nothing is ever deleted, keys are mostly there already, and a store into the old value
     /// is cheaper than a new element.
     fn put(&mut self, map: MapIndex, id: MapId, length: Option<u32>, key: Addr, value: Addr, ty: &Type) {
+        self.forget_lookups(map);
         let done = self.b.new_block();
         let deleted = self.shared.facts.deleted.contains(&map.0);
         if length.is_none() && !deleted && ty.is_scalar() {
@@ -199,6 +213,7 @@ impl Body<'_, '_> {
 
     /// The address of the key's value, made zero when it was not there; goes to `full` when there is no room.
     fn find_or_insert(&mut self, map: MapIndex, id: MapId, length: Option<u32>, key: Addr, full: BlockId) -> VReg {
+        self.forget_lookups(map);
         let value_size_bytes = self.shared.ir.maps[id.0 as usize].value_size_bytes;
         let result = self.b.new_vreg();
         let (miss, found_block, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
@@ -369,8 +384,7 @@ impl Body<'_, '_> {
                 Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, written, 0).into())
             }
             Place::Map { id, .. } => {
-                let key = self.key(map, key);
-                let found = self.look_up(id, key);
+                let found = self.look_up_once(map, id, key);
                 Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, found, 0).into())
             }
         }
@@ -391,6 +405,7 @@ impl Body<'_, '_> {
             }
             Place::Map { id, length_offset, .. } => {
                 let key = self.key(map, key);
+                self.forget_lookups(map);
                 let key = self.address_arg(key);
                 let result = self.b.call(Helper::MapDeleteElem, &[Arg::Map(id), key]);
                 let removed = self.b.set(CmpOp::Eq, Width::W64, result, 0);

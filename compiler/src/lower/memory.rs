@@ -161,6 +161,18 @@ impl Body<'_, '_> {
         }
     }
 
+    /// The same into a place that holds an old value; one that is made of the old value is made elsewhere first.
+    pub(super) fn replace(&mut self, e: &Expr, ty: &Type, addr: Addr, reads_itself: bool) {
+        if !reads_itself {
+            self.store_as(e, ty, addr);
+            return;
+        }
+        let fresh = self.room_for(ty, "new");
+        self.store_as(e, ty, fresh);
+        let size_bytes = self.layout(ty).size_bytes;
+        self.copy(addr, fresh, size_bytes);
+    }
+
     /// Stores a value of this type.
     pub fn store(&mut self, value: Value, ty: &Type, addr: Addr) {
         match value {

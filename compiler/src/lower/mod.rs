@@ -10,6 +10,7 @@ mod body;
 mod conditions;
 mod events;
 mod expr;
+mod lookups;
 mod maps;
 mod memory;
 mod prologue;

@@ -46,7 +46,8 @@ impl Body<'_, '_> {
             }
             VarPlace::Memory(addr) => {
                 let ty = self.probe.vars[var.0].ty.clone();
-                self.store_as(value, &ty, addr);
+                let reads_itself = value.any(&|part| matches!(part, ExprKind::Var(read) if *read == var));
+                self.replace(value, &ty, addr, reads_itself);
             }
         }
     }
@@ -56,11 +57,11 @@ impl Body<'_, '_> {
         let no = if otherwise.is_empty() { done } else { self.b.new_block() };
         self.branch_on(cond, yes, no);
         self.b.switch_to(yes);
-        self.stmts(then);
+        self.conditionally(|cx| cx.stmts(then));
         self.b.jump(done);
         if !otherwise.is_empty() {
             self.b.switch_to(no);
-            self.stmts(otherwise);
+            self.conditionally(|cx| cx.stmts(otherwise));
             self.b.jump(done);
         }
         self.b.switch_to(done);

@@ -124,7 +124,7 @@ impl Shared<'_> {
 
     fn value_size_bytes(&self, value: &MapValue) -> u32 {
         match value {
-            MapValue::Plain(ty) => layout::of(ty, self.target.btf_if_needed(ty)).size_bytes.next_multiple_of(8).max(8),
+            MapValue::Plain(ty) => layout::of(ty, self.target.btf_if_needed(ty)).size_bytes.max(1),
             MapValue::Aggregate { word, params, .. } => word.size_bytes(params),
         }
     }

@@ -4,12 +4,15 @@
 
 use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, Map, MapId, MapKind, Operand, Section, Size, VReg, Width};
 use crate::lower::{Body, Value};
-use crate::object::{Constant, Loss, StackTable};
+use crate::object::{Attach, Constant, Loss, StackTable};
 use crate::typed::{ContextKind, Expr};
 use crate::types::{Space, Type};
 
 /// `BPF_F_USER_STACK`.
 const USER_STACK: i64 = 1 << 8;
+
+/// The program's own frame and `bpf_trace_runN`, which called it: not part of the traced code.
+const RAW_TRACEPOINT_FRAMES: i64 = 2;
 
 /// What the kernel answers when another stack has the same hash: `-EEXIST`.
 const EEXIST: i64 = -17;
@@ -113,9 +116,10 @@ impl Body<'_, '_> {
     pub fn stack(&mut self, ty: &Type) -> Value {
         let Type::Stack(stack) = ty else { return Value::None };
         let table = self.stack_table(stack.limit);
-        let flags = match stack.space {
-            Space::Kernel => 0,
-            Space::User => USER_STACK,
+        let flags = match (stack.space, &self.probe.attach) {
+            (Space::User, _) => USER_STACK,
+            (Space::Kernel, Attach::RawTracepoint { .. }) => RAW_TRACEPOINT_FRAMES,
+            (Space::Kernel, _) => 0,
         };
         let id = self.b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(table), Arg::Value(flags.into())]);
         let (collision, done) = (self.b.new_block(), self.b.new_block());

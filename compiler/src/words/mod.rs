@@ -37,6 +37,10 @@ pub trait Builtin: Debug + Sync {
     fn name(&self) -> &'static str;
     /// What it is.
     fn doc(&self) -> Doc;
+    /// Whether it has one value during one run of a program.
+    fn is_constant(&self) -> bool {
+        false
+    }
     /// The typed expression for this use; reports what is wrong.
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr;
     /// Its value.

@@ -40,18 +40,21 @@ impl Drop for Mapping {
     }
 }
 
-/// A ring buffer: one page with the consumer's position, one with the producer's, then the data, mapped twice in a row.
+/// A ring buffer: one page with the consumer's position, one with the producer's, then the data, and the data's start once
+/// more, so that a record that crosses the end lies in one piece. The kernel would map all of it twice; every mapped page
+/// counts as memory of ours, so only as much is mapped again as the longest record needs.
 #[derive(Debug)]
 pub struct MappedRing {
     consumer: Mapping,
     producer: Mapping,
     page_bytes: usize,
     size_bytes: usize,
+    tail_bytes: usize,
 }
 
 impl MappedRing {
-    /// Maps a ring-buffer map.
-    pub fn new(map: &Map<'_>) -> io::Result<MappedRing> {
+    /// Maps a ring-buffer map whose records are at most so long.
+    pub fn new(map: &Map<'_>, max_record_bytes: u32) -> io::Result<MappedRing> {
         let size_bytes = map.max_entries() as usize;
         // SAFETY: takes a number only.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
@@ -59,14 +62,16 @@ impl MappedRing {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
         let consumer = Mapping::new(map.fd(), page_bytes, libc::PROT_READ | libc::PROT_WRITE, 0)?;
-        let producer = Mapping::new(map.fd(), page_bytes + 2 * size_bytes, libc::PROT_READ, page_bytes)?;
-        Ok(MappedRing { consumer, producer, page_bytes, size_bytes })
+        let tail_bytes = (max_record_bytes as usize).next_multiple_of(page_bytes).clamp(page_bytes, size_bytes);
+        let len = page_bytes + size_bytes + tail_bytes;
+        let producer = Mapping::new(map.fd(), len, libc::PROT_READ, page_bytes)?;
+        Ok(MappedRing { consumer, producer, page_bytes, size_bytes, tail_bytes })
     }
 
     /// Address of the data at a position.
     fn at(&self, position: u64) -> *mut u8 {
         let offset = self.page_bytes + (position as usize & (self.size_bytes - 1));
-        // SAFETY: the sum is less than page + size, inside the mapping of page + 2 * size.
+        // SAFETY: the sum is less than page + size, inside the mapping of page + size + tail.
         unsafe { self.producer.base.as_ptr().add(offset) }
     }
 }
@@ -104,8 +109,8 @@ impl RingMemory for MappedRing {
     }
 
     fn bytes(&self, position: u64, len: u32) -> &[u8] {
-        let len = (len as usize).min(self.size_bytes);
-        // SAFETY: at most `size` bytes from an offset below page + size, inside the double mapping. The record is committed
+        let len = (len as usize).min(self.tail_bytes);
+        // SAFETY: at most `tail` bytes from an offset below page + size, inside the mapping. The record is committed
         // and the kernel leaves it alone until `publish`, which needs `&mut self`.
         unsafe { std::slice::from_raw_parts(self.at(position), len) }
     }

@@ -100,7 +100,8 @@ impl Machine<'_> {
             Helper::MapUpdateElem => {
                 let (key, map) = (self.key(args)?, args.map(0)?);
                 let size_bytes = self.declaration(map)?.value_size_bytes as usize;
-                let value = self.memory.read(args.number(2)?, size_bytes)?;
+                // Kernels before 6.4 refuse what is not written; later ones let the stack's old bytes into the map.
+                let value = Bytes::defined(self.memory.read_defined(args.number(2)?, size_bytes)?);
                 self.update(map, key, &value, args.number(3)?)?
             }
             Helper::MapDeleteElem => {

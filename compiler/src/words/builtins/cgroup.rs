@@ -26,6 +26,10 @@ impl Builtin for Cgroup {
         }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let kind = ExprKind::Builtin(self, Vec::new());
         typed::Expr { kind, ty: Type::U64, span }

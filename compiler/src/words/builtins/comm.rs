@@ -29,6 +29,10 @@ impl Builtin for Comm {
         }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let kind = ExprKind::Builtin(self, Vec::new());
         typed::Expr { kind, ty: Type::Str { capacity_bytes: COMM_BYTES }, span }

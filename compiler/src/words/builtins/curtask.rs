@@ -27,6 +27,10 @@ impl Builtin for Curtask {
         }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let btf = cx.env.target.btf();
         // Without BTF the address is still good for comparison and as a key.

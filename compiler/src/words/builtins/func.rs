@@ -26,6 +26,10 @@ impl Builtin for Func {
         }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         if cx.seed.functions.is_empty() {
             let message = "this probe is in no function";

@@ -22,6 +22,10 @@ impl Builtin for Gid {
         Doc { signature: "gid", summary: "group id", page: include_str!("../../../../spec/words/builtins/gid.md") }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let kind = ExprKind::Builtin(self, Vec::new());
         typed::Expr { kind, ty: Type::U32, span }

@@ -22,6 +22,10 @@ impl Builtin for Pid {
         Doc { signature: "pid", summary: "process id", page: include_str!("../../../../spec/words/builtins/pid.md") }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let kind = ExprKind::Builtin(self, Vec::new());
         typed::Expr { kind, ty: Type::U32, span }

@@ -25,6 +25,10 @@ impl Builtin for Probe {
         }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let constants =
             vec![Constant::Int(i64::from(cx.seed.context.first_name)), Constant::Int(cx.seed.names.len() as i64)];

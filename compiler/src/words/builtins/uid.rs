@@ -22,6 +22,10 @@ impl Builtin for Uid {
         Doc { signature: "uid", summary: "user id", page: include_str!("../../../../spec/words/builtins/uid.md") }
     }
 
+    fn is_constant(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let kind = ExprKind::Builtin(self, Vec::new());
         typed::Expr { kind, ty: Type::U32, span }
