@@ -67,6 +67,7 @@ pub fn stages(
         return Err(diagnostics);
     }
     let lower::Lowered { mut ir, object } = lower::lower(&typed, target);
+    emit::check_size(&ir)?;
     debug_assert_eq!(
         ir::verify::verify(&ir),
         Ok(()),

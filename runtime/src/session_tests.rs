@@ -116,7 +116,14 @@ impl Render for Kept {
 /// An object whose events are emitted by these programs.
 fn object(programs: &[usize]) -> Object {
     let span = Span { start: 0, end: 0 };
-    let event = |program: &usize| Event { word: &Echo, constants: vec![], fields: vec![], max_size_bytes: 64, program: *program, span };
+    let event = |program: &usize| Event {
+        word: &Echo,
+        constants: vec![],
+        fields: vec![],
+        max_size_bytes: 64,
+        program: *program,
+        span,
+    };
     Object {
         elf: b"not an ELF".to_vec(),
         programs: Vec::new(),

@@ -67,6 +67,18 @@ pub enum Note {
     Helper(Helper),
 }
 
+/// Most instructions that a function may have before it is optimised: far above what a jump can cross, and few enough that
+/// the work on a generated script of a megabyte ends in seconds.
+const MAX_OPERATIONS: usize = 1 << 16;
+
+/// Refuses, before any work is done on them, functions that cannot fit however well they are compiled.
+pub fn check_size(program: &ir::Program) -> Result<(), Vec<Diagnostic>> {
+    let operations = |function: &ir::Function| function.blocks.iter().map(|b| b.insts.len() + 1).sum::<usize>();
+    let large = program.functions.iter().filter(|function| operations(function) > MAX_OPERATIONS);
+    let diagnostics: Vec<Diagnostic> = large.map(|function| too_large(function.span)).collect();
+    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
+}
+
 /// Compiles a program. Every function is tried, so that all limits exceeded are reported.
 pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagnostic>> {
     let mut functions = Vec::with_capacity(program.functions.len());
@@ -105,7 +117,7 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
 }
 
 fn too_large(span: Span) -> Diagnostic {
-    Diagnostic::error(Code(510), span, "program too large")
-        .label("a jump in here is longer than BPF can encode")
-        .help("split the block into several probes, or put repeated work into a loop")
+    Diagnostic::error(Code(510), span, "this block is too large for a BPF program")
+        .label("its parts lie further apart than a jump can reach")
+        .help("split it into several blocks of the same probe, or repeat less with `unroll`")
 }

@@ -257,7 +257,14 @@ fn records_render_like_values() {
         field(Type::Str { capacity_bytes: 64 }, 40, true),
         field(Type::Bool, 28, false),
     ];
-    let event = Event { word: &Nothing, constants: vec![], fields, max_size_bytes: 64, program: 0, span: Span { start: 0, end: 0 } };
+    let event = Event {
+        word: &Nothing,
+        constants: vec![],
+        fields,
+        max_size_bytes: 64,
+        program: 0,
+        span: Span { start: 0, end: 0 },
+    };
     let mut bytes = vec![0u8; 48];
     bytes[8..12].copy_from_slice(&4242u32.to_ne_bytes());
     bytes[12..16].copy_from_slice(b"bash");

@@ -14,6 +14,8 @@ pub struct Flow {
     pub order: Vec<BlockId>,
     /// For each block its immediate dominator; the entry and unreachable blocks have none.
     pub dominator: Vec<Option<BlockId>>,
+    /// For each block, when a walk of the tree of dominators enters and leaves it; both 0 for unreachable blocks.
+    visit: Vec<(u32, u32)>,
 }
 
 impl Flow {
@@ -29,7 +31,8 @@ impl Flow {
             }
         }
         let dominator = dominators(&order, &predecessors);
-        Flow { predecessors, order, dominator }
+        let visit = visits(&order, &dominator);
+        Flow { predecessors, order, dominator, visit }
     }
 
     /// Whether some path from the entry gets there.
@@ -39,14 +42,15 @@ impl Flow {
 
     /// Whether every path from the entry to `block` passes `by`; a block dominates itself.
     pub fn dominates(&self, by: BlockId, block: BlockId) -> bool {
-        let mut at = Some(block);
-        while let Some(here) = at {
-            if here == by {
-                return true;
-            }
-            at = self.dominator[here.0 as usize];
-        }
-        false
+        let (outer, inner) = (self.visit[by.0 as usize], self.visit[block.0 as usize]);
+        by == block || (outer.0 < inner.0 && inner.1 < outer.1)
+    }
+
+    /// The reachable blocks, each with all that it dominates right behind it.
+    pub fn dominator_tree(&self) -> Vec<BlockId> {
+        let mut blocks = self.order.clone();
+        blocks.sort_unstable_by_key(|block| self.visit[block.0 as usize].0);
+        blocks
     }
 }
 
@@ -73,6 +77,34 @@ fn reverse_postorder(function: &Function) -> Vec<BlockId> {
     }
     postorder.reverse();
     postorder
+}
+
+/// A walk of the tree of dominators, children in the order of the blocks.
+fn visits(order: &[BlockId], dominator: &[Option<BlockId>]) -> Vec<(u32, u32)> {
+    let mut children = vec![Vec::new(); dominator.len()];
+    for block in order.iter().rev() {
+        if let Some(above) = dominator[block.0 as usize] {
+            children[above.0 as usize].push(*block);
+        }
+    }
+    let mut visit = vec![(0, 0); dominator.len()];
+    let mut clock = 0;
+    let mut path = vec![BlockId(0)];
+    while let Some(block) = path.last().copied() {
+        clock += 1;
+        let at = block.0 as usize;
+        if visit[at].0 == 0 {
+            visit[at].0 = clock;
+        }
+        match children[at].pop() {
+            Some(child) => path.push(child),
+            None => {
+                visit[at].1 = clock;
+                path.pop();
+            }
+        }
+    }
+    visit
 }
 
 /// The algorithm of Cooper, Harvey and Kennedy.
@@ -147,7 +179,12 @@ mod tests {
         assert_eq!(above, [None, Some(0), Some(0), Some(0), Some(3), None]);
         assert!(flow.dominates(BlockId(3), BlockId(4)));
         assert!(!flow.dominates(BlockId(1), BlockId(3)));
+        assert!(flow.dominates(BlockId(2), BlockId(2)) && !flow.dominates(BlockId(4), BlockId(3)));
         assert!(!flow.is_reachable(BlockId(5)));
+        assert!(!flow.dominates(BlockId(5), BlockId(4)) && !flow.dominates(BlockId(0), BlockId(5)));
+        let tree: Vec<u32> = flow.dominator_tree().iter().map(|b| b.0).collect();
+        assert_eq!((tree[0], tree.len()), (0, 5));
+        assert!(tree.iter().position(|b| *b == 4) > tree.iter().position(|b| *b == 3));
     }
 
     #[test]

@@ -44,8 +44,7 @@ impl Machine {
         let address = blob.array(digest, 16);
         let task = blob.pointer(task_struct);
         let text = blob.pointer(char_ty);
-        let members =
-            [("values", values, 0), ("task", task, 256), ("address", address, 320), ("text", text, 448)];
+        let members = [("values", values, 0), ("task", task, 256), ("address", address, 320), ("text", text, 448)];
         blob.record(4, "parcel", 64, &members);
         Machine { btf: with_btf.then(|| blob.open()) }
     }

@@ -34,7 +34,7 @@ impl Function for CgroupId {
             return check::Body::poison(span);
         }
         let Some(path) = cx.constant_str(&args[0]) else {
-            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the path is a string constant"));
+            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the path must be a string constant"));
         };
         let path = String::from_utf8_lossy(&path).into_owned();
         match cx.env.target.cgroup_id(&path) {
