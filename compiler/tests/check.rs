@@ -11,7 +11,8 @@ use profiler_compiler::compile;
 use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::ir::verify::verify;
 use profiler_compiler::source::{Source, Span};
-use profiler_compiler::{lower, parse};
+use profiler_compiler::target::Target;
+use profiler_compiler::{lower, parse, typed_print};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -172,6 +173,40 @@ fn messages_are_written_for_people() {
             }
         }
     }
+}
+
+#[test]
+fn a_typed_program_prints_as_a_tree() {
+    let text =
+        "tracepoint:syscalls:sys_exit_read /args.ret > 0/ { $n = args.ret; $n++; @b[comm, pid] = hist($n); @s += 1; }";
+    let script = parse::parse(&Source::new("test", text)).unwrap();
+    let machine = Machine::new(true);
+    let (typed, problems) = check::check(&script, &CATALOGUE, &machine, &Options::default());
+    assert_eq!(problems, []);
+    let expected = "\
+map @b[(string[16], uint32)]: hist(0) of signed values
+map @s: int64
+program raw_tp/sys_exit (rawtracepoint context)
+  at tracepoint:syscalls:sys_exit_read
+  var $n: int64
+  when
+    >: bool
+      context argument 1: int64
+      0: int64
+  do
+    assign $n
+      context argument 1: int64
+    step $n by 1, after reading: int64
+    aggregate @b
+      key
+        tuple: (string[16], uint32)
+          comm: string[16]
+          pid: uint32
+      $n: int64
+    update += @s
+      1: int64
+";
+    assert_eq!(typed_print::print(&typed, machine.btf()), expected);
 }
 
 #[test]

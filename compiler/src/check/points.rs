@@ -209,7 +209,9 @@ impl<'a, 'e> Points<'a, 'e> {
             TargetError::Refused(words) => {
                 Diagnostic::error(Code(602), span, format!("{what} cannot be looked up")).help(words)
             }
-            TargetError::Invalid(words) => Diagnostic::error(Code(406), span, format!("{what}: {words}")),
+            TargetError::Invalid(words) => {
+                Diagnostic::error(Code(406), span, format!("{what} cannot be probed")).label(words)
+            }
         };
         self.error(diagnostic);
     }

@@ -167,6 +167,10 @@ impl Target for Machine {
     }
 
     fn cgroup_id(&self, path: &str) -> Result<u64, TargetError> {
-        if path == "/sys/fs/cgroup/app" { Ok(77) } else { Err(TargetError::Missing { near: Vec::new() }) }
+        match path {
+            "/sys/fs/cgroup/app" => Ok(77),
+            "/etc" => Err(TargetError::Invalid("/etc is not in the cgroup v2 hierarchy at /sys/fs/cgroup".into())),
+            _ => Err(TargetError::Missing { near: Vec::new() }),
+        }
     }
 }
