@@ -3,7 +3,7 @@
 //! In: the counters of the object in `.bss`. Out: each loss in words, and how often.
 //! Guarantee: the sum over a program's records received and counted here is the number that it tried to send.
 
-use profiler_compiler::object::{Loss, Object};
+use profiler_compiler::object::{Loss, Object, Storage};
 
 use crate::load::Loaded;
 
@@ -44,8 +44,12 @@ fn words(object: &Object, loss: &Loss) -> String {
         Loss::Events { program } => format!("events of {}: ring buffer full", probe(program)),
         Loss::Control { program } => format!("actions of {}: control ring full", probe(program)),
         Loss::MapFull { map } => {
-            let name = object.maps.get(*map).map_or("", |map| map.name.as_str());
-            format!("updates of {name}: map full")
+            let map = object.maps.get(*map);
+            let size = match map.map(|map| &map.storage) {
+                Some(Storage::Map { max_entries, .. }) => format!(", it holds {max_entries} keys"),
+                _ => String::new(),
+            };
+            format!("updates of {}: map full{size}", map.map_or("", |map| map.name.as_str()))
         }
         Loss::Stacks => "stacks not taken".into(),
         Loss::Scratch { program } => format!("runs of {}: no scratch memory free", probe(program)),

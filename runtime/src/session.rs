@@ -78,6 +78,8 @@ pub enum RunError {
         /// The kernel's answer.
         error: io::Error,
     },
+    /// Results could not be written.
+    Output(io::Error),
     /// A call that nothing should make fail.
     System {
         /// What was done.
@@ -118,7 +120,7 @@ pub fn run(
     let mut session = Session {
         rings: open_rings(object, &loaded).map_err(system("mapping the ring buffers"))?,
         received: vec![0; object.programs.len()],
-        reader_gone: false,
+        output_failure: None,
         reported: 0,
         report_due: Instant::now(),
         child: options.child.take(),
@@ -148,8 +150,8 @@ struct Session<'a> {
     rings: Rings<MappedRing>,
     actions: Actions<'a>,
     received: Vec<u64>,
-    /// Whether output fails because nobody reads it any more.
-    reader_gone: bool,
+    /// Why results can no longer be written: nobody reads them any more, or there is no room.
+    output_failure: Option<io::Error>,
     /// Lost records that the renderer was told of.
     reported: u64,
     report_due: Instant,
@@ -286,7 +288,10 @@ impl Session<'_> {
 
     /// Whether something other than time or a process has ended the run.
     fn ended(&self) -> bool {
-        self.actions.exit.is_some() || self.actions.failure.is_some() || self.reader_gone || self.signals.came()
+        self.actions.exit.is_some()
+            || self.actions.failure.is_some()
+            || self.output_failure.is_some()
+            || self.signals.came()
     }
 
     /// Acts on the records that are there, and writes out what they print.
@@ -301,7 +306,9 @@ impl Session<'_> {
     }
 
     fn flush(&mut self) {
-        self.reader_gone |= self.actions.render.flush().is_err();
+        if let Err(error) = self.actions.render.flush() {
+            self.output_failure.get_or_insert(error);
+        }
     }
 
     /// Tells the renderer of records lost since it was last told.
@@ -333,7 +340,7 @@ impl Session<'_> {
         self.drain_finished();
         let losses = ledger::read(self.actions.object, self.actions.loaded);
         self.report(&losses);
-        if self.actions.object.config.print_maps_on_exit && !self.reader_gone {
+        if self.actions.object.config.print_maps_on_exit && self.output_failure.is_none() {
             self.print_maps();
         }
         self.actions.render.ledger(&ledger::describe(self.actions.object, &losses));
@@ -341,6 +348,10 @@ impl Session<'_> {
         drop(links);
         if let Some((name, error)) = self.actions.failure.take() {
             return Err(RunError::Map { name, error });
+        }
+        // A reader that went away has seen enough.
+        if let Some(error) = self.output_failure.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+            return Err(RunError::Output(error));
         }
         let exit_code = match self.actions.exit {
             _ if options.strict && !losses.is_empty() => LOSS_STATUS,
@@ -386,6 +397,7 @@ impl fmt::Display for RunError {
             RunError::Child(error) => error.fmt(f),
             RunError::NoProcess(pid) => write!(f, "there is no process {pid}"),
             RunError::Map { name, error } => write!(f, "cannot access map {name}: {error}"),
+            RunError::Output(error) => write!(f, "cannot write results: {error}"),
             RunError::System { what, error } => write!(f, "{what} failed: {error}"),
         }
     }

@@ -32,6 +32,11 @@ impl Btf {
             .filter_map(|(typedef, _)| self.raw_tracepoint_at(typedef))
     }
 
+    /// Whether there is a raw tracepoint with a name; much cheaper than its arguments, which need the table of types.
+    pub fn has_raw_tracepoint(&self, name: &str) -> bool {
+        self.find(Kind::Typedef, &format!("{PREFIX}{name}")).is_some()
+    }
+
     /// The raw tracepoint with a name; its arguments with their names where the kernel has them.
     pub fn raw_tracepoint(&self, name: &str) -> Option<RawTracepoint<'_>> {
         let mut found = self.raw_tracepoint_at(self.find(Kind::Typedef, &format!("{PREFIX}{name}"))?)?;

@@ -150,7 +150,10 @@ impl Body<'_, '_> {
         args: &[Expr],
         span: Span,
     ) -> Option<StmtKind> {
-        let used = word.check(self, args, span)?;
+        let Some(used) = word.check(self, args, span) else {
+            self.env.maps.get_mut(map).value.get_or_insert(MapValue::Plain(Type::Unknown));
+            return None;
+        };
         let info = self.env.maps.get_mut(map);
         match &mut info.value {
             Some(MapValue::Aggregate { word: known, params, signed })

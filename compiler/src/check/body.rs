@@ -21,15 +21,19 @@ pub struct Body<'a, 'e> {
     /// Variables declared so far in this round.
     declared: usize,
     scopes: Vec<Vec<(String, VarIndex)>>,
+    /// Copies made by `unroll` so far in this round.
+    copies: u32,
 }
 
 /// `unroll` copies its body; bpftrace has the same limit.
 const MAX_UNROLL: i64 = 100;
+/// Most copies in one probe, where `unroll` stands inside `unroll`: more would not fit into a BPF program anyway.
+const MAX_COPIES: u32 = 10_000;
 
 impl<'a, 'e> Body<'a, 'e> {
     /// A body whose variables had these types in the round before.
     pub fn new(env: &'a mut Env<'e>, seed: &'a Seed, vars: Vec<typed::Var>) -> Body<'a, 'e> {
-        Body { env, seed, vars, declared: 0, scopes: vec![Vec::new()] }
+        Body { env, seed, vars, declared: 0, scopes: vec![Vec::new()], copies: 0 }
     }
 
     /// Checks the block.
@@ -159,6 +163,13 @@ impl<'a, 'e> Body<'a, 'e> {
             Some(n @ 1..=MAX_UNROLL) => {
                 for _ in 0..n {
                     let span = count.span;
+                    if self.copies == MAX_COPIES {
+                        let message =
+                            format!("program too large: `unroll` makes more than {MAX_COPIES} copies in this probe");
+                        self.error(Diagnostic::error(Code(510), span, message).help("repeat less often"));
+                        return;
+                    }
+                    self.copies += 1;
                     out.push(typed::Stmt { kind: typed::StmtKind::Block(self.scoped(body)), span });
                 }
             }

@@ -129,15 +129,18 @@ fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<
                 name_probes(&mut seed, probe_names);
                 work.push(Work { block, seed, vars: Vec::new() });
             }
+            if work.len() > MAX_PROGRAMS {
+                let message =
+                    format!("this script needs {} BPF programs up to here, the limit is {MAX_PROGRAMS}", work.len());
+                env.report.push(
+                    Diagnostic::error(Code(501), point.span, message).help(
+                        "narrow the wildcards; system calls by wildcard share one program unless they use `args`",
+                    ),
+                );
+                // What is beyond the limit is not looked at: there is no end to what a script may ask for.
+                return Vec::new();
+            }
         }
-    }
-    if work.len() > MAX_PROGRAMS {
-        let span = script.blocks.first().map_or(Span::default(), |b| b.span);
-        let message = format!("this script needs {} BPF programs, the limit is {MAX_PROGRAMS}", work.len());
-        env.report.push(
-            Diagnostic::error(Code(501), span, message)
-                .help("narrow the wildcards; system calls by wildcard share one program unless they use `args`"),
-        );
     }
     work
 }

@@ -95,12 +95,17 @@ impl<'a, 'e> Points<'a, 'e> {
         if let Some(kind) = catalogue.probe(&point.kind.text) {
             return kind.expand(self, &point);
         }
+        let name = point.kind.text.as_str();
+        if let Some((_, instead)) = catalogue.absent_probes.iter().find(|(absent, _)| absent.eq_ignore_ascii_case(name))
+        {
+            let message = format!("`{name}` probes are not there yet");
+            self.error(Diagnostic::error(Code(408), point.kind.span, message).help(*instead));
+            return Vec::new();
+        }
         let known = catalogue.probes.iter().map(|w| w.name());
         let mut diagnostic =
             Diagnostic::error(Code(401), point.kind.span, format!("there is no probe kind `{}`", point.kind.text));
         diagnostic = match similar::nearest(&point.kind.text, known.clone(), 1).first() {
-            _ if ELSEWHERE.contains(&point.kind.text.as_str()) => diagnostic
-                .help("bpftrace has it; here it is not compiled yet. `profiler list` shows what can be probed"),
             Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
             None => diagnostic.help(format!("the kinds: {}", known.collect::<Vec<_>>().join(", "))),
         };
@@ -216,25 +221,6 @@ impl<'a, 'e> Points<'a, 'e> {
         self.error(diagnostic);
     }
 }
-
-/// Kinds that bpftrace has, so that nobody looks for a slip of the keyboard.
-const ELSEWHERE: [&str; 15] = [
-    "bench",
-    "fentry",
-    "fexit",
-    "iter",
-    "kfunc",
-    "kprobe",
-    "kr",
-    "kretfunc",
-    "kretprobe",
-    "self",
-    "test",
-    "usdt",
-    "U",
-    "watchpoint",
-    "w",
-];
 
 /// A year: longer ones are slips.
 const LONGEST_PERIOD_NS: u64 = 365 * 86_400_000_000_000;

@@ -67,16 +67,23 @@ pub enum Note {
     Helper(Helper),
 }
 
-/// Most instructions that a function may have before it is optimised: far above what a jump can cross, and few enough that
-/// the work on a generated script of a megabyte ends in seconds.
-const MAX_OPERATIONS: usize = 1 << 16;
+/// Most IR instructions of a function, before they are optimised: a jump reaches 32767 BPF instructions, and the verifier
+/// follows a million in all.
+const MAX_FUNCTION_INSTS: usize = 32 << 10;
 
-/// Refuses, before any work is done on them, functions that cannot fit however well they are compiled.
+/// Refuses functions that no later stage could make small enough, before effort goes into them.
 pub fn check_size(program: &ir::Program) -> Result<(), Vec<Diagnostic>> {
-    let operations = |function: &ir::Function| function.blocks.iter().map(|b| b.insts.len() + 1).sum::<usize>();
-    let large = program.functions.iter().filter(|function| operations(function) > MAX_OPERATIONS);
-    let diagnostics: Vec<Diagnostic> = large.map(|function| too_large(function.span)).collect();
-    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
+    let size = |function: &ir::Function| function.blocks.iter().map(|block| block.insts.len() + 1).sum::<usize>();
+    let too_large: Vec<Diagnostic> = program
+        .functions
+        .iter()
+        .filter(|function| size(function) > MAX_FUNCTION_INSTS)
+        .map(|function| {
+            let label = format!("about {} instructions, and the limit is {MAX_FUNCTION_INSTS}", size(function));
+            too_large(function.span).label(label)
+        })
+        .collect();
+    if too_large.is_empty() { Ok(()) } else { Err(too_large) }
 }
 
 /// Compiles a program. Every function is tried, so that all limits exceeded are reported.
@@ -120,4 +127,33 @@ fn too_large(span: Span) -> Diagnostic {
     Diagnostic::error(Code(510), span, "this block is too large for a BPF program")
         .label("its parts lie further apart than a jump can reach")
         .help("split it into several blocks of the same probe, or repeat less with `unroll`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_FUNCTION_INSTS, check_size};
+    use crate::ir::Program;
+    use crate::ir::build::FunctionBuilder;
+    use crate::source::Span;
+
+    #[test]
+    fn a_function_has_a_size_limit_and_the_others_do_not_count() {
+        let function = |insts: usize| {
+            let mut b = FunctionBuilder::new("f", "s", Span::new(3, 5));
+            for _ in 0..insts {
+                b.copy(0);
+            }
+            b.ret(0);
+            b.finish()
+        };
+        let program = |sizes: &[usize]| Program {
+            functions: sizes.iter().map(|size| function(*size)).collect(),
+            ..Program::default()
+        };
+        let most = MAX_FUNCTION_INSTS - 1;
+        assert!(check_size(&program(&[most, most])).is_ok());
+        let diagnostics = check_size(&program(&[most + 1, 1])).expect_err("too large");
+        let [diagnostic] = diagnostics.as_slice() else { panic!("{diagnostics:?}") };
+        assert_eq!((diagnostic.code.0, diagnostic.span), (510, Span::new(3, 5)));
+    }
 }

@@ -14,8 +14,8 @@ pub struct Flow {
     pub order: Vec<BlockId>,
     /// For each block its immediate dominator; the entry and unreachable blocks have none.
     pub dominator: Vec<Option<BlockId>>,
-    /// For each block, when a walk of the tree of dominators enters and leaves it; both 0 for unreachable blocks.
-    visit: Vec<(u32, u32)>,
+    /// For each block, when a walk of the dominator tree comes to it and when it leaves it; unreachable blocks have none.
+    visits: Vec<Option<(u32, u32)>>,
 }
 
 impl Flow {
@@ -31,8 +31,8 @@ impl Flow {
             }
         }
         let dominator = dominators(&order, &predecessors);
-        let visit = visits(&order, &dominator);
-        Flow { predecessors, order, dominator, visit }
+        let visits = visits(&order, &dominator);
+        Flow { predecessors, order, dominator, visits }
     }
 
     /// Whether some path from the entry gets there.
@@ -42,16 +42,46 @@ impl Flow {
 
     /// Whether every path from the entry to `block` passes `by`; a block dominates itself.
     pub fn dominates(&self, by: BlockId, block: BlockId) -> bool {
-        let (outer, inner) = (self.visit[by.0 as usize], self.visit[block.0 as usize]);
-        by == block || (outer.0 < inner.0 && inner.1 < outer.1)
+        match (self.visits[by.0 as usize], self.visits[block.0 as usize]) {
+            (Some((came, left)), Some((inside, _))) => came <= inside && inside < left,
+            _ => by == block,
+        }
     }
 
     /// The reachable blocks, each with all that it dominates right behind it.
     pub fn dominator_tree(&self) -> Vec<BlockId> {
         let mut blocks = self.order.clone();
-        blocks.sort_unstable_by_key(|block| self.visit[block.0 as usize].0);
+        blocks.sort_unstable_by_key(|block| self.visits[block.0 as usize]);
         blocks
     }
+}
+
+/// The walk of the dominator tree: what a block dominates is visited between its two times. Questions are then answered
+/// without climbing the tree, which for long functions is as high as they are long.
+fn visits(order: &[BlockId], dominator: &[Option<BlockId>]) -> Vec<Option<(u32, u32)>> {
+    let mut sizes = vec![1u32; dominator.len()];
+    for id in order.iter().rev() {
+        if let Some(above) = dominator[id.0 as usize] {
+            sizes[above.0 as usize] += sizes[id.0 as usize];
+        }
+    }
+    let mut visits: Vec<Option<(u32, u32)>> = vec![None; dominator.len()];
+    // For each block, when the next block below it is visited. A dominator comes before what it dominates in this order.
+    let mut next = vec![0; dominator.len()];
+    for id in order {
+        let index = id.0 as usize;
+        let came = match dominator[index] {
+            Some(above) => {
+                let came = next[above.0 as usize];
+                next[above.0 as usize] += sizes[index];
+                came
+            }
+            None => 0,
+        };
+        visits[index] = Some((came, came + sizes[index]));
+        next[index] = came + 1;
+    }
+    visits
 }
 
 fn reverse_postorder(function: &Function) -> Vec<BlockId> {
@@ -77,34 +107,6 @@ fn reverse_postorder(function: &Function) -> Vec<BlockId> {
     }
     postorder.reverse();
     postorder
-}
-
-/// A walk of the tree of dominators, children in the order of the blocks.
-fn visits(order: &[BlockId], dominator: &[Option<BlockId>]) -> Vec<(u32, u32)> {
-    let mut children = vec![Vec::new(); dominator.len()];
-    for block in order.iter().rev() {
-        if let Some(above) = dominator[block.0 as usize] {
-            children[above.0 as usize].push(*block);
-        }
-    }
-    let mut visit = vec![(0, 0); dominator.len()];
-    let mut clock = 0;
-    let mut path = vec![BlockId(0)];
-    while let Some(block) = path.last().copied() {
-        clock += 1;
-        let at = block.0 as usize;
-        if visit[at].0 == 0 {
-            visit[at].0 = clock;
-        }
-        match children[at].pop() {
-            Some(child) => path.push(child),
-            None => {
-                visit[at].1 = clock;
-                path.pop();
-            }
-        }
-    }
-    visit
 }
 
 /// The algorithm of Cooper, Harvey and Kennedy.
@@ -179,7 +181,13 @@ mod tests {
         assert_eq!(above, [None, Some(0), Some(0), Some(0), Some(3), None]);
         assert!(flow.dominates(BlockId(3), BlockId(4)));
         assert!(!flow.dominates(BlockId(1), BlockId(3)));
-        assert!(flow.dominates(BlockId(2), BlockId(2)) && !flow.dominates(BlockId(4), BlockId(3)));
+        // As climbing the tree answers it.
+        for by in 0..5 {
+            for block in 0..5 {
+                let mut above = std::iter::successors(Some(BlockId(block)), |b| flow.dominator[b.0 as usize]);
+                assert_eq!(flow.dominates(BlockId(by), BlockId(block)), above.any(|b| b.0 == by), "{by} {block}");
+            }
+        }
         assert!(!flow.is_reachable(BlockId(5)));
         assert!(!flow.dominates(BlockId(5), BlockId(4)) && !flow.dominates(BlockId(0), BlockId(5)));
         let tree: Vec<u32> = flow.dominator_tree().iter().map(|b| b.0).collect();

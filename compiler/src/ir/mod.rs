@@ -16,6 +16,7 @@ pub mod flow;
 pub mod optimise;
 pub mod print;
 pub mod random;
+pub mod regs;
 pub mod verify;
 mod visit;
 

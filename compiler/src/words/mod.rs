@@ -193,6 +193,8 @@ pub struct Catalogue {
     pub aggregations: &'static [&'static dyn Aggregation],
     /// Probe kinds.
     pub probes: &'static [&'static dyn ProbeKind],
+    /// Probe kinds that users of other tracers know and that are missing here, each with what to do instead.
+    pub absent_probes: &'static [(&'static str, &'static str)],
 }
 
 /// The words of the language.
@@ -201,6 +203,7 @@ pub const CATALOGUE: Catalogue = Catalogue {
     functions: functions::ALL,
     aggregations: aggregations::ALL,
     probes: probes::ALL,
+    absent_probes: probes::ABSENT,
 };
 
 impl Catalogue {

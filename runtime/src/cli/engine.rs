@@ -134,7 +134,13 @@ pub fn run(
         Format::Json => Box::new(Json::new(out, arguments.quiet)),
     };
     let symbols = HostSymbols::new();
-    let outcome = session::run(object, options, render.as_mut(), &symbols).map_err(|error| refused(source, &error))?;
+    let outcome = session::run(object, options, render.as_mut(), &symbols).map_err(|error| match error {
+        RunError::Output(error) => {
+            let target = arguments.output.as_ref().map_or("standard output".into(), |path| format!("`{path}`"));
+            Failure::output(&target, &error)
+        }
+        error => refused(source, &error),
+    })?;
     for note in symbols.take_notes() {
         eprintln!("note: {note}");
     }
@@ -152,8 +158,21 @@ fn refused(source: &Source, error: &RunError) -> Failure {
     }
 }
 
+/// Says that the verifier's patience ended before the program did.
+fn is_too_complex(refusal: &Refusal) -> bool {
+    ["BPF program is too large", "jumps is too complex"].iter().any(|words| refusal.reason.contains(words))
+}
+
 /// A refusal by the verifier is a bug of ours: it is shown at the line where the verifier gave up, with the log to report.
+/// Only what is too much for the verifier is the script's.
 fn verifier_refusal(source: &Source, refusal: &Refusal) -> Failure {
+    let span = refusal.line.map_or(Span::new(0, 0), |line| line_span(source, line));
+    if is_too_complex(refusal) {
+        let diagnostic = Diagnostic::error(Code(510), span, "program too large")
+            .label("the kernel's verifier gave up here: there are too many paths to follow")
+            .help("split the block into several probes, or look values up in a map instead of comparing one by one");
+        return Failure::Script { source: source.clone(), diagnostics: vec![diagnostic] };
+    }
     let path = std::env::temp_dir().join(format!("profiler-verifier-{}.log", std::process::id()));
     // Never through a link that somebody else laid there.
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
@@ -161,7 +180,6 @@ fn verifier_refusal(source: &Source, refusal: &Refusal) -> Failure {
         Ok(()) => format!("please report it with the script and the log in {}", path.display()),
         Err(error) => format!("please report it with the script and the output of `-d verifier` ({error})"),
     };
-    let span = refusal.line.map_or(Span::new(0, 0), |line| line_span(source, line));
     let diagnostic = Diagnostic::error(Code(690), span, "the kernel's verifier refused what the compiler made of this")
         .label(refusal.reason.clone())
         .help(format!("this is a bug in profiler, not in the script; {log}"));
@@ -193,7 +211,29 @@ pub fn list(pattern: Option<&str>, verbose: bool, out: &mut dyn Write) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::Stage;
+    use profiler_compiler::source::Source;
+    use profiler_runtime::load::Refusal;
+
+    use super::{Stage, verifier_refusal};
+
+    #[test]
+    fn a_program_beyond_the_verifier_is_too_large_and_no_bug() {
+        let source = Source::new("s", "BEGIN {\n  if (nsecs) { }\n}\n");
+        let refusal = |reason: &str| Refusal {
+            program: "p0".into(),
+            line: Some(2),
+            text: String::new(),
+            reason: reason.into(),
+            log: String::new(),
+        };
+        for reason in ["BPF program is too large. Processed 1000001 insn", "The sequence of 8193 jumps is too complex."]
+        {
+            let failure = verifier_refusal(&source, &refusal(reason));
+            let text = failure.render(false);
+            assert!(text.starts_with("error[E0510]: program too large\n --> s:2:3\n"), "{text}");
+            assert!(!text.contains("bug") && failure.code() == 1, "{text}");
+        }
+    }
 
     #[test]
     fn every_stage_has_its_name() {

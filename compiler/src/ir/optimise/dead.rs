@@ -5,10 +5,8 @@
 //! writes goes.
 
 use crate::ir::flow::Flow;
+use crate::ir::regs::Regs;
 use crate::ir::{Block, Function, Inst, Operand, VReg};
-
-/// For each register whether it may still be read.
-type Live = Vec<bool>;
 
 /// Removes dead instructions.
 pub(super) fn remove(function: &mut Function) -> bool {
@@ -20,7 +18,7 @@ pub(super) fn remove(function: &mut Function) -> bool {
     changed
 }
 
-fn remove_in(block: &mut Block, mut live: Live) -> bool {
+fn remove_in(block: &mut Block, mut live: Regs) -> bool {
     let before = block.insts.len();
     let mut changed = false;
     read(&mut live, &block.end.uses());
@@ -30,12 +28,12 @@ fn remove_in(block: &mut Block, mut live: Live) -> bool {
         if is_self {
             continue;
         }
-        let is_read = inst.def().is_some_and(|dst| live[dst.0 as usize]);
+        let is_read = inst.def().is_some_and(|dst| live.contains(dst));
         if !is_read && !inst.writes() {
             continue;
         }
         if let Some(dst) = inst.def() {
-            live[dst.0 as usize] = false;
+            live.remove(dst);
         }
         if !is_read {
             changed |= drop_result(&mut inst);
@@ -56,16 +54,16 @@ fn drop_result(inst: &mut Inst) -> bool {
     }
 }
 
-fn read(live: &mut Live, regs: &[VReg]) {
+fn read(live: &mut Regs, regs: &[VReg]) {
     for reg in regs {
-        live[reg.0 as usize] = true;
+        live.insert(*reg);
     }
 }
 
 /// The least solution of the usual backward equations.
-fn live_at_end(function: &Function) -> Vec<Live> {
+fn live_at_end(function: &Function) -> Vec<Regs> {
     let flow = Flow::of(function);
-    let none = vec![false; function.vregs as usize];
+    let none = Regs::none(function.vregs);
     let mut at_start = vec![none.clone(); function.blocks.len()];
     let mut at_end = vec![none; function.blocks.len()];
     let mut changed = true;
@@ -74,30 +72,20 @@ fn live_at_end(function: &Function) -> Vec<Live> {
         for id in flow.order.iter().rev() {
             let index = id.0 as usize;
             let block = &function.blocks[index];
-            let mut live = std::mem::take(&mut at_end[index]);
+            let mut live = std::mem::replace(&mut at_end[index], Regs::none(0));
             for next in block.end.successors() {
-                join(&mut live, &at_start[next.0 as usize]);
+                live.join(&at_start[next.0 as usize]);
             }
             at_end[index].clone_from(&live);
             read(&mut live, &block.end.uses());
             for (inst, _) in block.insts.iter().rev() {
                 if let Some(dst) = inst.def() {
-                    live[dst.0 as usize] = false;
+                    live.remove(dst);
                 }
                 read(&mut live, &inst.uses());
             }
-            changed |= join(&mut at_start[index], &live);
+            changed |= at_start[index].join(&live);
         }
     }
     at_end
-}
-
-/// Adds to `into` what `other` has; whether that changed it.
-fn join(into: &mut Live, other: &Live) -> bool {
-    let mut changed = false;
-    for (mine, theirs) in into.iter_mut().zip(other) {
-        changed |= !*mine && *theirs;
-        *mine |= theirs;
-    }
-    changed
 }

@@ -6,10 +6,8 @@
 use super::Check;
 use crate::ir::flow::Flow;
 use crate::ir::print::print_end;
+use crate::ir::regs::Regs;
 use crate::ir::{BlockId, VReg};
-
-/// For each register whether it is surely assigned.
-type Assigned = Vec<bool>;
 
 impl Check<'_> {
     pub(super) fn check_assigned(&mut self) {
@@ -21,42 +19,42 @@ impl Check<'_> {
     }
 
     /// The greatest solution: starts from "everything" and removes what some path lacks.
-    fn assigned_at_start(&self, flow: &Flow) -> Vec<Assigned> {
-        let all = vec![true; self.function.vregs as usize];
+    fn assigned_at_start(&self, flow: &Flow) -> Vec<Regs> {
+        let all = Regs::all(self.function.vregs);
         let mut at_start = vec![all; self.function.blocks.len()];
-        at_start[0].fill(false);
+        at_start[0] = Regs::none(self.function.vregs);
         let mut changed = true;
         while changed {
             changed = false;
             for id in &flow.order {
                 let at_end = self.assigned_at_end(*id, &at_start[id.0 as usize]);
                 for to in self.function.blocks[id.0 as usize].end.successors() {
-                    changed |= intersect(&mut at_start[to.0 as usize], &at_end);
+                    changed |= at_start[to.0 as usize].meet(&at_end);
                 }
             }
         }
         at_start
     }
 
-    fn assigned_at_end(&self, id: BlockId, at_start: &Assigned) -> Assigned {
+    fn assigned_at_end(&self, id: BlockId, at_start: &Regs) -> Regs {
         let mut assigned = at_start.clone();
         for (inst, _) in &self.function.blocks[id.0 as usize].insts {
             if let Some(dst) = inst.def() {
-                assigned[dst.0 as usize] = true;
+                assigned.insert(dst);
             }
         }
         assigned
     }
 
-    fn check_block_assigned(&mut self, id: BlockId, mut assigned: Assigned) {
-        let missing = |assigned: &Assigned, uses: Vec<VReg>| uses.into_iter().find(|reg| !assigned[reg.0 as usize]);
+    fn check_block_assigned(&mut self, id: BlockId, mut assigned: Regs) {
+        let missing = |assigned: &Regs, uses: Vec<VReg>| uses.into_iter().find(|reg| !assigned.contains(*reg));
         let block = &self.function.blocks[id.0 as usize];
         for (inst, _) in &block.insts {
             if let Some(reg) = missing(&assigned, inst.uses()) {
                 self.inst_fault(id, inst, &format!("%{} may not be assigned", reg.0));
             }
             if let Some(dst) = inst.def() {
-                assigned[dst.0 as usize] = true;
+                assigned.insert(dst);
             }
         }
         if let Some(reg) = missing(&assigned, block.end.uses()) {
@@ -64,14 +62,4 @@ impl Check<'_> {
             self.fault(&format!("b{}: `{text}`: %{} may not be assigned", id.0, reg.0));
         }
     }
-}
-
-/// Keeps in `into` what both have; whether that changed it.
-fn intersect(into: &mut Assigned, other: &Assigned) -> bool {
-    let mut changed = false;
-    for (mine, theirs) in into.iter_mut().zip(other) {
-        changed |= *mine && !theirs;
-        *mine &= theirs;
-    }
-    changed
 }

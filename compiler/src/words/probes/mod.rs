@@ -28,6 +28,28 @@ pub const ALL: &[&dyn ProbeKind] = &[
     &uretprobe::Uretprobe,
 ];
 
+/// What to do instead of probing a function of the kernel.
+const KERNEL_FUNCTION: &str = "kernel functions cannot be probed yet; a tracepoint often sits in the same place: \
+    `profiler list 'tracepoint:*:*NAME*'`, `profiler list 'rawtracepoint:*NAME*'`";
+
+/// Kinds that are missing, sorted by name.
+pub const ABSENT: &[(&str, &str)] = &[
+    ("asyncwatchpoint", "memory cannot be watched yet"),
+    ("f", KERNEL_FUNCTION),
+    ("fentry", KERNEL_FUNCTION),
+    ("fexit", KERNEL_FUNCTION),
+    ("fr", KERNEL_FUNCTION),
+    ("iter", "kernel objects cannot be iterated yet"),
+    ("k", KERNEL_FUNCTION),
+    ("kfunc", KERNEL_FUNCTION),
+    ("kprobe", KERNEL_FUNCTION),
+    ("kr", KERNEL_FUNCTION),
+    ("kretfunc", KERNEL_FUNCTION),
+    ("kretprobe", KERNEL_FUNCTION),
+    ("usdt", "static probes of programs cannot be used yet; the function around one can: `uprobe:BINARY:FUNCTION`"),
+    ("watchpoint", "memory cannot be watched yet"),
+];
+
 /// A probe's name with its kind in full: `interval:s:1`.
 fn full_name(kind: &str, point: &crate::ast::AttachPoint) -> String {
     let parts = point.parts.iter().map(|p| p.text.as_str());

@@ -1,7 +1,7 @@
 //! `rawtracepoint:EVENT`: a tracepoint with the arguments that the kernel passes to it.
 
 use crate::ast::AttachPoint;
-use crate::btf::Btf;
+use crate::btf::{self, Btf};
 use crate::check::{ArgField, Points, Seed};
 use crate::glob;
 use crate::object::Attach;
@@ -42,28 +42,31 @@ impl ProbeKind for RawTracepoint {
             cx.refused(event.span, &format!("raw tracepoint `{}`", event.text), TargetError::Refused(words));
             return Vec::new();
         };
-        let names: Vec<&str> = if glob::is_pattern(&event.text) {
-            btf.raw_tracepoints().map(|t| t.name).filter(|name| glob::matches(&event.text, name)).collect()
+        let found: Vec<btf::RawTracepoint<'_>> = if glob::is_pattern(&event.text) {
+            let all = btf.raw_tracepoints().filter(|tracepoint| glob::matches(&event.text, tracepoint.name));
+            // The names of the arguments cost a search of the BTF for each tracepoint.
+            if cx.facts.uses("args") { all.filter_map(|t| btf.raw_tracepoint(t.name)).collect() } else { all.collect() }
         } else {
-            btf.raw_tracepoint(&event.text).map(|t| t.name).into_iter().collect()
+            btf.raw_tracepoint(&event.text).into_iter().collect()
         };
-        if names.is_empty() {
+        if found.is_empty() {
             let near = similar::nearest(&event.text, btf.raw_tracepoints().map(|t| t.name), 3);
             cx.refused(event.span, &format!("raw tracepoint `{}`", event.text), TargetError::Missing { near });
             return Vec::new();
         }
-        names.into_iter().map(|name| seed(self.name(), name, btf)).collect()
+        found.iter().map(|tracepoint| seed(self.name(), tracepoint, btf)).collect()
     }
 }
 
-fn seed(kind: &str, name: &str, btf: &Btf) -> Seed {
+fn seed(kind: &str, tracepoint: &btf::RawTracepoint<'_>, btf: &Btf) -> Seed {
+    let name = tracepoint.name;
     let attach = Attach::RawTracepoint { names: vec![name.to_string()] };
     let section = format!("raw_tp/{name}");
     let mut seed = Seed::new(format!("{kind}:{name}"), section, ContextKind::RawTracepoint, attach);
     seed.raw_args = true;
     seed.filter_pid = true;
-    let args = btf.raw_tracepoint(name).map(|t| t.args).unwrap_or_default();
-    seed.args = args
+    seed.args = tracepoint
+        .args
         .iter()
         .enumerate()
         .map(|(index, arg)| ArgField {

@@ -74,7 +74,7 @@ fn raw(cx: &Points<'_, '_>, category: &str, event: &str) -> Option<Seed> {
     if cx.facts.uses("args") && (cx.facts.arg_fields.is_empty() || !cx.facts.arg_fields.iter().all(has)) {
         return None;
     }
-    cx.env.target.btf()?.raw_tracepoint(event)?;
+    cx.env.target.btf().filter(|btf| btf.has_raw_tracepoint(event))?;
     let attach = Attach::RawTracepoint { names: vec![event.to_string()] };
     let name = format!("tracepoint:{category}:{event}");
     let mut seed = Seed::new(name, format!("raw_tp/{event}"), ContextKind::RawTracepoint, attach);
@@ -116,6 +116,16 @@ fn arg(field: &TracepointField, space: Space) -> ArgField {
     ArgField { name: field.name.clone(), kind, ty: field_type(field, space) }
 }
 
+/// What a pointer points to, by the words in front of its star: an integer, another pointer, or something without a value.
+fn pointed(c_type: &str, space: Space) -> Type {
+    let c_type = c_type.trim();
+    let c_type = c_type.strip_suffix("const").filter(|rest| rest.ends_with([' ', '*'])).unwrap_or(c_type).trim_end();
+    match c_type.strip_suffix('*') {
+        Some(pointee) => Type::Pointer { to: Box::new(pointed(pointee, space)), space },
+        None => named_int(c_type.trim_start_matches("const ")).map_or(Type::None, Type::Int),
+    }
+}
+
 /// The type of a field: by its size, for a C name means different sizes to different architectures.
 pub fn field_type(field: &TracepointField, space: Space) -> Type {
     let character = Type::Int(Int { size_bytes: 1, signed: true });
@@ -130,18 +140,28 @@ pub fn field_type(field: &TracepointField, space: Space) -> Type {
         return Type::Array { of: Box::new(Type::Int(Int { size_bytes, signed: field.signed })), len };
     }
     if let Some(pointee) = field.c_type.strip_suffix('*') {
-        let pointee = pointee.trim().trim_start_matches("const ").trim_end_matches(" const").trim();
-        let to = match named_int(pointee) {
-            Some(int) => Type::Int(int),
-            // `char **`: what is behind is another pointer.
-            None if pointee.ends_with('*') => Type::Pointer { to: Box::new(character), space },
-            None => Type::None,
-        };
-        return Type::Pointer { to: Box::new(to), space };
+        return Type::Pointer { to: Box::new(pointed(pointee, space)), space };
     }
     let size_bytes = match field.size_bytes {
         size @ (1 | 2 | 4) => size as u8,
         _ => 8,
     };
     Type::Int(Int { size_bytes, signed: field.signed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_know_what_is_behind_them() {
+        let user = |to| Type::Pointer { to: Box::new(to), space: Space::User };
+        let character = Type::Int(Int { size_bytes: 1, signed: true });
+        assert_eq!(pointed("const char ", Space::User), character);
+        for argv in ["const char *const ", "char *", "const char * const "] {
+            assert_eq!(pointed(argv, Space::User), user(character.clone()), "{argv}");
+        }
+        assert_eq!(pointed("struct file ", Space::User), Type::None);
+        assert_eq!(pointed("void *", Space::User), user(Type::None));
+    }
 }

@@ -1,0 +1,223 @@
+//! What the tests need of the machine.
+//!
+//! In: command lines. Out: what `profiler` said, its processes, what it holds in the kernel.
+//! Guarantee: no process outlives the test that started it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub const PROFILER: &str = env!("CARGO_BIN_EXE_profiler");
+
+/// Far longer than anything here takes: what is still running then, hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What a command printed and how it ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// The exit code; 128 and the signal when one ended it, as shells have it.
+    pub fn code(&self) -> i32 {
+        use std::os::unix::process::ExitStatusExt as _;
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+
+    /// How many lines of standard output are `line`.
+    pub fn lines(&self, line: &str) -> u64 {
+        self.stdout.lines().filter(|l| *l == line).count() as u64
+    }
+}
+
+/// A process that is killed when the test fails before it ends.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    readers: Vec<thread::JoinHandle<String>>,
+}
+
+impl Running {
+    /// Starts a command whose output is kept.
+    pub fn start(command: &mut Command) -> Running {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let stdout = child.stdout.take().map(reader);
+        let stderr = child.stderr.take().map(reader);
+        Running { child, readers: stdout.into_iter().chain(stderr).collect() }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal; the process has not been waited for, so the number is still its own.
+    pub fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status();
+        assert!(status.is_ok_and(|status| status.success()), "kill -{name}");
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ended {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("a child of ours") {
+                break status;
+            }
+            assert!(start.elapsed() < LIMIT, "it hangs");
+            thread::sleep(Duration::from_millis(2));
+        };
+        let mut texts = self.readers.drain(..).map(|reader| reader.join().expect("a reader"));
+        let (stdout, stderr) = (texts.next().unwrap_or_default(), texts.next().unwrap_or_default());
+        drop(texts);
+        Ended { status, stdout, stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn reader(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A broken pipe leaves what came before it.
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// `profiler run ARGUMENTS`, not yet started.
+pub fn profiler(arguments: &[&str]) -> Command {
+    let mut command = Command::new(PROFILER);
+    command.arg("run").args(arguments);
+    command
+}
+
+/// Runs `profiler run ARGUMENTS` to its end.
+pub fn run(arguments: &[&str]) -> Ended {
+    Running::start(&mut profiler(arguments)).end()
+}
+
+/// Waits for something that must come.
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < LIMIT, "{what} never came");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The program with known answers, built beside `profiler` when it is not there yet.
+pub fn workload() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "workload"])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .status();
+        assert!(status.is_ok_and(|status| status.success()), "the workload does not build");
+        let target = Path::new(PROFILER).parent().and_then(Path::parent).expect("target/PROFILE/profiler");
+        target.join("debug/workload").display().to_string()
+    })
+}
+
+/// Whether the kernel is out of reach for these tests; says why.
+pub fn skip() -> bool {
+    static REASON: OnceLock<Option<String>> = OnceLock::new();
+    let reason = REASON.get_or_init(|| {
+        let privileged = fs::read_to_string("/proc/self/status")
+            .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t0\t")));
+        if !privileged {
+            return Some("programs load and attach as root only".into());
+        }
+        if !Path::new("/sys/kernel/tracing/events/syscalls").exists() {
+            return Some("the kernel's tracepoints cannot be read (is tracefs mounted?)".into());
+        }
+        None
+    });
+    if let Some(reason) = reason {
+        println!("SKIPPED: {reason}");
+    }
+    reason.is_some()
+}
+
+/// Ids of the BPF programs and links that a process holds, as the kernel lists them for its descriptors.
+pub fn held(pid: u32) -> BTreeSet<(&'static str, u32)> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return BTreeSet::new() };
+    let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+    let mut ids = BTreeSet::new();
+    for text in texts {
+        for line in text.lines() {
+            let Some((name, value)) = line.split_once(":\t") else { continue };
+            let Ok(id) = value.trim().parse() else { continue };
+            match name {
+                "prog_id" => drop(ids.insert(("prog", id))),
+                "link_id" => drop(ids.insert(("link", id))),
+                _ => {}
+            }
+        }
+    }
+    ids
+}
+
+/// Fails unless the kernel lets go of all of `ids` soon: it frees a program some milliseconds after its last descriptor.
+pub fn assert_gone(ids: &BTreeSet<(&'static str, u32)>) {
+    for (kind, id) in ids {
+        wait_for(&format!("the end of {kind} {id}"), || {
+            let shown = Command::new("bpftool").args([*kind, "show", "id", &id.to_string()]).output().expect("bpftool");
+            (!shown.status.success()).then_some(())
+        });
+    }
+}
+
+/// A folder of its own for each test, removed at its end.
+#[derive(Debug)]
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("profiler-{name}-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str, content: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, content).expect("a file");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

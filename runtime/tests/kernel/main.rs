@@ -1,0 +1,40 @@
+//! The running product on the running kernel: scripts against workloads whose answers are known.
+//!
+//! In: the `.cases` files beside this one, the built `profiler` and `workload`. Out: what `profiler` prints, compared with
+//! what is true. A test that cannot run here says `SKIPPED: reason`.
+
+mod cases;
+mod endings;
+mod limits;
+mod loss;
+mod machine;
+mod probes;
+
+use machine::skip;
+
+/// Runs a file of cases; those that need the kernel are skipped where it is out of reach.
+fn run(file: &str, text: &str) {
+    let faults = cases::run(text);
+    assert!(faults.is_empty(), "{file}: {} faults\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn counts_are_exact() {
+    if !skip() {
+        run("counts.cases", include_str!("counts.cases"));
+    }
+}
+
+#[test]
+fn values_are_true() {
+    if !skip() {
+        run("values.cases", include_str!("values.cases"));
+    }
+}
+
+#[test]
+fn mistakes_are_explained() {
+    if !skip() {
+        run("mistakes.cases", include_str!("mistakes.cases"));
+    }
+}
