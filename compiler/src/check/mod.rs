@@ -104,8 +104,11 @@ pub fn check(
         ..typed::Program::default()
     };
     let work = expand(script, &mut env, &mut program.probe_names);
-    if !env.report.has_errors() {
-        program.probes = infer(&work, &mut env);
+    // The blocks whose probes exist are checked even when others do not, so that all mistakes are told at once; but a map may
+    // get its value in a block that could not be checked.
+    let is_whole = !env.report.has_errors();
+    program.probes = infer(&work, &mut env);
+    if is_whole {
         program.maps = env.maps.finish(&mut env.report);
     }
     (program, env.report.finish())
