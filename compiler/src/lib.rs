@@ -28,6 +28,7 @@ pub mod target;
 pub mod text;
 pub mod tracepoint_format;
 pub mod typed;
+pub mod typed_print;
 pub mod types;
 pub mod value;
 pub mod words;

@@ -51,7 +51,7 @@ fn reads_functions_and_raw_tracepoints() {
     let all: Vec<_> = btf.raw_tracepoints().map(|tracepoint| (tracepoint.name, tracepoint.args.len())).collect();
     assert_eq!(all, [("sched_switch", 2)]);
     let switch = btf.raw_tracepoint("sched_switch").expect("a tracepoint");
-    assert_eq!(btf.raw_tracepoints_named(|name| name == "sched_switch"), [switch.clone()]);
+    assert_eq!(btf.raw_tracepoints_named(|name| name == "sched_switch"), std::slice::from_ref(&switch));
     assert!(btf.raw_tracepoints_named(|_| false).is_empty());
     let task = btf.find(Kind::Struct, "task_struct").unwrap();
     let pointer = Type::Pointer { to: Box::new(Type::Struct(task)), space: Space::Kernel };

@@ -94,13 +94,15 @@ impl Body<'_, '_> {
         value: &Expr,
     ) -> Option<StmtKind> {
         let map = self.env.maps.index(name);
+        self.env.maps.get_mut(map).is_written = true;
         let key = self.map_key(map, keys, target.span);
         if let ExprKind::Call { name: word, args } = &value.kind
             && let Some(word) = self.env.catalogue.aggregation(&word.text)
         {
             if op.is_some() {
                 let message = format!("`{}()` is assigned with `=`", word.name());
-                self.error(Diagnostic::error(Code(317), target.span.to(value.span), message));
+                let help = format!("write `{}`; it adds to what is there", word.doc().usage());
+                self.error(Diagnostic::error(Code(317), target.span.to(value.span), message).help(help));
                 return None;
             }
             return self.aggregate(map, key, word, args, value.span);
@@ -114,10 +116,14 @@ impl Body<'_, '_> {
                 Some(StmtKind::AssignMap(map, key, value))
             }
             Some(op) => {
+                if let Some(MapValue::Aggregate { word, .. }) = self.env.maps.get(map).value {
+                    self.cannot_change(map, word, target.span);
+                    return None;
+                }
                 self.map_holds(map, &Type::I64_OR_KNOWN, span)?;
                 let ty = self.plain_type(map);
                 if ty.as_int().is_none() && ty != Type::Unknown {
-                    self.not_a_number(&self.env.maps.get(map).name.clone(), &ty, target.span);
+                    self.not_a_number(&format!("`{}`", self.env.maps.get(map).name), &ty, target.span);
                     return None;
                 }
                 if value.ty.as_int().is_none() && value.ty != Type::Unknown {
@@ -161,15 +167,15 @@ impl Body<'_, '_> {
                 self.env.changed = true;
             }
             Some(other) => {
+                let (other, name, first) = (other.clone(), info.name.clone(), info.value_span);
                 let holds = match other {
-                    MapValue::Plain(ty) => format!("a {}", ty.describe(None)),
+                    MapValue::Plain(ty) => self.one(&ty),
                     MapValue::Aggregate { word: known, .. } if known.name() == word.name() => {
                         format!("`{}()` with other bounds", known.name())
                     }
                     MapValue::Aggregate { word: known, .. } => format!("`{}()`", known.name()),
                 };
-                let message = format!("`{}` holds {holds}, so it cannot take `{}()`", info.name, word.name());
-                let first = info.value_span;
+                let message = format!("`{name}` holds {holds}, so it cannot take `{}()`", word.name());
                 self.error(
                     Diagnostic::error(Code(302), span, message)
                         .related(first, "first assigned here")
@@ -179,6 +185,15 @@ impl Body<'_, '_> {
             }
         }
         Some(StmtKind::Aggregate(map, key, used.args))
+    }
+
+    /// Reports `@x++` and `@x += n` on an aggregation.
+    pub fn cannot_change(&mut self, map: MapIndex, word: &'static dyn Aggregation, span: Span) {
+        let info = self.env.maps.get(map);
+        let message = format!("`{}` holds `{}()`, so it cannot be changed like a number", info.name, word.name());
+        let first = info.value_span;
+        let help = format!("add to it with `{}`, or use another map", word.doc().usage());
+        self.error(Diagnostic::error(Code(302), span, message).related(first, "first assigned here").help(help));
     }
 
     /// Records that a map is given values of a type; reports a clash.
@@ -203,10 +218,10 @@ impl Body<'_, '_> {
             let (name, first) = (info.name.clone(), info.value_span);
             let holds = match &info.value {
                 Some(MapValue::Aggregate { word, .. }) => format!("`{}()`", word.name()),
-                Some(MapValue::Plain(known)) => format!("a {}", self.describe(known)),
+                Some(MapValue::Plain(known)) => self.one(known),
                 None => String::new(),
             };
-            let message = format!("`{name}` holds {holds}, so it cannot take a {}", self.describe(ty));
+            let message = format!("`{name}` holds {holds}, so it cannot take {}", self.one(ty));
             self.error(
                 Diagnostic::error(Code(302), span, message)
                     .related(first, "first assigned here")
@@ -253,17 +268,17 @@ impl Body<'_, '_> {
     }
 
     fn clash(&mut self, what: &str, old: &Type, old_span: Span, new: &Type, new_span: Span) {
-        let message = format!("`{what}` is a {}, this is a {}", self.describe(old), self.describe(new));
+        let message = format!("`{what}` is {}, this is {}", self.one(old), self.one(new));
         self.error(
             Diagnostic::error(Code(301), new_span, message)
-                .label(format!("a {}", self.describe(new)))
-                .related(old_span, format!("a {}", self.describe(old)))
-                .help("use another name, or a cast"),
+                .label(self.one(new))
+                .related(old_span, self.one(old))
+                .help("use another variable for it"),
         );
     }
 
     fn not_a_number(&mut self, what: &str, ty: &Type, span: Span) {
-        let message = format!("{what} is a {}, and this needs a number", self.describe(ty));
+        let message = format!("{what} is {}, and this needs a number", self.one(ty));
         self.error(Diagnostic::error(Code(303), span, message));
     }
 }

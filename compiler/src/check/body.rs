@@ -137,13 +137,10 @@ impl<'a, 'e> Body<'a, 'e> {
 
     fn expression_statement(&mut self, e: &Expr) -> Option<typed::StmtKind> {
         if let ExprKind::Call { name, .. } = &e.kind
-            && self.env.catalogue.aggregation(&name.text).is_some()
+            && let Some(word) = self.env.catalogue.aggregation(&name.text)
         {
             let message = format!("`{}()` must be assigned to a map", name.text);
-            self.error(
-                Diagnostic::error(Code(314), e.span, message)
-                    .help(format!("write `@ = {}`", "count();".replace("count", &name.text))),
-            );
+            self.error(Diagnostic::error(Code(314), e.span, message).help(format!("write `{};`", word.doc().usage())));
             return None;
         }
         let checked = self.expr(e);
@@ -189,7 +186,7 @@ impl<'a, 'e> Body<'a, 'e> {
         if checked.ty.is_scalar() || checked.ty == Type::Unknown {
             return checked;
         }
-        let message = format!("a condition must be a number or a boolean, this is a {}", self.describe(&checked.ty));
+        let message = format!("a condition must be a number or a boolean, this is {}", self.one(&checked.ty));
         self.fail(Diagnostic::error(Code(305), e.span, message))
     }
 
@@ -200,6 +197,18 @@ impl<'a, 'e> Body<'a, 'e> {
                 ty.describe(self.env.target.btf())
             }
             other => other.describe(None),
+        }
+    }
+
+    /// The words for a value of a type, with an article: `an int64`, `a string[16]`.
+    pub fn one(&self, ty: &Type) -> String {
+        let words = self.describe(ty);
+        match ty {
+            Type::None => "nothing".into(),
+            Type::Unknown => "something".into(),
+            Type::Tuple(_) => format!("a tuple {words}"),
+            _ if words.starts_with(['a', 'e', 'i', 'o']) => format!("an {words}"),
+            _ => format!("a {words}"),
         }
     }
 

@@ -35,7 +35,7 @@ impl Body<'_, '_> {
         }
         let Some(text) = self.constant_str(&args[0]) else {
             self.error(
-                Diagnostic::error(Code(339), args[0].span, "the format is a string constant")
+                Diagnostic::error(Code(339), args[0].span, "the format must be a string constant")
                     .help(format!("write `{what}(\"%s\\n\", …)`")),
             );
             return None;
@@ -43,7 +43,9 @@ impl Body<'_, '_> {
         let parsed = match format::parse(&text) {
             Ok(parsed) => parsed,
             Err(error) => {
-                self.error(Diagnostic::error(Code(345), args[0].span, error.message));
+                let help =
+                    "conversions: %d %i %u %x %X %o %c %p for numbers, %s for everything, %r %rx %rh for buffers";
+                self.error(Diagnostic::error(Code(345), args[0].span, error.message).help(help));
                 return None;
             }
         };
@@ -61,7 +63,7 @@ impl Body<'_, '_> {
         }
         for (conversion, value) in parsed.conversions().zip(&values) {
             if value.ty != Type::Unknown && !format::accepts(conversion, &value.ty) {
-                let message = format!("`%{}` cannot print a {}", conversion.letter, self.describe(&value.ty));
+                let message = format!("`%{}` cannot print {}", conversion.letter, self.one(&value.ty));
                 let mut diagnostic = Diagnostic::error(Code(347), value.span, message);
                 if conversion.letter == 's' && value.ty.is_scalar() {
                     diagnostic =
@@ -150,7 +152,7 @@ impl Body<'_, '_> {
                 Some(typed::Expr { kind: typed::ExprKind::AddressOf(Box::new(value)), ty, span })
             }
             other => {
-                let message = format!("`{what}` takes an address, this is a {}", self.describe(other));
+                let message = format!("`{what}` takes an address, this is {}", self.one(other));
                 self.error(Diagnostic::error(Code(348), value.span, message));
                 None
             }
@@ -168,17 +170,20 @@ impl Body<'_, '_> {
                 ExprKind::Name(name) if name == "bpftrace" => mode = StackMode::Bpftrace,
                 ExprKind::Name(name) if name == "perf" => mode = StackMode::Perf,
                 ExprKind::Name(name) if name == "raw" => mode = StackMode::Raw,
+                ExprKind::Name(name) if !self.env.defines.contains_key(name) => return self.bad_stack(arg.span),
                 _ => match self.constant_int(arg) {
                     Some(n @ 1..=MAX_FRAMES) => limit = n,
-                    _ => {
-                        let message =
-                            format!("a stack takes a mode (bpftrace, perf, raw) and 1 to {MAX_FRAMES} frames");
-                        self.error(Diagnostic::error(Code(349), arg.span, message));
-                        return None;
-                    }
+                    _ => return self.bad_stack(arg.span),
                 },
             }
         }
         Some((mode, limit as u8))
+    }
+
+    fn bad_stack<T>(&mut self, span: Span) -> Option<T> {
+        let message =
+            format!("a stack takes a mode (bpftrace, perf or raw) and a constant from 1 to {MAX_FRAMES} frames");
+        self.error(Diagnostic::error(Code(349), span, message).help("for example `kstack(perf, 5)`"));
+        None
     }
 }

@@ -110,6 +110,6 @@ fn word(entry: &ConfigEntry, known: &[&str]) -> Result<(), Diagnostic> {
     if known.contains(&given) {
         return Ok(());
     }
-    let message = format!("`{}` can only be {} so far", entry.key.text, known.join(" or "));
+    let message = format!("`{}` can only be `{}` so far", entry.key.text, known.join("` or `"));
     Err(Diagnostic::error(Code(311), entry.value.span, message))
 }

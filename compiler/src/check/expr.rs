@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::similar;
 use crate::source::Span;
-use crate::typed;
+use crate::typed::{self, MapValue};
 use crate::types::{Int, Type};
 
 impl Body<'_, '_> {
@@ -44,9 +44,8 @@ impl Body<'_, '_> {
             }
             ExprKind::Offsetof(ty, path) => self.offsetof(ty, path, span),
             ExprKind::Tuple(parts) => {
-                let parts: Vec<typed::Expr> = parts.iter().map(|p| self.value_for(p)).collect();
-                let ty = Type::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
-                typed::Expr { kind: typed::ExprKind::Tuple(parts), ty, span }
+                let parts = parts.iter().map(|p| self.value_for(p)).collect();
+                self.tuple(parts, span)
             }
             ExprKind::Block(body, value) => self.in_scope(body, |cx, body| {
                 let value = cx.value_for(value);
@@ -54,6 +53,19 @@ impl Body<'_, '_> {
                 typed::Expr { kind: typed::ExprKind::Block(body, Box::new(value)), ty, span }
             }),
         }
+    }
+
+    /// Values side by side; reports too many.
+    pub fn tuple(&mut self, parts: Vec<typed::Expr>, span: Span) -> typed::Expr {
+        let count: usize = parts.iter().map(|p| part_count(&p.ty)).sum();
+        if count > MAX_PARTS {
+            let message =
+                format!("this tuple has {count} parts, those of its tuples counted; the limit is {MAX_PARTS}");
+            return self
+                .fail(Diagnostic::error(Code(319), span, message).help("keep some of them in maps of their own"));
+        }
+        let ty = Type::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
+        typed::Expr { kind: typed::ExprKind::Tuple(parts), ty, span }
     }
 
     fn call(&mut self, name: &Ident, args: &[Expr], span: Span) -> typed::Expr {
@@ -73,15 +85,20 @@ impl Body<'_, '_> {
         {
             return word.check(self, span);
         }
-        let message = if catalogue.aggregation(&name.text).is_some() {
-            format!("`{}()` must be assigned to a map", name.text)
-        } else {
-            format!("there is no function called `{}`", name.text)
-        };
+        if let Some(word) = catalogue.aggregation(&name.text) {
+            let message = format!("`{}()` has no value of its own: it must be assigned to a map", name.text);
+            let help = format!("write `{};` as a statement", word.doc().usage());
+            return self.fail(Diagnostic::error(Code(203), name.span, message).help(help));
+        }
+        if catalogue.builtin(&name.text).is_some() {
+            let message = format!("`{}` is no function: it takes no argument", name.text);
+            return self.fail(Diagnostic::error(Code(203), name.span, message).help(format!("write `{}`", name.text)));
+        }
+        let message = format!("there is no function called `{}`", name.text);
         let known = catalogue.functions.iter().map(|w| w.name()).chain(catalogue.aggregations.iter().map(|w| w.name()));
         let near = similar::nearest(&name.text, known, 1);
         let mut diagnostic = Diagnostic::error(Code(203), name.span, message);
-        if let Some(near) = near.first().filter(|n| **n != name.text) {
+        if let Some(near) = near.first() {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }
         self.fail(diagnostic)
@@ -97,7 +114,7 @@ impl Body<'_, '_> {
         }
         let (a, b) = (self.keepable(a), self.keepable(b));
         let Some(ty) = unify(&a.ty, &b.ty) else {
-            let message = format!("the two sides differ: a {} and a {}", self.describe(&a.ty), self.describe(&b.ty));
+            let message = format!("the two sides differ: {} and {}", self.one(&a.ty), self.one(&b.ty));
             let (at, other) = (b.span, a.span);
             return self.fail(
                 Diagnostic::error(Code(306), at, message)
@@ -121,7 +138,12 @@ impl Body<'_, '_> {
             }
             ExprKind::Map { name, keys } => {
                 let map = self.env.maps.index(name);
+                self.env.maps.get_mut(map).is_written = true;
                 let key = self.map_key(map, keys, target.span).map(Box::new);
+                if let Some(MapValue::Aggregate { word, .. }) = self.env.maps.get(map).value {
+                    self.cannot_change(map, word, span);
+                    return Self::poison(span);
+                }
                 if self.map_holds(map, &Type::I64, span).is_none() {
                     return Self::poison(span);
                 }
@@ -147,7 +169,7 @@ impl Body<'_, '_> {
     }
 
     fn cannot_step(&mut self, ty: &Type, span: Span) -> typed::Expr {
-        let message = format!("a {} cannot be counted up or down", self.describe(ty));
+        let message = format!("{} cannot be counted up or down", self.one(ty));
         self.fail(Diagnostic::error(Code(303), span, message))
     }
 
@@ -160,7 +182,7 @@ impl Body<'_, '_> {
             (from, to) => from.is_scalar() && to.is_scalar(),
         };
         if !possible {
-            let message = format!("a {} cannot be cast to {}", self.describe(&value.ty), self.describe(&ty));
+            let message = format!("{} cannot be cast to {}", self.one(&value.ty), self.describe(&ty));
             return self.fail(Diagnostic::error(Code(307), span, message));
         }
         // A cast keeps the address space that the pointer came with.
@@ -204,6 +226,16 @@ impl Body<'_, '_> {
                 typed::Expr { kind: typed::ExprKind::Convert(Box::new(inner)), ty: ty.clone(), span }
             }
         }
+    }
+}
+
+/// Most parts of a tuple, those of the tuples in it counted; without a limit, `@x = (@x, @x)` would grow for ever.
+const MAX_PARTS: usize = 64;
+
+fn part_count(ty: &Type) -> usize {
+    match ty {
+        Type::Tuple(parts) => parts.iter().map(part_count).sum(),
+        _ => 1,
     }
 }
 

@@ -4,7 +4,7 @@
 //! Guarantee: a path through structs costs one read, at the sum of the offsets.
 
 use crate::ast::{Expr, ExprKind, Ident, TypeName};
-use crate::btf::BtfId;
+use crate::btf::{Btf, BtfId};
 use crate::check::Body;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
@@ -38,7 +38,7 @@ impl Body<'_, '_> {
     }
 
     fn no_fields(&mut self, ty: &Type, field: &Ident, span: Span) -> typed::Expr {
-        let message = format!("a {} has no field `{}`", self.describe(ty), field.text);
+        let message = format!("{} has no field `{}`", self.one(ty), field.text);
         let mut diagnostic = Diagnostic::error(Code(321), field.span, message);
         if ty.is_scalar() {
             diagnostic = diagnostic.help("cast it to a struct first: `((struct NAME *)…).field`");
@@ -58,15 +58,7 @@ impl Body<'_, '_> {
     ) -> typed::Expr {
         let Some(btf) = self.env.target.btf() else { return Self::poison(span) };
         let Some(member) = btf.find_member(id, &field.text) else {
-            let names: Vec<String> = btf.members(id).map(|m| m.name.to_string()).collect();
-            let message = format!("{} has no field `{}` on this kernel", btf.describe(id), field.text);
-            let near = similar::nearest(&field.text, names.iter().map(String::as_str), 3);
-            let help = if near.is_empty() {
-                format!("its fields: {}", names.iter().take(12).cloned().collect::<Vec<_>>().join(", "))
-            } else {
-                format!("near names: {}", near.join(", "))
-            };
-            return self.fail(Diagnostic::error(Code(322), field.span, message).help(help));
+            return self.fail(no_member(btf, id, field));
         };
         let mut ty = btf.to_type(member.ty);
         retarget(&mut ty, space);
@@ -111,7 +103,7 @@ impl Body<'_, '_> {
             if base.ty == Type::Unknown {
                 return base;
             }
-            let message = format!("only a tuple has numbered parts, this is a {}", self.describe(&base.ty));
+            let message = format!("only a tuple has numbered parts, this is {}", self.one(&base.ty));
             return self.fail(Diagnostic::error(Code(325), span, message));
         };
         let Some(ty) = parts.get(index as usize) else {
@@ -138,7 +130,7 @@ impl Body<'_, '_> {
                 (Type::Int(crate::types::Int { size_bytes: 1, signed: true }), Some(capacity_bytes))
             }
             other => {
-                let message = format!("a {} has no elements", self.describe(&other));
+                let message = format!("{} has no elements", self.one(&other));
                 return self.fail(Diagnostic::error(Code(326), span, message));
             }
         };
@@ -209,7 +201,7 @@ impl Body<'_, '_> {
                 typed::Expr { kind, ty: *to, span }
             }
             other => {
-                let message = format!("`*` takes a typed pointer, this is a {}", self.describe(&other));
+                let message = format!("`*` takes a typed pointer, this is {}", self.one(&other));
                 self.fail(Diagnostic::error(Code(329), span, message).help("cast it first: `*(uint64 *)…`"))
             }
         }
@@ -242,8 +234,7 @@ impl Body<'_, '_> {
                 return self.no_fields(&ty.clone(), field, span);
             };
             let Some(member) = btf.find_member(*id, &field.text) else {
-                let message = format!("{} has no field `{}` on this kernel", btf.describe(*id), field.text);
-                return self.fail(Diagnostic::error(Code(322), field.span, message));
+                return self.fail(no_member(btf, *id, field));
             };
             bits += member.bit_offset;
             ty = btf.to_type(member.ty);
@@ -251,6 +242,22 @@ impl Body<'_, '_> {
         typed::Expr { kind: typed::ExprKind::Int(i64::from(bits / 8)), ty: Type::U64, span }
     }
 }
+
+/// A field that a struct does not have, with those that it has.
+fn no_member(btf: &Btf, id: BtfId, field: &Ident) -> Diagnostic {
+    let names: Vec<&str> = btf.members(id).map(|m| m.name).filter(|name| !name.is_empty()).collect();
+    let near = similar::nearest(&field.text, names.iter().copied(), 3);
+    let help = match (near.as_slice(), names.get(..MOST_NAMES)) {
+        ([], None) => format!("its fields: {}", names.join(", ")),
+        ([], Some(first)) => format!("its fields: {}, …", first.join(", ")),
+        (near, _) => format!("near names: {}", near.join(", ")),
+    };
+    let message = format!("{} has no field `{}` on this kernel", btf.describe(id), field.text);
+    Diagnostic::error(Code(322), field.span, message).help(help)
+}
+
+/// Most fields of a struct that a message names.
+const MOST_NAMES: usize = 12;
 
 /// Pointers found behind a user-space pointer point to user space too.
 fn retarget(ty: &mut Type, to_space: Space) {

@@ -79,9 +79,15 @@ impl Body<'_, '_> {
             (1, 1) => "one argument".to_string(),
             (low, high) if low == high => format!("{low} arguments"),
             (low, usize::MAX) => format!("at least {low} argument{}", if low == 1 { "" } else { "s" }),
+            (low, high) if low + 1 == high => format!("{low} or {high} arguments"),
             (low, high) => format!("{low} to {high} arguments"),
         };
-        let message = format!("`{what}` takes {wanted}, {given} {} given", if given == 1 { "is" } else { "are" });
+        let given = match given {
+            0 => "none is".to_string(),
+            1 => "one is".to_string(),
+            n => format!("{n} are"),
+        };
+        let message = format!("`{what}` takes {wanted}, {given} given");
         let word = self.env.catalogue.function(what).map(crate::words::Function::doc);
         let word = word.or_else(|| self.env.catalogue.aggregation(what).map(crate::words::Aggregation::doc));
         let mut diagnostic = Diagnostic::error(Code(320), span, message);
@@ -98,7 +104,7 @@ impl Body<'_, '_> {
         if checked.ty.as_int().is_some() || checked.ty == Type::Unknown {
             return Some(checked);
         }
-        let message = format!("`{what}` takes a number, this is a {}", self.describe(&checked.ty));
+        let message = format!("`{what}` takes a number, this is {}", self.one(&checked.ty));
         self.error(Diagnostic::error(Code(303), e.span, message));
         None
     }

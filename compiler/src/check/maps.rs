@@ -25,6 +25,8 @@ pub struct MapInfo {
     pub key_span: Span,
     /// What it holds; `None` until something is assigned.
     pub value: Option<MapValue>,
+    /// Whether an assignment was seen, right or wrong.
+    pub is_written: bool,
     /// Where a value was assigned first.
     pub value_span: Span,
 }
@@ -55,6 +57,7 @@ impl Maps {
             key: None,
             key_span: span,
             value: None,
+            is_written: false,
             value_span: span,
         };
         Maps { list: spans.into_iter().map(info).collect() }
@@ -79,20 +82,15 @@ impl Maps {
     /// The maps for lowering; a map that was used and never written is an error.
     pub fn finish(&mut self, report: &mut Report) -> Vec<typed::Map> {
         let mut maps = Vec::with_capacity(self.list.len());
-        // A mistake in the only assignment has been told already.
-        let broken = report.has_errors();
         for info in &self.list {
             let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(Type::Unknown)));
             let Some(value) = known else {
-                if broken {
-                    continue;
+                match info.is_written {
+                    false => report.push(never_assigned(info)),
+                    // A wrong assignment was reported where it stands.
+                    true if report.has_errors() => {}
+                    true => report.push(no_type(info)),
                 }
-                let message = format!("nothing is ever assigned to `{}`", info.name);
-                report.push(
-                    Diagnostic::error(Code(204), info.span, message)
-                        .label("used here")
-                        .help(format!("assign to it in some probe: `{} = count();`", info.name)),
-                );
                 continue;
             };
             let key = info.key.clone().unwrap_or(None);
@@ -100,4 +98,16 @@ impl Maps {
         }
         maps
     }
+}
+
+fn never_assigned(info: &MapInfo) -> Diagnostic {
+    let message = format!("nothing is ever assigned to `{}`", info.name);
+    let help = format!("assign to it in some probe: `{} = count();`", info.name);
+    Diagnostic::error(Code(204), info.span, message).label("used here").help(help)
+}
+
+fn no_type(info: &MapInfo) -> Diagnostic {
+    let message =
+        format!("what `{}` holds cannot be told: its values come from maps that hold nothing else", info.name);
+    Diagnostic::error(Code(204), info.span, message).help("assign a value to one of them, or use a cast: `(uint64)`")
 }

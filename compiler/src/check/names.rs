@@ -70,7 +70,8 @@ impl Body<'_, '_> {
 
     /// Reports a variable that nothing was assigned to.
     pub fn unknown_var(&mut self, name: &str, span: Span) -> typed::Expr {
-        let mut diagnostic = Diagnostic::error(Code(202), span, format!("nothing was assigned to `${name}` before"));
+        let mut diagnostic =
+            Diagnostic::error(Code(202), span, format!("nothing was assigned to `${name}` before this"));
         let near = similar::nearest(name, self.var_names(), 1);
         diagnostic = match near.first() {
             Some(near) => diagnostic.help(format!("did you mean `${near}`?")),
@@ -102,9 +103,8 @@ impl Body<'_, '_> {
             0 => None,
             1 => parts.pop(),
             _ => {
-                let ty = Type::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
                 let at = parts[0].span.to(parts[parts.len() - 1].span);
-                Some(typed::Expr { kind: typed::ExprKind::Tuple(parts), ty, span: at })
+                Some(self.tuple(parts, at))
             }
         };
         let found = key.as_ref().map(|k| k.ty.clone());
@@ -153,7 +153,7 @@ impl Body<'_, '_> {
         self.error(
             Diagnostic::error(Code(304), span, message)
                 .related(first, "first used here")
-                .help("a map has the same key everywhere; use another map, or a cast"),
+                .help("a map has the same key everywhere; use another map for other keys"),
         );
     }
 

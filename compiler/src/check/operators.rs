@@ -34,7 +34,7 @@ impl Body<'_, '_> {
             if value.ty == Type::Unknown {
                 return value;
             }
-            let message = format!("`{}` takes a number, this is a {}", op.symbol(), self.describe(&value.ty));
+            let message = format!("`{}` takes a number, this is {}", op.symbol(), self.one(&value.ty));
             return self.fail(Diagnostic::error(Code(303), inner.span, message));
         };
         let ty = if op == UnaryOp::Neg || int.signed { Type::I64 } else { Type::U64 };
@@ -63,7 +63,7 @@ impl Body<'_, '_> {
         }
         let (Some(left), Some(right)) = (a.ty.as_int(), b.ty.as_int()) else {
             let (wrong, ty) = if a.ty.as_int().is_none() { (a.span, &a.ty) } else { (b.span, &b.ty) };
-            let message = format!("`{}` takes numbers, this is a {}", op.symbol(), self.describe(ty));
+            let message = format!("`{}` takes numbers, this is {}", op.symbol(), self.one(ty));
             return self.fail(Diagnostic::error(Code(303), wrong, message));
         };
         // A shift is of its left side; the count has no say.
@@ -95,7 +95,7 @@ impl Body<'_, '_> {
     fn logical(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
         for side in [&a, &b] {
             if !side.ty.is_scalar() {
-                let message = format!("`{}` takes conditions, this is a {}", op.symbol(), self.describe(&side.ty));
+                let message = format!("`{}` takes conditions, this is {}", op.symbol(), self.one(&side.ty));
                 return self.fail(Diagnostic::error(Code(305), side.span, message));
             }
         }
@@ -105,12 +105,20 @@ impl Body<'_, '_> {
     fn compare_memory(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
         let comparable = matches!((&a.ty, &b.ty), (Type::Str { .. }, Type::Str { .. }));
         if !comparable {
-            let message = format!("a {} and a {} cannot be compared", self.describe(&a.ty), self.describe(&b.ty));
+            let message = format!("{} and {} cannot be compared", self.one(&a.ty), self.one(&b.ty));
             let mut diagnostic = Diagnostic::error(Code(308), span, message);
-            if let (Type::Str { .. }, Type::Pointer { .. } | Type::Int(_)) = (&a.ty, &b.ty) {
-                diagnostic = diagnostic.help("read the string behind the pointer with `str(…)`");
-            } else if let (Type::Pointer { .. } | Type::Int(_), Type::Str { .. }) = (&a.ty, &b.ty) {
-                diagnostic = diagnostic.help("read the string behind the pointer with `str(…)`");
+            let may_be_address = |e: &typed::Expr| e.ty.is_scalar() && !matches!(e.kind, ExprKind::Int(_));
+            match (&a.ty, &b.ty) {
+                (Type::Str { .. }, _) if may_be_address(&b) => {
+                    diagnostic = diagnostic.help("read the string behind the pointer with `str(…)`");
+                }
+                (_, Type::Str { .. }) if may_be_address(&a) => {
+                    diagnostic = diagnostic.help("read the string behind the pointer with `str(…)`");
+                }
+                (Type::Tuple(_), Type::Tuple(_)) => {
+                    diagnostic = diagnostic.help("compare their parts, as in `$t.0 == 1`");
+                }
+                _ => {}
             }
             return self.fail(diagnostic);
         }
@@ -132,7 +140,7 @@ impl Body<'_, '_> {
             return difference;
         }
         if b.ty.as_int().is_none() {
-            let message = format!("only a number can be added to a pointer, this is a {}", self.describe(&b.ty));
+            let message = format!("only a number can be added to a pointer, this is {}", self.one(&b.ty));
             return self.fail(Diagnostic::error(Code(303), b.span, message));
         }
         let size = typed::Expr { kind: ExprKind::Int(element), ty: Type::U64, span: b.span };

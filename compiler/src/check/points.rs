@@ -137,11 +137,15 @@ impl<'a, 'e> Points<'a, 'e> {
             let digits: String = rest[at + 1..].chars().take_while(char::is_ascii_digit).collect();
             let index: usize = digits.parse().unwrap_or(0);
             let Some(value) = index.checked_sub(1).and_then(|i| self.env.options.positional.get(i)) else {
-                let message = format!("`${digits}` is not given");
-                self.error(
-                    Diagnostic::error(Code(402), part.span, message)
-                        .help("parameters follow the script's name on the command line"),
-                );
+                let (message, help) = if index == 0 {
+                    ("`$` stands before no number".to_string(), "parameters are $1, $2, …")
+                } else {
+                    (
+                        format!("the parameter `${digits}` is not given"),
+                        "parameters follow the script's name on the command line",
+                    )
+                };
+                self.error(Diagnostic::error(Code(402), part.span, message).help(help));
                 return None;
             };
             text.push_str(value);
@@ -163,8 +167,8 @@ impl<'a, 'e> Points<'a, 'e> {
 
     /// Reports an attach point that is not written as its kind wants it.
     pub fn wrong_form(&mut self, point: &AttachPoint, form: &str) {
-        let message = format!("`{}` is written `{form}`", point.kind.text);
-        self.error(Diagnostic::error(Code(403), point.span, message));
+        let message = format!("`{}` probes are not written like this", point.kind.text);
+        self.error(Diagnostic::error(Code(403), point.span, message).help(format!("write `{form}`")));
     }
 
     /// A period: `s:1`, `ms:10`, `us:50`, `hz:99`, `10ms`, or nanoseconds. Yields it and whether it is a frequency.
@@ -173,19 +177,20 @@ impl<'a, 'e> Points<'a, 'e> {
         let texts: Vec<&str> = point.parts.iter().map(|p| p.text.as_str()).collect();
         let rate = match texts.as_slice() {
             ["hz", n] => n.parse().ok().map(Rate::Hertz),
-            [unit, n] => n.parse::<u64>().ok().and_then(|n| Some(Rate::Period(n.checked_mul(unit_ns(unit)?)?))),
+            [unit, n] => n.parse::<u64>().ok().and_then(|n| Some(period(n, unit_ns(unit)?))),
             [whole] => {
                 let digits = whole.find(|c: char| !c.is_ascii_digit()).unwrap_or(whole.len());
                 let unit = if digits == whole.len() { Some(1) } else { unit_ns(&whole[digits..]) };
-                whole[..digits].parse::<u64>().ok().and_then(|n| Some(Rate::Period(n.checked_mul(unit?)?)))
+                whole[..digits].parse::<u64>().ok().and_then(|n| Some(period(n, unit?)))
             }
             _ => None,
         };
         match rate {
             Some(Rate::Hertz(1..=1_000_000)) => rate,
-            Some(Rate::Period(ns)) if ns >= 1_000 => rate,
+            Some(Rate::Period(1_000..=LONGEST_PERIOD_NS)) => rate,
             Some(_) => {
-                let message = "the period must be from 1 microsecond, the frequency from 1 to 1000000 a second";
+                let message =
+                    "the period must be from 1 microsecond to 365 days, the frequency from 1 to 1000000 a second";
                 self.error(Diagnostic::error(Code(404), point.span, message));
                 None
             }
@@ -209,10 +214,20 @@ impl<'a, 'e> Points<'a, 'e> {
             TargetError::Refused(words) => {
                 Diagnostic::error(Code(602), span, format!("{what} cannot be looked up")).help(words)
             }
-            TargetError::Invalid(words) => Diagnostic::error(Code(406), span, format!("{what}: {words}")),
+            TargetError::Invalid(words) => {
+                Diagnostic::error(Code(406), span, format!("{what} cannot be probed")).label(words)
+            }
         };
         self.error(diagnostic);
     }
+}
+
+/// A year: longer ones are slips.
+const LONGEST_PERIOD_NS: u64 = 365 * 86_400_000_000_000;
+
+/// So many units; too many to count are the most that can be counted.
+fn period(count: u64, unit_ns: u64) -> crate::object::Rate {
+    crate::object::Rate::Period(count.saturating_mul(unit_ns))
 }
 
 fn unit_ns(unit: &str) -> Option<u64> {

@@ -7,6 +7,7 @@ use crate::ast::{TypeName, TypeSuffix, TypeTag};
 use crate::btf::{Btf, Kind};
 use crate::check::Body;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::similar;
 use crate::types::{Int, Space, Type};
 
 /// The narrowest integer type that holds the values of both; mixed signs with 8 unsigned bytes give `int64`.
@@ -105,13 +106,25 @@ impl Body<'_, '_> {
         let found = find_type(btf, name);
         if found.is_none() {
             let message = format!("there is no type called `{}` in this kernel", name.name);
-            self.error(
-                Diagnostic::error(Code(205), name.span, message)
-                    .help("kernel types come from its BTF: `bpftool btf dump file /sys/kernel/btf/vmlinux` lists them"),
-            );
+            let help = other_type(btf, name).unwrap_or_else(|| {
+                "kernel types come from its BTF: `bpftool btf dump file /sys/kernel/btf/vmlinux` lists them".into()
+            });
+            self.error(Diagnostic::error(Code(205), name.span, message).help(help));
         }
         found
     }
+}
+
+/// What may have been meant by an unknown type: the same name with another tag, or a near integer type.
+fn other_type(btf: &Btf, name: &TypeName) -> Option<String> {
+    let tags = [("struct", TypeTag::Struct), ("union", TypeTag::Union), ("enum", TypeTag::Enum)];
+    let is = |tag: TypeTag| find_type(btf, &TypeName { tag, ..name.clone() }).is_some();
+    if let Some((word, _)) = tags.into_iter().find(|(_, tag)| *tag != name.tag && is(*tag)) {
+        return Some(format!("write `{word} {}`", name.name));
+    }
+    let integers = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "string"];
+    let near = similar::nearest(&name.name, integers, 1);
+    (name.tag == TypeTag::None).then(|| near.first().map(|near| format!("did you mean `{near}`?")))?
 }
 
 fn find_type(btf: &Btf, name: &TypeName) -> Option<Type> {

@@ -124,9 +124,9 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
 }
 
 fn too_large(span: Span) -> Diagnostic {
-    Diagnostic::error(Code(510), span, "program too large")
-        .label("a jump in here is longer than BPF can encode")
-        .help("split the block into several probes, or put repeated work into a loop")
+    Diagnostic::error(Code(510), span, "this block is too large for a BPF program")
+        .label("its parts lie further apart than a jump can reach")
+        .help("split it into several blocks of the same probe, or repeat less with `unroll`")
 }
 
 #[cfg(test)]

@@ -47,6 +47,13 @@ impl Flow {
             _ => by == block,
         }
     }
+
+    /// The reachable blocks, each with all that it dominates right behind it.
+    pub fn dominator_tree(&self) -> Vec<BlockId> {
+        let mut blocks = self.order.clone();
+        blocks.sort_unstable_by_key(|block| self.visits[block.0 as usize]);
+        blocks
+    }
 }
 
 /// The walk of the dominator tree: what a block dominates is visited between its two times. Questions are then answered
@@ -182,6 +189,10 @@ mod tests {
             }
         }
         assert!(!flow.is_reachable(BlockId(5)));
+        assert!(!flow.dominates(BlockId(5), BlockId(4)) && !flow.dominates(BlockId(0), BlockId(5)));
+        let tree: Vec<u32> = flow.dominator_tree().iter().map(|b| b.0).collect();
+        assert_eq!((tree[0], tree.len()), (0, 5));
+        assert!(tree.iter().position(|b| *b == 4) > tree.iter().position(|b| *b == 3));
     }
 
     #[test]

@@ -84,8 +84,9 @@ impl Writers {
 /// Per-CPU values of one map above this size go to a shared hash instead.
 const MAX_PER_CPU_BYTES: u64 = 64 << 20;
 
-/// Maps above this size are filled on demand instead of beforehand.
-const MAX_PREALLOCATED_BYTES: u64 = 1 << 20;
+/// Maps above this size are filled on demand instead of beforehand. A burst of new keys can find the kernel's allocator for
+/// such maps empty, and is then refused although there is room (and counted): so only where memory really matters.
+const MAX_PREALLOCATED_BYTES: u64 = 64 << 20;
 
 /// Distance of two CPUs' values: a cache line, so that they do not fight for it.
 const CACHE_LINE_BYTES: u32 = 64;

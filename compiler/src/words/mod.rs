@@ -31,6 +31,15 @@ pub struct Doc {
     pub page: &'static str,
 }
 
+impl Doc {
+    /// How an aggregation is assigned: `@x = hist(…)`.
+    pub fn usage(&self) -> String {
+        let name = self.signature.split('(').next().unwrap_or_default();
+        let arguments = if self.signature.ends_with("()") { "" } else { "…" };
+        format!("@x = {name}({arguments})")
+    }
+}
+
 /// A bare name with a value: `pid`, `comm`.
 pub trait Builtin: Debug + Sync {
     /// The name.

@@ -229,5 +229,5 @@ fn a_jump_too_far_is_an_error() {
     b.ret(0);
     let mut function = b.finish();
     function.span = line(2);
-    assert_eq!(errors(function), [(Code(510), "program too large".to_owned())]);
+    assert_eq!(errors(function), [(Code(510), "this block is too large for a BPF program".to_owned())]);
 }

@@ -13,7 +13,7 @@ use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::object::Object;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target;
-use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, ir};
+use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, ir, typed_print};
 use profiler_runtime::child::Child;
 use profiler_runtime::elf;
 use profiler_runtime::host::Host;
@@ -85,7 +85,7 @@ pub fn dump(stage: Stage, source: &Source, script: &ScriptArguments) -> Result<S
     let stages = stages.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
     Ok(match stage {
         Stage::Ast => ast_print::print(&stages.ast),
-        Stage::Typed => format!("{:#?}\n", stages.typed),
+        Stage::Typed => typed_print::print(&stages.typed, host.btf()),
         Stage::Ir => ir::print::print(&stages.ir),
         Stage::Bpf => emit::listing(&stages.emitted, &stages.ir, source),
         Stage::Elf => elf::describe(&stages.emitted.elf),

@@ -9,7 +9,7 @@ use profiler_compiler::check::{self, Options};
 use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::ir::eval::{EvalError, Machine};
 use profiler_compiler::ir::{self, MapId};
-use profiler_compiler::object::{Object, Storage};
+use profiler_compiler::object::{Loss, Object, Storage};
 use profiler_compiler::source::Source;
 use profiler_compiler::target::Target as _;
 use profiler_compiler::{CATALOGUE, emit, lower, parse};
@@ -18,7 +18,7 @@ use profiler_runtime::sys::bpf::test_run;
 
 use crate::loads::HOST;
 use crate::scripts::fixed_script;
-use crate::{can_load, range};
+use crate::{can_load, keep, range};
 
 /// The contents of a script's maps by name: each key (empty for a scalar) with the values of the CPUs that wrote one.
 pub type Contents = BTreeMap<String, BTreeMap<Vec<u8>, Vec<Vec<u8>>>>;
@@ -34,13 +34,16 @@ pub struct Forms {
 pub fn forms(text: &str) -> Result<Forms, Vec<Diagnostic>> {
     let source = Source::new("random", text);
     let ast = parse::parse(&source)?;
-    let (typed, diagnostics) = check::check(&ast, &CATALOGUE, &*HOST, &Options::default());
+    let options = Options { allow_unsafe: true, ..Options::default() };
+    let (typed, diagnostics) = check::check(&ast, &CATALOGUE, &*HOST, &options);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(diagnostics);
     }
     let lower::Lowered { ir: lowered, mut object } = lower::lower(&typed, &*HOST);
+    assert_eq!(ir::verify::verify(&lowered), Ok(()), "lowering made IR that does not hold");
     let mut optimised = lowered.clone();
     ir::optimise::optimise(&mut optimised);
+    assert_eq!(ir::verify::verify(&optimised), Ok(()), "optimising made IR that does not hold");
     object.elf = emit::emit(&optimised, &source)?.elf;
     Ok(Forms { lowered, optimised, object })
 }
@@ -67,11 +70,25 @@ pub fn evaluated(program: &ir::Program, object: &Object) -> Result<Contents, Eva
     Ok(contents)
 }
 
+/// What a run in the kernel came to.
+pub enum Ran {
+    /// It left this in the maps.
+    Left(Contents),
+    /// It counted updates that the kernel refused although the map has room. Seen now and then with large per-CPU values
+    /// that are allocated on demand; the kernel's error number is not known yet.
+    Lost,
+}
+
 /// What the kernel leaves in the maps.
-pub fn run_by_kernel(object: &Object) -> Result<Contents, String> {
+pub fn run_by_kernel(object: &Object) -> Result<Ran, String> {
     let loaded = load(&object.elf, LoadOptions::default()).map_err(|error| error.to_string())?;
     let program = loaded.program(&object.programs[0].name).ok_or("no program")?;
     test_run(program).map_err(|error| error.to_string())?;
+    let refused = object.ledger.iter().filter(|counter| matches!(counter.loss, Loss::MapFull { .. }));
+    let lost: u64 = refused.filter_map(|counter| loaded.globals().bss_u64(counter.offset_bytes)).sum();
+    if lost > 0 {
+        return Ok(Ran::Lost);
+    }
     let mut contents = Contents::new();
     for map in &object.maps {
         let entries = match &map.storage {
@@ -84,7 +101,7 @@ pub fn run_by_kernel(object: &Object) -> Result<Contents, String> {
         };
         contents.insert(map.name.clone(), entries);
     }
-    Ok(contents)
+    Ok(Ran::Left(contents))
 }
 
 fn comm() -> [u8; 16] {
@@ -109,12 +126,12 @@ fn copies(storage: &Storage, read: impl Fn(usize, usize) -> Vec<u8>) -> BTreeMap
 }
 
 /// The values that are not all zero: which CPU ran the program is not compared.
-fn written(mut values: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+pub fn written(mut values: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     values.retain(|value| value.iter().any(|byte| *byte != 0));
     values
 }
 
-fn entries(loaded: &Loaded, name: &str, value_size: usize) -> std::io::Result<BTreeMap<Vec<u8>, Vec<Vec<u8>>>> {
+pub fn entries(loaded: &Loaded, name: &str, value_size: usize) -> std::io::Result<BTreeMap<Vec<u8>, Vec<Vec<u8>>>> {
     let map = loaded.map(name).ok_or(std::io::ErrorKind::NotFound)?;
     let mut entries = BTreeMap::new();
     let mut at = map.next_key(None)?;
@@ -128,21 +145,33 @@ fn entries(loaded: &Loaded, name: &str, value_size: usize) -> std::io::Result<BT
     Ok(entries)
 }
 
-/// What is wrong with a script, if anything.
-fn disagreement(forms: &Forms) -> Option<String> {
+/// What comparing the executors of a script came to.
+enum Verdict {
+    Agree,
+    /// The kernel refused updates, and said so.
+    Lost,
+    Disagree(String),
+}
+
+fn compare(forms: &Forms) -> Verdict {
     let lowered = match evaluated(&forms.lowered, &forms.object) {
         Ok(contents) => contents,
-        Err(error) => return Some(format!("the IR as lowered: {error}")),
+        Err(error) => return Verdict::Disagree(format!("the IR as lowered: {error}")),
     };
     match evaluated(&forms.optimised, &forms.object) {
         Ok(contents) if contents == lowered => {}
-        Ok(contents) => return Some(format!("optimising changes the meaning: {}", difference(&lowered, &contents))),
-        Err(error) => return Some(format!("the optimised IR: {error}")),
+        Ok(contents) => {
+            return Verdict::Disagree(format!("optimising changes the meaning: {}", difference(&lowered, &contents)));
+        }
+        Err(error) => return Verdict::Disagree(format!("the optimised IR: {error}")),
     }
     match run_by_kernel(&forms.object) {
-        Ok(contents) if contents == lowered => None,
-        Ok(contents) => Some(format!("the kernel differs: {}", difference(&lowered, &contents))),
-        Err(words) => Some(format!("the kernel: {words}")),
+        Ok(Ran::Left(contents)) if contents == lowered => Verdict::Agree,
+        Ok(Ran::Left(contents)) => {
+            Verdict::Disagree(format!("the kernel differs: {}", difference(&lowered, &contents)))
+        }
+        Ok(Ran::Lost) => Verdict::Lost,
+        Err(words) => Verdict::Disagree(format!("the kernel: {words}")),
     }
 }
 
@@ -156,21 +185,24 @@ fn executors_agree_on_random_scripts() {
     if !can_load() {
         return;
     }
-    let (mut agreed, mut declined, mut wrong) = (0u64, 0u64, Vec::new());
+    let (mut agreed, mut declined, mut lost, mut wrong) = (0u64, 0u64, 0u64, Vec::new());
     for seed in range(200) {
         let text = fixed_script(seed);
-        if let Ok(folder) = std::env::var("PROFILER_KEEP") {
-            let _ = std::fs::write(std::path::Path::new(&folder).join(format!("fixed-{seed}.prof")), &text);
-        }
+        keep(&format!("fixed-{seed}.prof"), &text);
         match forms(&text) {
             Err(_) => declined += 1,
-            Ok(forms) => match disagreement(&forms) {
-                None => agreed += 1,
-                Some(words) => wrong.push(format!("seed {seed}: {words}")),
+            Ok(forms) => match compare(&forms) {
+                Verdict::Agree => agreed += 1,
+                Verdict::Lost => {
+                    lost += 1;
+                    println!("seed {seed}: the kernel refused updates of maps that have room; not compared");
+                }
+                Verdict::Disagree(words) => wrong.push(format!("seed {seed}: {words}")),
             },
         }
     }
-    println!("{agreed} scripts agree, {declined} declined, {} disagree", wrong.len());
+    println!("{agreed} scripts agree, {declined} declined, {lost} lost updates, {} disagree", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(lost * 20 <= agreed, "{lost} scripts lost updates: that is more than now and then");
     assert!(agreed > declined * 4, "only {agreed} scripts compile: the generator is off");
 }

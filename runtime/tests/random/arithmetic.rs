@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use crate::agrees::{evaluated, forms, run_by_kernel};
+use crate::agrees::{Ran, evaluated, forms, run_by_kernel};
 use crate::dice::Dice;
 use crate::{can_load, range};
 
@@ -86,7 +86,7 @@ struct Maker {
 impl Maker {
     fn literal(&mut self) -> Value {
         let n = self.dice.pick(&NUMBERS);
-        let ty = if n <= i64::MAX as u64 { I64 } else { U64 };
+        let ty = if i64::try_from(n).is_ok() { I64 } else { U64 };
         Value { text: n.to_string(), number: i128::from(n), ty, constant: true }
     }
 
@@ -289,7 +289,10 @@ fn arithmetic_is_what_the_language_says() {
         let (text, expected) = program(seed);
         let forms = forms(&text).unwrap_or_else(|diagnostics| panic!("seed {seed}: {diagnostics:?}\n{text}"));
         let by_ir = evaluated(&forms.lowered, &forms.object).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        let by_kernel = run_by_kernel(&forms.object).unwrap_or_else(|words| panic!("seed {seed}: {words}\n{text}"));
+        let Ran::Left(by_kernel) = run_by_kernel(&forms.object).unwrap_or_else(|words| panic!("seed {seed}: {words}"))
+        else {
+            panic!("seed {seed}: scalars cannot be refused");
+        };
         for (index, expected) in expected.iter().enumerate() {
             let line = text.lines().nth(index + 9).unwrap_or_default();
             for (who, contents) in [("the IR", &by_ir), ("the kernel", &by_kernel)] {

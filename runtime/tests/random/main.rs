@@ -1,11 +1,12 @@
 //! Random programs: whatever compiles loads, and means the same wherever it runs.
 //!
-//! Each test has a fixed seed and a number of programs that fits a build. `PROFILER_RANDOM=N` makes each run N programs
-//! from a seed of the clock's choosing, or from `PROFILER_SEED=S`.
+//! Each test has a fixed first seed and a number of programs that fits a build. `PROFILER_RANDOM=N` makes it N programs,
+//! `PROFILER_SEED=S` begins at another seed, `PROFILER_KEEP=FOLDER` keeps the scripts.
 
 mod agrees;
 mod arithmetic;
 mod dice;
+mod intermediate;
 mod loads;
 mod scripts;
 
@@ -14,6 +15,14 @@ fn range(usual: u64) -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number("PROFILER_SEED").unwrap_or(1);
     first..first + number("PROFILER_RANDOM").unwrap_or(usual)
+}
+
+/// Keeps a script for whoever asked for it.
+fn keep(name: &str, text: &str) {
+    if let Ok(folder) = std::env::var("PROFILER_KEEP") {
+        let path = std::path::Path::new(&folder).join(name);
+        std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
 }
 
 /// Whether this process may load programs; says so when it may not.

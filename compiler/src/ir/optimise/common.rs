@@ -14,19 +14,20 @@ use crate::ir::{Arg, Base, BlockId, Effect, Function, Inst, Section, VReg};
 pub(super) fn share(function: &mut Function) -> bool {
     let flow = Flow::of(function);
     let defs = Definitions::of(function);
-    let mut found: HashMap<Inst, Vec<(BlockId, VReg)>> = HashMap::new();
+    let mut found: HashMap<Inst, (BlockId, VReg)> = HashMap::new();
     let mut changed = false;
-    // In this order a dominator comes before what it dominates.
-    for id in &flow.order {
+    // In this order what does not dominate a block dominates none after it, so the latest result is the only candidate.
+    for id in &flow.dominator_tree() {
         for (inst, _) in &mut function.blocks[id.0 as usize].insts {
             let Some((dst, expression)) = expression(inst, &defs) else { continue };
-            let known = found.entry(expression).or_default();
-            match known.iter().find(|(block, _)| flow.dominates(*block, *id)) {
-                Some((_, first)) => {
+            match found.get(&expression) {
+                Some((block, first)) if flow.dominates(*block, *id) => {
                     *inst = Inst::Copy { dst, src: (*first).into() };
                     changed = true;
                 }
-                None => known.push((*id, dst)),
+                _ => {
+                    found.insert(expression, (*id, dst));
+                }
             }
         }
     }

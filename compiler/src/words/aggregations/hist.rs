@@ -36,7 +36,7 @@ impl Aggregation for Hist {
             Some(e) => match cx.constant_int(e) {
                 Some(k) if (0..=i64::from(MAX_SUB_BITS)).contains(&k) => k,
                 _ => {
-                    let message = format!("`hist` splits powers of two by a constant from 0 to {MAX_SUB_BITS}");
+                    let message = format!("the second argument of `hist` must be a constant from 0 to {MAX_SUB_BITS}");
                     cx.error(Diagnostic::error(Code(350), e.span, message));
                     return None;
                 }

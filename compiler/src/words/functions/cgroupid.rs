@@ -5,6 +5,7 @@ use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
+use crate::target::TargetError;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
 use crate::words::{Doc, Function};
@@ -34,14 +35,21 @@ impl Function for CgroupId {
             return check::Body::poison(span);
         }
         let Some(path) = cx.constant_str(&args[0]) else {
-            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the path is a string constant"));
+            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the path must be a string constant"));
         };
         let path = String::from_utf8_lossy(&path).into_owned();
         match cx.env.target.cgroup_id(&path) {
             Ok(id) => typed::Expr { kind: ExprKind::Int(id as i64), ty: Type::U64, span },
-            Err(_) => {
-                let message = format!("there is no cgroup `{path}`");
-                cx.fail(Diagnostic::error(Code(344), args[0].span, message).help("give its path below /sys/fs/cgroup"))
+            Err(error) => {
+                let (message, help) = match error {
+                    TargetError::Missing { .. } => {
+                        (format!("there is no cgroup `{path}`"), "give its path below /sys/fs/cgroup".to_string())
+                    }
+                    TargetError::Refused(words) | TargetError::Invalid(words) => {
+                        (format!("`{path}` is no cgroup that can be looked up here"), words)
+                    }
+                };
+                cx.fail(Diagnostic::error(Code(344), args[0].span, message).help(help))
             }
         }
     }

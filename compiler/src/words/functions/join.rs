@@ -38,7 +38,9 @@ impl Function for Join {
             None => b" ".to_vec(),
             Some(e) => match cx.constant_str(e) {
                 Some(text) => text,
-                None => return cx.fail(Diagnostic::error(Code(339), e.span, "the separator is a string constant")),
+                None => {
+                    return cx.fail(Diagnostic::error(Code(339), e.span, "the separator must be a string constant"));
+                }
             },
         };
         let pointer = cx.expr(&args[0]);

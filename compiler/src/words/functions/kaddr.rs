@@ -34,7 +34,7 @@ impl Function for Kaddr {
             return check::Body::poison(span);
         }
         let Some(name) = cx.constant_str(&args[0]) else {
-            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the symbol's name is a string constant"));
+            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the symbol's name must be a string constant"));
         };
         let name = String::from_utf8_lossy(&name).into_owned();
         match cx.env.target.kernel_symbol(&name) {

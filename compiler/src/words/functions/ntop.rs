@@ -46,7 +46,7 @@ impl Function for Ntop {
             Type::Str { capacity_bytes: 4 } => 4,
             Type::Str { capacity_bytes: 16 } => 16,
             other => {
-                let message = format!("`ntop` takes a number, or 4 or 16 bytes; this is a {}", cx.describe(other));
+                let message = format!("`ntop` takes a number, or 4 or 16 bytes; this is {}", cx.one(other));
                 return cx.fail(Diagnostic::error(Code(340), address.span, message));
             }
         };

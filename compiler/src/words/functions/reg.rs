@@ -35,13 +35,20 @@ impl Function for Reg {
             return check::Body::poison(span);
         }
         let Some(name) = cx.constant_str(&args[0]) else {
-            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the register's name is a string constant"));
+            return cx.fail(Diagnostic::error(
+                Code(339),
+                args[0].span,
+                "the register's name must be a string constant",
+            ));
         };
         let name = String::from_utf8_lossy(&name).into_owned();
         let registers = matches!(cx.seed.context.kind, typed::ContextKind::Registers | typed::ContextKind::PerfEvent);
         if !registers {
             let message = "this probe does not show registers";
-            return cx.fail(Diagnostic::error(Code(341), span, message).help("functions and perf events do"));
+            return cx.fail(
+                Diagnostic::error(Code(341), span, message)
+                    .help("`uprobe`, `uretprobe`, `profile`, `software` and `hardware` do"),
+            );
         }
         match register_offset(cx.env.target.arch(), &name) {
             Some(offset) => typed::Expr { kind: ExprKind::Register(offset), ty: Type::U64, span },

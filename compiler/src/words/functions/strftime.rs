@@ -36,7 +36,7 @@ impl Function for Strftime {
             return check::Body::poison(span);
         }
         let Some(format) = cx.constant_str(&args[0]) else {
-            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the format is a string constant"));
+            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the format must be a string constant"));
         };
         let Some(time) = cx.int_arg("strftime", &args[1]) else { return check::Body::poison(span) };
         let time = check::Body::convert(time, &Type::U64);

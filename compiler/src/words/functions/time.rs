@@ -39,7 +39,7 @@ impl Function for Time {
             None => "%H:%M:%S\n".to_string(),
             Some(e) => match cx.constant_str(e) {
                 Some(text) => String::from_utf8_lossy(&text).into_owned(),
-                None => return cx.fail(Diagnostic::error(Code(339), e.span, "the format is a string constant")),
+                None => return cx.fail(Diagnostic::error(Code(339), e.span, "the format must be a string constant")),
             },
         };
         cx.call_of(self, Vec::new(), vec![Constant::Str(format)], Type::None, span)

@@ -24,7 +24,7 @@ impl ProbeKind for Begin {
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
-        match cx.parts::<0>(point, "begin") {
+        match cx.parts::<0>(point, &point.kind.text) {
             Some([]) => vec![Seed::new(point.kind.text.clone(), "raw_tp".into(), ContextKind::Empty, Attach::Begin)],
             None => Vec::new(),
         }

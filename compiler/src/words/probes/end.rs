@@ -24,7 +24,7 @@ impl ProbeKind for End {
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
-        match cx.parts::<0>(point, "end") {
+        match cx.parts::<0>(point, &point.kind.text) {
             Some([]) => vec![Seed::new(point.kind.text.clone(), "raw_tp".into(), ContextKind::Empty, Attach::End)],
             None => Vec::new(),
         }

@@ -39,7 +39,7 @@ impl ProbeKind for RawTracepoint {
         };
         let Some(btf) = cx.env.target.btf() else {
             let words = "raw tracepoints are described by the kernel's BTF, which cannot be read here".to_string();
-            cx.refused(event.span, &format!("`{}`", point.kind.text), TargetError::Refused(words));
+            cx.refused(event.span, &format!("raw tracepoint `{}`", event.text), TargetError::Refused(words));
             return Vec::new();
         };
         let found: Vec<btf::RawTracepoint<'_>> = if glob::is_pattern(&event.text) {

@@ -45,6 +45,11 @@ pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_retur
         cx.wrong_form(point, &format!("{kind}:BINARY:FUNCTION"));
         return Vec::new();
     };
+    if at_return && let Some((name, _)) = function.text.split_once('+') {
+        let help = format!("write `{name}` alone");
+        cx.error(Diagnostic::error(Code(407), function.span, "a return has no offset").help(help));
+        return Vec::new();
+    }
     let pid = cx.env.options.pid;
     let paths = match cx.env.target.binaries(&binary.text, pid) {
         Ok(paths) => paths,
@@ -56,7 +61,7 @@ pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_retur
     let mut seeds = Vec::new();
     let mut refusal = None;
     for path in &paths {
-        match sites(cx, path, function, at_return) {
+        match sites(cx, path, function) {
             Ok(sites) if sites.is_empty() => {}
             Ok(sites) => seeds.push(seed(cx, kind, path, sites, at_return)),
             Err(error) => refusal = Some(error),
@@ -69,7 +74,7 @@ pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_retur
     seeds
 }
 
-fn sites(cx: &mut Points<'_, '_>, path: &str, function: &Ident, at_return: bool) -> Result<Vec<Site>, TargetError> {
+fn sites(cx: &Points<'_, '_>, path: &str, function: &Ident) -> Result<Vec<Site>, TargetError> {
     let text = function.text.as_str();
     if let Some(address) = number(text) {
         let offset = cx.env.target.file_offset(path, address)?;
@@ -83,13 +88,6 @@ fn sites(cx: &mut Points<'_, '_>, path: &str, function: &Ident, at_return: bool)
     let Some(distance) = distance else {
         return Err(TargetError::Invalid("an offset is a number, such as `+0x10`".into()));
     };
-    if at_return && distance != 0 {
-        cx.error(
-            Diagnostic::error(Code(407), function.span, "a return has no offset")
-                .help("write the function's name alone"),
-        );
-        return Ok(Vec::new());
-    }
     let found = cx.env.target.functions(path, name)?;
     let single = !glob::is_pattern(name);
     let mut sites: Vec<Site> = Vec::with_capacity(found.len());

@@ -1,0 +1,238 @@
+//! A typed program as indented text, for `-d typed`.
+//!
+//! In: a [`Program`], and the kernel's types for the names of structs. Out: maps, then programs; one node a line with its
+//! type behind a colon, children indented by two spaces.
+//! Guarantee: every expression shows its type; spans are left out, so that moving code changes nothing.
+
+use std::fmt::Write as _;
+
+use crate::btf::Btf;
+use crate::object::Constant;
+use crate::typed::{Expr, ExprKind, Map, MapIndex, MapValue, Probe, Program, Stmt, StmtKind, VarIndex};
+
+/// The tree of a program.
+pub fn print(program: &Program, btf: Option<&Btf>) -> String {
+    let mut printer = Printer { out: String::new(), depth: 0, program, btf };
+    for map in &program.maps {
+        printer.map(map);
+    }
+    for probe in &program.probes {
+        printer.probe(probe);
+    }
+    printer.out
+}
+
+struct Printer<'a> {
+    out: String,
+    depth: usize,
+    program: &'a Program,
+    btf: Option<&'a Btf>,
+}
+
+impl Printer<'_> {
+    fn line(&mut self, text: &str) {
+        let _ = writeln!(self.out, "{:1$}{text}", "", self.depth * 2);
+    }
+
+    fn nested(&mut self, children: impl FnOnce(&mut Self)) {
+        self.depth += 1;
+        children(self);
+        self.depth -= 1;
+    }
+
+    fn parent(&mut self, text: &str, children: impl FnOnce(&mut Self)) {
+        self.line(text);
+        self.nested(children);
+    }
+
+    fn map(&mut self, map: &Map) {
+        let key = map.key.as_ref().map_or(String::new(), |key| format!("[{}]", key.describe(self.btf)));
+        let value = match &map.value {
+            MapValue::Plain(ty) => ty.describe(self.btf),
+            MapValue::Aggregate { word, params, signed } => {
+                let params: Vec<String> = params.iter().map(ToString::to_string).collect();
+                let sign = if *signed { "signed" } else { "unsigned" };
+                format!("{}({}) of {sign} values", word.name(), params.join(", "))
+            }
+        };
+        self.line(&format!("map {}{key}: {value}", map.name));
+    }
+
+    fn probe(&mut self, probe: &Probe) {
+        let context = format!("{:?}", probe.context.kind).to_lowercase();
+        self.line(&format!("program {} ({context} context)", probe.section));
+        self.nested(|p| {
+            for name in &probe.names {
+                p.line(&format!("at {name}"));
+            }
+            if let Some(pid) = probe.only_pid {
+                p.line(&format!("only process {pid}"));
+            }
+            for var in &probe.vars {
+                p.line(&format!("var ${}: {}", var.name, var.ty.describe(p.btf)));
+            }
+            if let Some(predicate) = &probe.predicate {
+                p.parent("when", |p| p.expr(probe, predicate));
+            }
+            p.parent("do", |p| p.stmts(probe, &probe.body));
+        });
+    }
+
+    fn stmts(&mut self, probe: &Probe, stmts: &[Stmt]) {
+        for stmt in stmts {
+            self.stmt(probe, &stmt.kind);
+        }
+    }
+
+    fn stmt(&mut self, probe: &Probe, stmt: &StmtKind) {
+        match stmt {
+            StmtKind::Expr(value) => self.expr(probe, value),
+            StmtKind::AssignVar(var, value) => {
+                self.parent(&format!("assign {}", var_name(probe, *var)), |p| p.expr(probe, value));
+            }
+            StmtKind::AssignMap(map, key, value) => {
+                self.keyed(probe, "assign", *map, key.as_ref(), |p| p.expr(probe, value));
+            }
+            StmtKind::UpdateMap(map, key, op, value) => {
+                let verb = format!("update {}=", op.symbol());
+                self.keyed(probe, &verb, *map, key.as_ref(), |p| p.expr(probe, value));
+            }
+            StmtKind::Aggregate(map, key, values) => {
+                self.keyed(probe, "aggregate", *map, key.as_ref(), |p| p.exprs(probe, values));
+            }
+            StmtKind::If(cond, then, otherwise) => self.parent("if", |p| {
+                p.expr(probe, cond);
+                p.parent("then", |p| p.stmts(probe, then));
+                if !otherwise.is_empty() {
+                    p.parent("else", |p| p.stmts(probe, otherwise));
+                }
+            }),
+            StmtKind::Block(body) => self.parent("block", |p| p.stmts(probe, body)),
+            StmtKind::Return => self.line("return"),
+        }
+    }
+
+    fn keyed(
+        &mut self,
+        probe: &Probe,
+        verb: &str,
+        map: MapIndex,
+        key: Option<&Expr>,
+        children: impl FnOnce(&mut Self),
+    ) {
+        self.line(&format!("{verb} {}", self.map_name(map)));
+        self.nested(|p| {
+            if let Some(key) = key {
+                p.parent("key", |p| p.expr(probe, key));
+            }
+            children(p);
+        });
+    }
+
+    fn map_name(&self, map: MapIndex) -> &str {
+        self.program.maps.get(map.0).map_or("@?", |map| map.name.as_str())
+    }
+
+    fn exprs(&mut self, probe: &Probe, exprs: &[Expr]) {
+        for expr in exprs {
+            self.expr(probe, expr);
+        }
+    }
+
+    fn expr(&mut self, probe: &Probe, expr: &Expr) {
+        let ty = expr.ty.describe(self.btf);
+        let words = self.words(probe, &expr.kind);
+        self.line(&format!("{words}: {ty}"));
+        self.nested(|p| p.parts(probe, &expr.kind));
+    }
+
+    /// What an expression is, without its parts.
+    fn words(&self, probe: &Probe, kind: &ExprKind) -> String {
+        match kind {
+            ExprKind::Int(n) => n.to_string(),
+            ExprKind::Str(text) => format!("{:?}", String::from_utf8_lossy(text)),
+            ExprKind::Var(var) => var_name(probe, *var),
+            ExprKind::Map(map, _) => self.map_name(*map).to_string(),
+            ExprKind::Builtin(word, _) => word.name().to_string(),
+            ExprKind::Call(call) => {
+                let constants: Vec<String> = call.constants.iter().map(|c| self.constant(c)).collect();
+                format!("{}({})", call.word.name(), constants.join(", "))
+            }
+            ExprKind::Unary(op, _) => op.symbol().to_string(),
+            ExprKind::Binary(op, ..) => op.symbol().to_string(),
+            ExprKind::Ternary(..) => "choice".into(),
+            ExprKind::StepVar { var, by, prefix } => step(&var_name(probe, *var), *by, *prefix),
+            ExprKind::StepMap { map, by, prefix, .. } => step(self.map_name(*map), *by, *prefix),
+            ExprKind::Convert(_) => "convert".into(),
+            ExprKind::ContextField(offset) => format!("context field at {offset}"),
+            ExprKind::ContextData(offset) => format!("context data described at {offset}"),
+            ExprKind::ContextArg(index) => format!("context argument {index}"),
+            ExprKind::Register(offset) => format!("register at {offset}"),
+            ExprKind::SyscallRegister(offset) => format!("system call register at {offset}"),
+            ExprKind::Deref { offset_bytes, bits: None, .. } => format!("memory at +{offset_bytes}"),
+            ExprKind::Deref { offset_bytes, bits: Some((first, width)), .. } => {
+                format!("{width} bits from bit {first} of memory at +{offset_bytes}")
+            }
+            ExprKind::Part { offset_bytes, .. } => format!("part at +{offset_bytes}"),
+            ExprKind::Element { stride_bytes, .. } => format!("element of {stride_bytes} bytes"),
+            ExprKind::AddressOf(_) => "address".into(),
+            ExprKind::Tuple(_) => "tuple".into(),
+            ExprKind::Block(..) => "block".into(),
+        }
+    }
+
+    fn constant(&self, constant: &Constant) -> String {
+        match constant {
+            Constant::Int(n) => n.to_string(),
+            Constant::Str(text) => format!("{text:?}"),
+            Constant::Map(map) => self.map_name(MapIndex(*map)).to_string(),
+            Constant::Format(format) => format!("format of {} values", format.conversions().count()),
+        }
+    }
+
+    fn parts(&mut self, probe: &Probe, kind: &ExprKind) {
+        match kind {
+            ExprKind::Map(_, Some(key)) | ExprKind::StepMap { key: Some(key), .. } => self.expr(probe, key),
+            ExprKind::Call(call) => self.exprs(probe, &call.args),
+            ExprKind::Unary(_, inner) | ExprKind::Convert(inner) | ExprKind::AddressOf(inner) => {
+                self.expr(probe, inner);
+            }
+            ExprKind::Deref { base, .. } | ExprKind::Part { base, .. } => self.expr(probe, base),
+            ExprKind::Binary(_, a, b) | ExprKind::Element { base: a, index: b, .. } => {
+                self.expr(probe, a);
+                self.expr(probe, b);
+            }
+            ExprKind::Ternary(cond, then, otherwise) => {
+                for part in [cond, then, otherwise] {
+                    self.expr(probe, part);
+                }
+            }
+            ExprKind::Tuple(parts) => self.exprs(probe, parts),
+            ExprKind::Block(body, value) => {
+                self.stmts(probe, body);
+                self.expr(probe, value);
+            }
+            ExprKind::Int(_)
+            | ExprKind::Str(_)
+            | ExprKind::Var(_)
+            | ExprKind::Map(_, None)
+            | ExprKind::StepMap { key: None, .. }
+            | ExprKind::StepVar { .. }
+            | ExprKind::Builtin(..)
+            | ExprKind::ContextField(_)
+            | ExprKind::ContextData(_)
+            | ExprKind::ContextArg(_)
+            | ExprKind::Register(_)
+            | ExprKind::SyscallRegister(_) => {}
+        }
+    }
+}
+
+fn var_name(probe: &Probe, var: VarIndex) -> String {
+    probe.vars.get(var.0).map_or_else(|| "$?".into(), |var| format!("${}", var.name))
+}
+
+fn step(what: &str, by: i64, prefix: bool) -> String {
+    let when = if prefix { "then read" } else { "after reading" };
+    format!("step {what} by {by}, {when}")
+}

@@ -1,0 +1,176 @@
+//! A machine that exists in tests only, so that what the compiler says of a script does not depend on where it is tested.
+//!
+//! In: nothing. Out: [`Machine`], a small Linux 6.12 on x86-64: a few types, tracepoints, one program, one library.
+//! Guarantee: every kind of answer that a [`Target`] can give is given for some name.
+
+use profiler_compiler::btf::{Btf, BtfId};
+use profiler_compiler::glob;
+use profiler_compiler::similar;
+use profiler_compiler::target::{Arch, FunctionSymbol, Target, TargetError, TracepointField, TracepointFormat};
+
+#[path = "../../src/btf/fixture.rs"]
+mod blob;
+
+/// The machine.
+#[derive(Debug)]
+pub struct Machine {
+    btf: Option<Btf>,
+}
+
+const TRACEPOINTS: [(&str, &str); 7] = [
+    ("sched", "sched_switch"),
+    ("sched", "sched_wakeup"),
+    ("syscalls", "sys_enter_openat"),
+    ("syscalls", "sys_enter_read"),
+    ("syscalls", "sys_exit_openat"),
+    ("syscalls", "sys_exit_read"),
+    ("task", "task_rename"),
+];
+
+/// So many tracepoints has the category `many`: more than a script may have programs.
+const MANY: u32 = 1100;
+
+const FUNCTIONS: [(&str, u64, u64); 4] =
+    [("main", 0x1000, 0x40), ("work", 0x1100, 0x80), ("work_again", 0x1200, 0), ("same_as_work", 0x1100, 0x80)];
+
+impl Machine {
+    /// With the kernel's types, or with a kernel that does not tell them.
+    pub fn new(with_btf: bool) -> Machine {
+        let mut blob = blob::small_kernel();
+        // Numbers of the types that the small kernel begins with.
+        let (char_ty, u64_ty, task_struct) = (BtfId(2), BtfId(4), BtfId(8));
+        let values = blob.array(u64_ty, 4);
+        let digest = blob.int("unsigned char", 1, 0);
+        let address = blob.array(digest, 16);
+        let task = blob.pointer(task_struct);
+        let text = blob.pointer(char_ty);
+        let members = [("values", values, 0), ("task", task, 256), ("address", address, 320), ("text", text, 448)];
+        blob.record(4, "parcel", 64, &members);
+        Machine { btf: with_btf.then(|| blob.open()) }
+    }
+}
+
+fn field(name: &str, c_type: &str, offset_bytes: u32, size_bytes: u32) -> TracepointField {
+    TracepointField {
+        name: name.into(),
+        c_type: c_type.into(),
+        array_len: None,
+        offset_bytes,
+        size_bytes,
+        signed: matches!(c_type, "int" | "pid_t" | "long" | "char"),
+        data_loc: false,
+    }
+}
+
+fn fields(event: &str) -> Vec<TracepointField> {
+    match event {
+        "sys_enter_openat" => vec![
+            field("__syscall_nr", "int", 8, 4),
+            field("dfd", "int", 16, 8),
+            field("filename", "const char *", 24, 8),
+            field("flags", "int", 32, 8),
+        ],
+        "sys_enter_read" => vec![field("fd", "unsigned int", 16, 8), field("count", "size_t", 32, 8)],
+        "sched_switch" => vec![
+            TracepointField { array_len: Some(16), ..field("prev_comm", "char", 8, 16) },
+            field("prev_pid", "pid_t", 24, 4),
+            TracepointField { array_len: Some(4), ..field("weights", "u32", 32, 16) },
+        ],
+        "sched_wakeup" => vec![TracepointField { data_loc: true, ..field("name", "__data_loc char[]", 8, 4) }],
+        "task_rename" => Vec::new(),
+        _ => vec![field("value", "long", 8, 8)],
+    }
+}
+
+fn refused() -> TargetError {
+    TargetError::Refused("/sys/kernel/tracing may be read by root only: run it as root".into())
+}
+
+impl Target for Machine {
+    fn arch(&self) -> Arch {
+        Arch::X86_64
+    }
+
+    fn kernel(&self) -> (u32, u32) {
+        (6, 12)
+    }
+
+    fn possible_cpus(&self) -> u32 {
+        4
+    }
+
+    fn page_size_bytes(&self) -> u32 {
+        4096
+    }
+
+    fn btf(&self) -> Option<&Btf> {
+        self.btf.as_ref()
+    }
+
+    fn compat_status_offset(&self) -> Option<u32> {
+        Some(16)
+    }
+
+    fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {
+        match category {
+            "secret" => return Err(refused()),
+            "many" => return Ok((0..MANY).map(|n| ("many".to_string(), format!("event{n:04}"))).collect()),
+            _ => {}
+        }
+        let matching = TRACEPOINTS.iter().filter(|(c, e)| glob::matches(category, c) && glob::matches(event, e));
+        let found: Vec<_> = matching.map(|(c, e)| ((*c).to_string(), (*e).to_string())).collect();
+        if found.is_empty() {
+            let near = similar::nearest(event, TRACEPOINTS.iter().map(|(_, event)| *event), 3);
+            return Err(TargetError::Missing { near });
+        }
+        Ok(found)
+    }
+
+    fn tracepoint_format(&self, _category: &str, event: &str) -> Result<TracepointFormat, TargetError> {
+        Ok(TracepointFormat { id: 1, fields: fields(event) })
+    }
+
+    fn binaries(&self, name: &str, _pid: Option<u32>) -> Result<Vec<String>, TargetError> {
+        match name {
+            "app" | "/bin/app" | "/bin/*" => Ok(vec!["/bin/app".into()]),
+            "libc" => Ok(vec!["/lib/libc.so.6".into()]),
+            "/etc/passwd" => Err(TargetError::Invalid("it is not an ELF file".into())),
+            "/root/app" => Err(TargetError::Refused("/root/app may be read by root only: run it as root".into())),
+            _ => Err(TargetError::Missing { near: similar::nearest(name, ["/bin/app", "libc"], 2) }),
+        }
+    }
+
+    fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+        if path != "/bin/app" {
+            return Err(TargetError::Invalid("it has no function symbols".into()));
+        }
+        let matching = FUNCTIONS.iter().filter(|(name, ..)| glob::matches(pattern, name));
+        let symbol = |(name, file_offset, size_bytes): &(&str, u64, u64)| FunctionSymbol {
+            name: (*name).to_string(),
+            file_offset: *file_offset,
+            size_bytes: *size_bytes,
+        };
+        let found: Vec<_> = matching.map(symbol).collect();
+        if found.is_empty() {
+            let near = similar::nearest(pattern, FUNCTIONS.iter().map(|(name, ..)| *name), 3);
+            return Err(TargetError::Missing { near });
+        }
+        Ok(found)
+    }
+
+    fn file_offset(&self, _path: &str, address: u64) -> Result<Option<u64>, TargetError> {
+        Ok((0x1000..0x2000).contains(&address).then_some(address))
+    }
+
+    fn kernel_symbol(&self, name: &str) -> Option<u64> {
+        (name == "schedule").then_some(0xffff_ffff_8100_0000)
+    }
+
+    fn cgroup_id(&self, path: &str) -> Result<u64, TargetError> {
+        match path {
+            "/sys/fs/cgroup/app" => Ok(77),
+            "/etc" => Err(TargetError::Invalid("/etc is not in the cgroup v2 hierarchy at /sys/fs/cgroup".into())),
+            _ => Err(TargetError::Missing { near: Vec::new() }),
+        }
+    }
+}

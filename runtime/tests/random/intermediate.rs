@@ -1,0 +1,101 @@
+//! Random programs of the intermediate representation do in the kernel what the evaluator says.
+//!
+//! In: `ir::random`. Out: the program's result, `.bss` and maps, compared.
+//! Guarantee: the CPU is whichever the kernel chose: one of the evaluator's answers for all CPUs must be the kernel's.
+
+use std::collections::BTreeMap;
+
+use profiler_compiler::emit::emit;
+use profiler_compiler::ir::build::FunctionBuilder;
+use profiler_compiler::ir::eval::Machine;
+use profiler_compiler::ir::{Addr, Helper, Map, MapId, MapKind, Program, Section, Size, optimise, random};
+use profiler_compiler::source::{Source, Span};
+use profiler_compiler::target::Target as _;
+use profiler_runtime::load::{LoadOptions, Loaded, load};
+use profiler_runtime::sys::bpf::test_run;
+
+use crate::agrees::{entries, written};
+use crate::loads::HOST;
+use crate::{can_load, range};
+
+/// What a run leaves behind.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    result: i64,
+    bss: Vec<u8>,
+    maps: BTreeMap<String, BTreeMap<Vec<u8>, Vec<Vec<u8>>>>,
+}
+
+fn emitted(program: &Program) -> Loaded {
+    let emitted = emit(program, &Source::new("random", "")).unwrap_or_else(|errors| panic!("{errors:?}"));
+    load(&emitted.elf, LoadOptions::default()).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// What this thread is called in the kernel's own namespace.
+fn pid_tgid() -> u64 {
+    let mut b = FunctionBuilder::new("who", "raw_tp/sys_enter", Span::default());
+    let who = b.call(Helper::GetCurrentPidTgid, &[]);
+    let at = b.data_addr(Section::Bss, 0);
+    b.store(Addr::reg(at, 0), who, Size::B8);
+    b.ret(0);
+    let program = Program { functions: vec![b.finish()], bss_size_bytes: 8, ..Program::default() };
+    let loaded = emitted(&program);
+    test_run(loaded.program("who").expect("it is there")).expect("runs");
+    loaded.globals().bss_u64(0).expect("inside of .bss")
+}
+
+/// The maps whose contents are read back; the ring is not.
+fn kept(program: &Program) -> impl Iterator<Item = (MapId, &Map)> {
+    let maps = program.maps.iter().enumerate();
+    maps.filter(|(_, map)| map.kind != MapKind::RingBuf).map(|(index, map)| (MapId(index as u32), map))
+}
+
+fn evaluate(program: &Program, cpu: u32, who: u64) -> Outcome {
+    let mut machine = Machine::new(program);
+    machine.environment.cpus = HOST.possible_cpus();
+    machine.environment.cpu = cpu;
+    machine.environment.pid_tgid = who;
+    machine.environment.uid_gid = 0;
+    let result = machine.run(random::FUNCTION, &[0; 96]).unwrap_or_else(|error| panic!("{error}"));
+    let contents = |id| machine.map_entries(id).into_iter().map(|(key, values)| (key, written(values))).collect();
+    let maps = kept(program).map(|(id, map)| (map.name.clone(), without_empty(map, contents(id)))).collect();
+    Outcome { result, bss: machine.bss().to_vec(), maps }
+}
+
+fn run_by_kernel(program: &Program) -> Outcome {
+    let loaded = emitted(program);
+    let result = test_run(loaded.program(random::FUNCTION).expect("it is there")).expect("runs");
+    let contents = |map: &Map| entries(&loaded, &map.name, map.value_size_bytes as usize).expect("reads");
+    let maps = kept(program).map(|(_, map)| (map.name.clone(), without_empty(map, contents(map)))).collect();
+    let bss = loaded.globals().bss_bytes(0, program.bss_size_bytes).expect("inside of .bss");
+    Outcome { result: i64::from(result as i32), bss, maps }
+}
+
+/// An array's elements exist whether they were touched or not.
+fn without_empty(map: &Map, mut entries: BTreeMap<Vec<u8>, Vec<Vec<u8>>>) -> BTreeMap<Vec<u8>, Vec<Vec<u8>>> {
+    if map.kind == MapKind::Array {
+        entries.retain(|_, values| !values.is_empty());
+    }
+    entries
+}
+
+#[test]
+fn the_kernel_does_what_the_ir_says() {
+    if !can_load() {
+        return;
+    }
+    let who = pid_tgid();
+    let seeds = range(200);
+    let count = seeds.end - seeds.start;
+    for seed in seeds {
+        let program = random::program(seed);
+        let mut optimised = program.clone();
+        optimise::optimise(&mut optimised);
+        let expected: Vec<Outcome> = (0..HOST.possible_cpus()).map(|cpu| evaluate(&program, cpu, who)).collect();
+        for (form, program) in [("as made", &program), ("optimised", &optimised)] {
+            let actual = run_by_kernel(program);
+            assert!(expected.contains(&actual), "seed {seed}, {form}:\n{actual:x?}\n{:x?}", expected[0]);
+        }
+    }
+    println!("{count} programs");
+}
