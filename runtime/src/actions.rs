@@ -51,7 +51,13 @@ impl<'a> Actions<'a> {
         }
     }
 
-    fn show(&mut self, snapshot: Option<MapSnapshot<'_>>, print: MapPrint) {
+    /// What a map holds now.
+    pub fn snapshot(&mut self, map: usize) -> Option<MapSnapshot<'a>> {
+        self.with_map(map, |map, this| maps::snapshot(map, this.loaded, this.tables))
+    }
+
+    /// Writes what a map held.
+    pub fn show(&mut self, snapshot: Option<MapSnapshot<'_>>, print: MapPrint) {
         if let Some(snapshot) = snapshot {
             self.render.map(&snapshot, print, self.symbols);
         }
@@ -68,7 +74,7 @@ impl Sink for Actions<'_> {
     }
 
     fn print_map(&mut self, map: usize, top: u64, div: u64) {
-        let snapshot = self.with_map(map, |map, this| maps::snapshot(map, this.loaded, this.tables));
+        let snapshot = self.snapshot(map);
         self.show(snapshot, MapPrint { top, div });
     }
 

@@ -18,7 +18,7 @@ use crate::attach::{AttachError, Links, attach};
 use crate::child::{Child, ChildError};
 use crate::ledger;
 use crate::load::{LoadError, LoadOptions, Loaded, load};
-use crate::render::Render;
+use crate::render::{MapPrint, Render};
 use crate::ring::{Drained, Rings};
 use crate::sys::bpf::test_run;
 use crate::sys::poll;
@@ -368,10 +368,12 @@ impl Session<'_> {
         }
     }
 
+    /// All maps, read before any is shown: naming the addresses of one takes long enough for the next to change.
     fn print_maps(&mut self) {
         self.actions.render.end_of_run();
-        for map in 0..self.actions.object.maps.len() {
-            self.actions.print_map(map, 0, 0);
+        let snapshots: Vec<_> = (0..self.actions.object.maps.len()).map(|map| self.actions.snapshot(map)).collect();
+        for snapshot in snapshots {
+            self.actions.show(snapshot, MapPrint::default());
         }
     }
 }

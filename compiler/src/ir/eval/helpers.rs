@@ -157,13 +157,11 @@ impl Machine<'_> {
         Ok(end as i64 + 1)
     }
 
+    /// As on Linux 6.1, what is behind the string's end stays as it was; newer kernels fill it with zeros.
     fn current_comm(&mut self, args: &Args) -> Result<i64, Fault> {
-        let size_bytes = args.size(1)?;
-        let mut comm = self.environment.comm.to_vec();
-        comm.resize(size_bytes, 0);
-        if let Some(last) = comm.last_mut() {
-            *last = 0;
-        }
+        let mut comm: Vec<u8> = self.environment.comm.iter().copied().take_while(|byte| *byte != 0).collect();
+        comm.truncate(args.size(1)?.saturating_sub(1));
+        comm.push(0);
         self.memory.write(args.number(0)?, &Bytes::defined(comm))?;
         Ok(0)
     }
