@@ -1,0 +1,37 @@
+//! Keys whose words write less than the key is long, run by the evaluator.
+//!
+//! In: scripts. Out: the entries of their maps.
+//! Guarantee: the evaluator takes no key of which a byte is undefined, whatever the kernel under the tests does.
+
+use profiler_compiler::CATALOGUE;
+use profiler_compiler::check::{self, Options};
+use profiler_compiler::ir::MapId;
+use profiler_compiler::ir::eval;
+use profiler_compiler::source::Source;
+use profiler_compiler::{lower, parse};
+
+#[path = "support/fixture.rs"]
+mod fixture;
+
+#[test]
+fn what_is_behind_the_end_of_a_name_is_no_part_of_the_key() {
+    for script in
+        ["BEGIN { @[comm] = count(); }", "BEGIN { @[comm, 1] = count(); }", "BEGIN { $c = comm; @[$c] = count(); }"]
+    {
+        let target = fixture::Machine::new(true);
+        let ast = parse::parse(&Source::new("keys", script)).expect("parses");
+        let (typed, diagnostics) = check::check(&ast, &CATALOGUE, &target, &Options::default());
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let lowered = lower::lower(&typed, &target);
+        let mut machine = eval::Machine::new(&lowered.ir);
+        machine.environment.comm = *b"bash\0of no worth";
+        let name = &lowered.object.programs[0].name;
+        for _ in 0..2 {
+            machine.run(name, &[0; 96]).unwrap_or_else(|error| panic!("{script}: {error}"));
+        }
+        let map = lowered.ir.maps.iter().position(|map| map.name == "at_").expect("the map");
+        let keys: Vec<Vec<u8>> = machine.map_entries(MapId(map as u32)).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys.len(), 1, "{script}: {keys:?}");
+        assert_eq!(keys[0][..16], *b"bash\0\0\0\0\0\0\0\0\0\0\0\0", "{script}");
+    }
+}
