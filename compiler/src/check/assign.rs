@@ -120,7 +120,8 @@ impl Body<'_, '_> {
                     self.cannot_change(map, word, target.span);
                     return None;
                 }
-                self.map_holds(map, &Type::I64_OR_KNOWN, span)?;
+                // Nothing is said of the type yet, only that the map is a plain one.
+                self.map_holds(map, &Type::Unknown, span)?;
                 let ty = self.plain_type(map);
                 if ty.as_int().is_none() && ty != Type::Unknown {
                     self.not_a_number(&format!("`{}`", self.env.maps.get(map).name), &ty, target.span);
@@ -281,9 +282,4 @@ impl Body<'_, '_> {
         let message = format!("{what} is {}, and this needs a number", self.one(ty));
         self.error(Diagnostic::error(Code(303), span, message));
     }
-}
-
-impl Type {
-    /// What a compound assignment says of a map that nothing else gives a type.
-    const I64_OR_KNOWN: Type = Type::Unknown;
 }

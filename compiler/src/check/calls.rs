@@ -77,13 +77,6 @@ impl Body<'_, '_> {
         Some((parsed, values))
     }
 
-    /// Whether a bare `@x` means the map as a whole, not a scalar's value.
-    pub fn is_keyed_or_aggregate(&self, map: MapIndex) -> bool {
-        // A scalar is printed as a map too: `@x: 5`.
-        let _ = self.env.maps.get(map);
-        true
-    }
-
     /// `@x[key]` of an aggregation: the map and the key.
     pub fn aggregate_entry(&mut self, e: &Expr) -> Option<(MapIndex, typed::Expr)> {
         let ExprKind::Map { name, keys } = &e.kind else { return None };

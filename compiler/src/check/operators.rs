@@ -129,24 +129,26 @@ impl Body<'_, '_> {
         let Type::Pointer { to, .. } = a.ty.clone() else { return Self::poison(span) };
         let ty = a.ty.clone();
         let element = i64::from(layout::of(&to, self.env.target.btf()).size_bytes.max(1));
-        let whole = |cx: &mut Self, a, b, op| {
-            let (a, b) = (Self::convert(a, &Type::U64), Self::convert(b, &Type::U64));
-            let _ = cx;
-            typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty: Type::U64, span }
+        let whole = |a, b, op, ty: &Type| {
+            let (a, b) = (Self::convert(a, ty), Self::convert(b, ty));
+            typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty: ty.clone(), span }
         };
+        let size = typed::Expr { kind: ExprKind::Int(element), ty: Type::U64, span: b.span };
         if matches!(b.ty, Type::Pointer { .. }) {
-            let mut difference = whole(self, a, b, op);
-            difference.ty = Type::I64;
-            return difference;
+            if op == BinaryOp::Add {
+                return self.fail(Diagnostic::error(Code(303), span, "two pointers cannot be added"));
+            }
+            // As in C: how many elements lie between.
+            let bytes = whole(a, b, BinaryOp::Sub, &Type::I64);
+            return if element == 1 { bytes } else { whole(bytes, size, BinaryOp::Div, &Type::I64) };
         }
         if b.ty.as_int().is_none() {
             let message = format!("only a number can be added to a pointer, this is {}", self.one(&b.ty));
             return self.fail(Diagnostic::error(Code(303), b.span, message));
         }
-        let size = typed::Expr { kind: ExprKind::Int(element), ty: Type::U64, span: b.span };
         let b = Self::convert(b, &Type::U64);
-        let scaled = if element == 1 { b } else { whole(self, b, size, BinaryOp::Mul) };
-        let sum = whole(self, a, scaled, op);
+        let scaled = if element == 1 { b } else { whole(b, size, BinaryOp::Mul, &Type::U64) };
+        let sum = whole(a, scaled, op, &Type::U64);
         Self::convert(sum, &ty)
     }
 }

@@ -4,7 +4,7 @@
 //! Guarantee: an update is never lost to another CPU, to an interrupt or to preemption: a plain read-modify-write is chosen
 //! only where nothing can come between.
 //!
-//! | map | place | cost here |
+//! | map | place | cost over an empty program, as measured by hand-written programs on Linux 6.18 |
 //! |---|---|---|
 //! | scalar, assigned or counted up | one copy in `.bss` | 1–4 ns |
 //! | scalar aggregation | a copy in `.bss` for each CPU, a cache line apart | 2 ns |

@@ -46,12 +46,11 @@ impl Function for Exit {
         Value::None
     }
 
-    fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
+    fn perform(&self, _event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
         let code = match record.value(0) {
             crate::value::Value::Int(code) => code as u8,
             _ => 0,
         };
-        let _ = event;
         sink.exit(code);
     }
 }

@@ -46,7 +46,7 @@ impl Function for Join {
         let pointer = cx.expr(&args[0]);
         let Some(pointer) = cx.address("join", pointer) else { return check::Body::poison(span) };
         let separator = String::from_utf8_lossy(&separator).into_owned();
-        let word = |index: u32| cx_word(&pointer, index, span);
+        let word = |index: u32| word_of(&pointer, index, span);
         let words = (0..MAX_WORDS).map(word).collect();
         cx.call_of(self, words, vec![Constant::Str(separator)], Type::None, span)
     }
@@ -81,7 +81,7 @@ const MAX_WORDS: u32 = 16;
 const WORD_BYTES: u32 = 1024;
 
 /// The string that entry `index` of an array of pointers refers to.
-fn cx_word(argv: &typed::Expr, index: u32, span: Span) -> typed::Expr {
+fn word_of(argv: &typed::Expr, index: u32, span: Span) -> typed::Expr {
     let space = lower::space_of(argv);
     let chars = Type::Pointer { to: Box::new(Type::Int(Int { size_bytes: 1, signed: true })), space };
     let array = Type::Pointer { to: Box::new(chars.clone()), space };

@@ -34,9 +34,8 @@ impl Function for Print {
         if !cx.arity("print", args.len(), 1..=3, span) {
             return check::Body::poison(span);
         }
-        if let Some(map) = cx.whole_map(&args[0])
-            && cx.is_keyed_or_aggregate(map)
-        {
+        // A scalar is printed as a map too: `@x: 5`.
+        if let Some(map) = cx.whole_map(&args[0]) {
             let mut constants = vec![Constant::Map(map.0)];
             for arg in &args[1..] {
                 let Some(n) = cx.constant_int(arg).filter(|n| *n >= 0) else {
