@@ -6,6 +6,9 @@
 //! programs) come only when the pattern names them. Being listed says that a name exists, not that the kernel allows it.
 
 mod kinds;
+mod types;
+
+pub use types::types;
 
 use kinds::{KINDS, Kind, Names};
 use profiler_compiler::glob;

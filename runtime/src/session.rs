@@ -47,6 +47,8 @@ pub struct RunOptions<'a> {
     pub allow_unsafe: bool,
     /// Names of enums' values.
     pub enumerator: Option<Enumerator<'a>>,
+    /// Called once all probes are attached, before the command of `-c` runs.
+    pub when_attached: Option<&'a dyn Fn()>,
 }
 
 /// How a run ended.
@@ -195,6 +197,9 @@ impl Session<'_> {
             self.actions.render.attached(object.programs.iter().map(|program| program.points).sum());
         }
         self.flush();
+        if let Some(tell) = options.when_attached {
+            tell();
+        }
         Ok(links)
     }
 
@@ -217,8 +222,18 @@ impl Session<'_> {
         Timers::start(timers)
     }
 
+    /// Whether nothing more can happen: only `BEGIN` and `END` are in the script, and no command is waited for.
+    fn is_over(&self) -> bool {
+        let once = |attach: &Attach| matches!(attach, Attach::Begin | Attach::End);
+        self.child.is_none() && self.actions.object.programs.iter().all(|program| once(&program.attach))
+    }
+
     /// Reads records until something ends the run.
     fn collect(&mut self, deadline: Option<Instant>) -> Result<(), RunError> {
+        if self.is_over() {
+            self.drain();
+            return Ok(());
+        }
         let mut last_record = Instant::now();
         let mut process_ended = false;
         while !process_ended {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 use super::engine::{Format, Stage};
-use super::exit::{OK, USAGE};
+use super::exit::{MISTAKE, OK, USAGE};
 use super::help;
 use super::script::Origin;
 
@@ -66,6 +66,8 @@ pub struct RunArguments {
     pub strict: bool,
     /// End after this long.
     pub duration: Option<Duration>,
+    /// A line for standard output that says that all probes are attached.
+    pub handshake: Option<&'static str>,
 }
 
 /// Arguments of `list`.
@@ -94,6 +96,17 @@ pub struct Notice {
 }
 
 impl Notice {
+    /// What it says.
+    #[cfg(test)]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// A complaint about the command line, with bpftrace's exit code for one.
+    pub fn mistake(text: impl Into<String>) -> Notice {
+        Notice { text: text.into(), code: MISTAKE }
+    }
+
     /// Prints it: help to standard output, complaints to standard error. Returns the exit code.
     pub fn print(&self) -> u8 {
         // A reader that went away has seen enough.
@@ -287,6 +300,7 @@ fn run_arguments(matches: &mut ArgMatches) -> Result<RunArguments, Notice> {
         dry_run: matches.get_flag("dry-run"),
         strict: matches.get_flag("strict"),
         duration: matches.remove_one("duration"),
+        handshake: None,
         script: script_arguments(matches)?,
     })
 }

@@ -5,7 +5,10 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use profiler_compiler::btf::BtfId;
 use profiler_compiler::check::Options;
@@ -128,6 +131,7 @@ pub fn run(
         strict: arguments.strict,
         allow_unsafe: arguments.script.allow_unsafe,
         enumerator: Some(&enumerator),
+        when_attached: Some(&|| ready(arguments.handshake)),
     };
     let mut render: Box<dyn Render> = match arguments.format {
         Format::Text => Box::new(Text::new(out, Box::new(std::io::stderr()), arguments.quiet)),
@@ -145,6 +149,23 @@ pub fn run(
         eprintln!("note: {note}");
     }
     Ok(outcome.exit_code)
+}
+
+/// Tells whoever waits for it that all probes are attached: a reader of `handshake`, and the service manager of
+/// <https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html>. Nobody may be listening.
+fn ready(handshake: Option<&str>) {
+    if let Some(line) = handshake {
+        let mut out = std::io::stdout().lock();
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match path.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&path),
+    };
+    if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
+        let _ = socket.send_to_addr(b"READY=1", &address);
+    }
 }
 
 /// What a run that failed means to its user.
@@ -192,6 +213,20 @@ fn line_span(source: &Source, line: u32) -> Span {
     let text = source.line(line);
     let indent = text.len() - text.trim_start().len();
     Span::new(start + indent, start + text.trim_end().len().max(indent))
+}
+
+/// Writes the probes or the types that match a pattern of bpftrace, where a pattern without a match is an empty list.
+pub fn list_all(pattern: &str, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    let host = Host::new();
+    let listed = match pattern.split_once(' ') {
+        Some(("struct" | "union" | "enum", _)) => list::types(&host, pattern, verbose, out),
+        _ => list::list(&host, Some(pattern), verbose, out),
+    };
+    match listed {
+        Err(ListError::Output(error)) => Err(Failure::output("standard output", &error)),
+        Ok(_) | Err(ListError::Target { .. }) => Ok(()),
+        Err(error) => Err(Failure::new(MISTAKE, error.to_string())),
+    }
 }
 
 /// Writes the probes that match a pattern, one a line.

@@ -1,6 +1,6 @@
 //! The shell around compiler and runtime: arguments in, calls out, messages and exit code back.
 //!
-//! In: the command line. Out: an exit code. One file a command; [`engine`] is the only one that calls the compiler and the
+//! In: the command line. Out: an exit code. One file a command; [`dropin`] is the command line of bpftrace; [`engine`] is the only one that calls the compiler and the
 //! runtime.
 //! Guarantee: everything a user did wrong ends in a message that says what to do, on standard error.
 
@@ -8,6 +8,7 @@ mod args;
 mod build;
 mod check;
 mod diagnostics;
+mod dropin;
 mod engine;
 mod excerpt;
 pub mod exit;
@@ -24,6 +25,10 @@ use exit::Failure;
 
 /// Runs the command that `arguments` ask for (the first is the program's own name) and says how it ended.
 pub fn main(arguments: impl Iterator<Item = OsString>) -> u8 {
+    let mut arguments = arguments.peekable();
+    if arguments.peek().is_some_and(|name| dropin::is_called(name)) {
+        return dropin::main(arguments);
+    }
     let outcome = match args::parse(arguments) {
         Ok(command) => dispatch(command),
         Err(message) => return message.print(),

@@ -50,7 +50,7 @@ unsafe extern "C" fn keep_warning(
 }
 
 /// Directs libbpf's messages to [`take_warnings`]; needed once a process.
-fn capture_messages() {
+pub(super) fn capture_messages() {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| {
         // SAFETY: the callback has the type that libbpf asks for and lives as long as the process.

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod bpf;
+pub mod feature;
 pub mod link;
 pub mod map;
 pub mod mmap;

@@ -1,0 +1,378 @@
+//! bpftrace's command line, and what it asks for.
+//!
+//! In: the process's arguments. Out: an [`Action`], or text with an exit code.
+//! Guarantee: options of 0.17 (`-d` and `-dd` without a stage, `-b`, `-kk`) and of 0.26 are both understood. Usage and
+//! refusals are worded as bpftrace words them.
+
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, ArgMatches};
+
+use crate::cli::args::{Notice, RunArguments, ScriptArguments};
+use crate::cli::engine::{Format, Stage};
+
+/// What to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Print this.
+    Print(String),
+    /// Print the version.
+    Version,
+    /// Show probes.
+    List(Listing),
+    /// Run a script.
+    Run(Box<Arguments>),
+}
+
+/// Which probes to show.
+#[derive(Debug)]
+pub enum Listing {
+    /// Those that match, with their arguments when the flag says so.
+    Patterns(Vec<String>, bool),
+    /// Those of a script.
+    Script(ScriptArguments),
+}
+
+/// How to run a script.
+#[derive(Debug)]
+pub struct Arguments {
+    /// What `run` is told.
+    pub run: RunArguments,
+    /// The file of `--emit-elf`.
+    pub object: Option<String>,
+    /// `-d` as 0.17 has it: print the stage and end.
+    pub dry_dump: bool,
+}
+
+/// The highest process id that Linux can be configured for.
+const PID_LIMIT: u64 = 0x40_0000;
+
+const USAGE: &str = include_str!("usage.txt");
+
+/// Reads the command line; the first argument is the program's own name.
+pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Action, Notice> {
+    let (words, dry_dump) = with_stages(arguments.collect());
+    if words.len() == 1 {
+        return Err(Notice::mistake(USAGE));
+    }
+    let mut matches = command().try_get_matches_from(words).map_err(|error| {
+        let words = error.to_string();
+        let first = words.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Notice::mistake(format!("ERROR: {first}\n{USAGE}"))
+    })?;
+    if matches.get_flag("help") {
+        return Ok(Action::Print(USAGE.into()));
+    }
+    if matches.get_flag("version") {
+        return Ok(Action::Version);
+    }
+    refuse_the_impossible(&matches)?;
+    known_buffering(matches.get_one::<String>("buffering").map(String::as_str))?;
+    if matches.get_flag("list") {
+        return list(&mut matches).map(Action::List);
+    }
+    run(&mut matches, dry_dump).map(|arguments| Action::Run(Box::new(arguments)))
+}
+
+/// Gives a `-d` that names no stage the stage `ast` (`-dd`: all of them); whether there was one.
+fn with_stages(arguments: Vec<OsString>) -> (Vec<OsString>, bool) {
+    let (mut words, mut bare) = (Vec::with_capacity(arguments.len() + 1), false);
+    let mut rest = arguments.into_iter().peekable();
+    let mut options = true;
+    while let Some(word) = rest.next() {
+        options &= word != "--";
+        let names_stages = rest.peek().and_then(|next| next.to_str()).is_some_and(|next| stages(next).is_some());
+        match word.to_str() {
+            Some("-d") if options && !names_stages => {
+                bare = true;
+                words.push("-dast".into());
+            }
+            Some("-dd") if options => {
+                bare = true;
+                words.push("-dall".into());
+            }
+            _ => words.push(word),
+        }
+    }
+    (words, bare)
+}
+
+/// bpftrace's names for what a compiler makes of a script, and ours.
+fn stages(names: &str) -> Option<Vec<Stage>> {
+    let mut all = Vec::new();
+    for name in names.split(',') {
+        match name {
+            "parse" | "ast" => all.push(Stage::Ast),
+            "types" => all.push(Stage::Typed),
+            "codegen" | "codegen-opt" => all.push(Stage::Ir),
+            "dis" => all.push(Stage::Bpf),
+            "libbpf" => all.push(Stage::Elf),
+            "verifier" => all.push(Stage::Verifier),
+            "all" => {
+                all.extend([Stage::Ast, Stage::Typed, Stage::Ir, Stage::Bpf, Stage::Elf, Stage::Verifier]);
+            }
+            _ => return None,
+        }
+    }
+    all.dedup();
+    Some(all)
+}
+
+/// Options that ask for something that does not exist here.
+fn refuse_the_impossible(matches: &ArgMatches) -> Result<(), Notice> {
+    let refused = [
+        ("emit-llvm", "--emit-llvm: there is no LLVM in here; `-d codegen` prints the intermediate representation"),
+        ("aot", "--aot: write the object with --emit-elf, or with `profiler build`"),
+        ("fmt", "--fmt: scripts cannot be formatted yet"),
+        ("dwarf-pid", "--dwarf-pid: user stacks are taken by frame pointers only"),
+    ];
+    for (option, words) in refused {
+        if matches.contains_id(option) && matches.value_source(option) == Some(clap::parser::ValueSource::CommandLine) {
+            return Err(Notice::mistake(format!("ERROR: {words}\n")));
+        }
+    }
+    if matches.contains_id("cmd") && matches.contains_id("pid") {
+        return Err(Notice::mistake(format!("ERROR: USAGE: Cannot use both -c and -p.\n{USAGE}")));
+    }
+    if matches.get_count("warnings") > 0 && matches.get_flag("no-warnings") {
+        return Err(Notice::mistake("ERROR: USAGE: -k, --warnings conflicts with --no-warnings\n"));
+    }
+    Ok(())
+}
+
+fn list(matches: &mut ArgMatches) -> Result<Listing, Notice> {
+    let mut words = matches.remove_many::<String>("words").into_iter().flatten();
+    let (first, more) = (words.next(), words.next());
+    if more.is_some() {
+        return Err(Notice::mistake(USAGE));
+    }
+    let verbose = matches.get_flag("verbose");
+    let program = matches.remove_one::<String>("program");
+    let is_file = first.as_ref().is_some_and(|word| std::path::Path::new(word).is_file());
+    if program.is_some() || is_file {
+        return script(matches, program, first, Vec::new()).map(Listing::Script);
+    }
+    let pattern = first.unwrap_or_else(|| "*".into());
+    if pattern.contains('.') && !pattern.contains([':', '*']) {
+        eprintln!(
+            "WARNING: It appears that '{pattern}' is a filename but the file does not exist. Treating '{pattern}' as a search pattern."
+        );
+    }
+    let patterns = pattern.split(',').map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    Ok(Listing::Patterns(patterns, verbose))
+}
+
+fn script(
+    matches: &mut ArgMatches,
+    program: Option<String>,
+    file: Option<String>,
+    parameters: Vec<String>,
+) -> Result<ScriptArguments, Notice> {
+    let origin = super::origin(program, file)
+        .ok_or_else(|| Notice::mistake("ERROR: USAGE: filename or -e 'program' required.\n"))?;
+    Ok(ScriptArguments {
+        origin,
+        parameters,
+        pid: matches.remove_one::<String>("pid").map(|text| pid(&text)).transpose()?,
+        allow_unsafe: matches.get_flag("unsafe"),
+        verbose: matches.get_flag("verbose"),
+    })
+}
+
+/// A process id, refused in bpftrace's words.
+fn pid(text: &str) -> Result<u32, Notice> {
+    let digits = text.chars().take_while(char::is_ascii_digit).count();
+    let refused = |words: String| Notice::mistake(format!("ERROR: {words}\n"));
+    if digits == 0 {
+        return Err(refused(format!("Failed to parse pid: invalid integer: {text}")));
+    }
+    if digits != text.len() {
+        return Err(refused(format!("Failed to parse pid: invalid trailing bytes: {text}")));
+    }
+    match text.parse::<u64>() {
+        Ok(number) if number <= PID_LIMIT => Ok(number as u32),
+        _ => Err(refused(format!("Pid out of range: {text}"))),
+    }
+}
+
+fn run(matches: &mut ArgMatches, dry_dump: bool) -> Result<Arguments, Notice> {
+    let program = matches.remove_one::<String>("program");
+    let mut words = matches.remove_many::<String>("words").into_iter().flatten();
+    let file = if program.is_some() { None } else { words.next() };
+    let script = script(matches, program, file, words.collect())?;
+    let mut dump = Vec::new();
+    for names in matches.remove_many::<String>("debug").into_iter().flatten() {
+        let named = stages(&names);
+        dump.extend(named.ok_or_else(|| Notice::mistake(format!("ERROR: USAGE: invalid option for -d: {names}\n")))?);
+    }
+    Ok(Arguments {
+        run: RunArguments {
+            script,
+            command: matches.remove_one("cmd"),
+            output: matches.remove_one("output"),
+            format: format(matches.remove_one::<String>("format").as_deref())?,
+            quiet: matches.get_flag("quiet"),
+            dump,
+            dry_run: matches.get_flag("dry-run"),
+            strict: false,
+            duration: None,
+            handshake: None,
+        },
+        object: matches.remove_one("emit-elf"),
+        dry_dump,
+    })
+}
+
+fn format(name: Option<&str>) -> Result<Format, Notice> {
+    match name {
+        None | Some("text" | "") => Ok(Format::Text),
+        Some("json") => Ok(Format::Json),
+        Some(other) => {
+            Err(Notice::mistake(format!("ERROR: Invalid output format \"{other}\"\nValid formats: 'text', 'json'\n")))
+        }
+    }
+}
+
+/// Results are written out after every batch of events, so that nothing is held back in any mode.
+fn known_buffering(mode: Option<&str>) -> Result<(), Notice> {
+    match mode {
+        None | Some("line" | "none" | "full") => Ok(()),
+        Some(_) => Err(Notice::mistake("ERROR: USAGE: -B must be either 'line', 'full', or 'none'.\n")),
+    }
+}
+
+fn command() -> clap::Command {
+    let value = |id: &'static str| Arg::new(id).long(id).num_args(1).allow_hyphen_values(true);
+    let several = |id: &'static str| value(id).action(ArgAction::Append);
+    let flag = |id: &'static str| Arg::new(id).long(id).action(ArgAction::SetTrue);
+    clap::Command::new("bpftrace")
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args_override_self(true)
+        .args([
+            Arg::new("program").short('e').num_args(1).allow_hyphen_values(true),
+            flag("list").short('l'),
+            flag("verbose").short('v'),
+            flag("help").short('h'),
+            flag("version").short('V'),
+            value("pid").short('p'),
+            value("cmd").short('c'),
+            value("output").short('o'),
+            Arg::new("format").short('f').num_args(1),
+            Arg::new("buffering").short('B').num_args(1),
+            flag("quiet").short('q'),
+            Arg::new("warnings").short('k').long("warnings").action(ArgAction::Count),
+            flag("no-warnings"),
+            several("debug").short('d'),
+            flag("dry-run"),
+            flag("unsafe"),
+            value("emit-elf"),
+            value("emit-llvm"),
+            value("aot"),
+            flag("fmt"),
+            several("dwarf-pid"),
+        ])
+        // Types come from BTF and there is no LLVM, so these change nothing.
+        .args([
+            several("include-folder").short('I').hide(true),
+            several("include"),
+            several("debuginfo"),
+            several("no-feature"),
+            value("traceable-functions"),
+            flag("btf").short('b'),
+            flag("usdt-file-activation"),
+            flag("verify-llvm-ir"),
+        ])
+        .arg(Arg::new("words").num_args(0..).allow_negative_numbers(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Action, Arguments, Listing, parse};
+    use crate::cli::engine::{Format, Stage};
+    use crate::cli::script::Origin;
+
+    fn parsed(line: &[&str]) -> Result<Action, String> {
+        let words = std::iter::once("bpftrace").chain(line.iter().copied()).map(Into::into);
+        parse(words).map_err(|notice| notice.text().to_owned())
+    }
+
+    fn run(line: &[&str]) -> Arguments {
+        match parsed(line) {
+            Ok(Action::Run(arguments)) => *arguments,
+            other => panic!("{line:?} is {other:?}"),
+        }
+    }
+
+    fn refusal(line: &[&str]) -> String {
+        parsed(line).expect_err("a refusal")
+    }
+
+    #[test]
+    fn a_clap_command_without_contradictions() {
+        super::command().debug_assert();
+    }
+
+    #[test]
+    fn options_of_a_run() {
+        let line = [
+            "-q",
+            "-f",
+            "json",
+            "-B",
+            "line",
+            "-p",
+            "7",
+            "--unsafe",
+            "-I",
+            "/x",
+            "--include",
+            "a.h",
+            "x.bt",
+            "1",
+            "-2",
+        ];
+        let arguments = run(&line);
+        assert_eq!(arguments.run.script.origin, Origin::File("x.bt".into()));
+        assert_eq!(arguments.run.script.parameters, ["1", "-2"]);
+        assert_eq!((arguments.run.script.pid, arguments.run.format), (Some(7), Format::Json));
+        assert!(arguments.run.quiet && arguments.run.script.allow_unsafe && !arguments.dry_dump);
+        let inline = run(&["-e", "BEGIN { }", "a", "--", "--pid"]);
+        assert_eq!(inline.run.script.origin, Origin::Inline("BEGIN { }".into()));
+        assert_eq!(inline.run.script.parameters, ["a", "--pid"]);
+    }
+
+    #[test]
+    fn stages_of_both_generations() {
+        assert_eq!(run(&["-d", "types,dis", "x.bt"]).run.dump, [Stage::Typed, Stage::Bpf]);
+        let bare = run(&["-d", "-e", "BEGIN { }"]);
+        assert!(bare.dry_dump && bare.run.dump == [Stage::Ast]);
+        assert_eq!(run(&["-dd", "x.bt"]).run.dump.len(), 6);
+        assert!(!run(&["x.bt", "--", "-d"]).dry_dump);
+    }
+
+    #[test]
+    fn listings() {
+        let patterns = |line: &[&str]| match parsed(line) {
+            Ok(Action::List(Listing::Patterns(patterns, verbose))) => (patterns, verbose),
+            other => panic!("{line:?} is {other:?}"),
+        };
+        assert_eq!(patterns(&["-l"]), (vec!["*".to_owned()], false));
+        assert_eq!(patterns(&["-lv", "t:x:*, struct  y"]), (vec!["t:x:*".to_owned(), "struct y".to_owned()], true));
+        assert!(matches!(parsed(&["-l", "-e", "BEGIN { }"]), Ok(Action::List(Listing::Script(_)))));
+    }
+
+    #[test]
+    fn refusals_have_the_words_that_automation_knows() {
+        assert!(refusal(&[]).contains("USAGE:"));
+        assert!(refusal(&["-idonotexist"]).contains("USAGE:"));
+        assert!(refusal(&["-v"]).contains("filename or -e 'program' required"));
+        assert!(refusal(&["-p", "a1", "x.bt"]).contains("Failed to parse pid: invalid integer: a1"));
+        assert!(refusal(&["-p", "1a", "x.bt"]).contains("Failed to parse pid: invalid trailing bytes: 1a"));
+        assert!(refusal(&["-p", "5000000", "x.bt"]).contains("Pid out of range: 5000000"));
+        assert!(refusal(&["-p", "1", "-c", "x", "x.bt"]).contains("Cannot use both -c and -p"));
+        assert!(refusal(&["-f", "xml", "x.bt"]).contains("Invalid output format \"xml\""));
+        assert!(refusal(&["-B", "some", "x.bt"]).contains("-B must be either"));
+        assert!(refusal(&["--emit-llvm", "x", "x.bt"]).contains("no LLVM"));
+    }
+}
