@@ -12,6 +12,12 @@ pub struct Script {
     pub config: Vec<ConfigEntry>,
     /// `#define NAME value` constants, in source order.
     pub defines: Vec<Define>,
+    /// `import "file"`, in source order.
+    pub imports: Vec<Import>,
+    /// `macro name(…) { … }`, in source order.
+    pub macros: Vec<Macro>,
+    /// `let @x = kind(entries)`, in source order.
+    pub maps: Vec<MapDeclaration>,
     /// Probe blocks in source order.
     pub blocks: Vec<ProbeBlock>,
 }
@@ -32,6 +38,59 @@ pub struct Define {
     pub name: Ident,
     /// Its value.
     pub value: Expr,
+}
+
+/// `import "file"`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// The file, as written between the quotes; its span has the quotes.
+    pub path: Ident,
+}
+
+/// `macro name(…) { statements… value }`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Macro {
+    /// Its name.
+    pub name: Ident,
+    /// What it is given.
+    pub params: Vec<MacroParam>,
+    /// What it does.
+    pub body: Vec<Stmt>,
+    /// What it is, when its last statement is an expression without a `;`.
+    pub value: Option<Expr>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// A parameter of a macro.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MacroParam {
+    /// What may stand for it.
+    pub kind: MacroParamKind,
+    /// Its name.
+    pub name: Ident,
+}
+
+/// What may stand for a macro's parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MacroParamKind {
+    /// `$x`: a variable, which the macro may change.
+    Var,
+    /// `@x`: a map.
+    Map,
+    /// `x`: any expression.
+    Expr,
+}
+
+/// `let @x = kind(entries)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MapDeclaration {
+    /// The map's name.
+    pub name: Ident,
+    /// Its kind: `hash`, `lruhash`, `percpuhash`, `percpulruhash`.
+    pub kind: Ident,
+    /// Most entries.
+    pub entries: Expr,
 }
 
 /// A name with its place.

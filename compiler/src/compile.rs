@@ -7,6 +7,7 @@ use crate::ast;
 use crate::check::{self, Options};
 use crate::diagnostic::Diagnostic;
 use crate::emit::{self, Emitted};
+use crate::expand;
 use crate::ir;
 use crate::lower;
 use crate::object::Object;
@@ -28,7 +29,7 @@ pub struct Compiled {
 /// Everything the stages made, for those who look inside.
 #[derive(Debug)]
 pub struct Stages {
-    /// As written.
+    /// As written, macros expanded.
     pub ast: ast::Script,
     /// Names resolved.
     pub typed: typed::Program,
@@ -61,7 +62,7 @@ pub fn stages(
     target: &dyn Target,
     options: &Options,
 ) -> Result<Stages, Vec<Diagnostic>> {
-    let ast = parse::parse(source)?;
+    let ast = expand::expand(parse::parse(source)?)?;
     let (typed, diagnostics) = check::check(&ast, catalogue, target, options);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(diagnostics);

@@ -12,6 +12,7 @@ pub mod compile;
 pub mod decode;
 pub mod diagnostic;
 pub mod emit;
+pub mod expand;
 pub mod format;
 pub mod glob;
 pub mod histogram;

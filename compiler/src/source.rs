@@ -1,15 +1,19 @@
 //! Script text and positions in it.
 //!
 //! In: the bytes of a script. Out: [`Span`]s that every later stage carries, and line/column look-up.
-//! Guarantee: a span made by the parser lies on character boundaries of its source.
+//! Guarantee: a span made by the parser lies on character boundaries of its source, within one file.
 
-/// One script with the name that diagnostics show (`stdin`, a path, or `-e`).
+use std::ops::Range;
+
+/// A script with the name that diagnostics show (`stdin`, a path, or `-e`), and the files that it imports behind it.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// What a user calls this text.
+    /// What a user calls the script.
     pub name: String,
-    /// The text itself.
+    /// The text itself, then those of imported files, each beginning a line.
     pub text: String,
+    /// Name and first byte of each imported file, in order.
+    imported: Vec<(String, u32)>,
 }
 
 /// A half-open byte range `start..end` of a [`Source`].
@@ -37,20 +41,47 @@ impl Span {
 impl Source {
     /// A source called `name` with this text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
-        Source { name: name.into(), text: text.into() }
+        Source { name: name.into(), text: text.into(), imported: Vec::new() }
     }
 
-    /// Line and column of a byte offset, both counted from 1, columns in characters.
+    /// Puts an imported file behind what is there.
+    pub fn append(&mut self, name: impl Into<String>, text: &str) {
+        if !self.text.ends_with('\n') {
+            self.text.push('\n');
+        }
+        self.imported.push((name.into(), self.text.len() as u32));
+        self.text.push_str(text);
+    }
+
+    /// The script and the imported files, each with its bytes.
+    pub fn files(&self) -> impl Iterator<Item = (&str, Range<u32>)> {
+        let starts = std::iter::once((self.name.as_str(), 0))
+            .chain(self.imported.iter().map(|(name, start)| (name.as_str(), *start)));
+        let ends = self.imported.iter().map(|(_, start)| *start).chain([self.text.len() as u32]);
+        starts.zip(ends).map(|((name, start), end)| (name, start..end))
+    }
+
+    /// Name and first byte of the file that an offset is in.
+    pub fn file_at(&self, offset: u32) -> (&str, u32) {
+        let behind = self.imported.partition_point(|(_, start)| *start <= offset);
+        behind.checked_sub(1).map_or((self.name.as_str(), 0), |at| {
+            let (name, start) = &self.imported[at];
+            (name, *start)
+        })
+    }
+
+    /// Line and column of a byte offset in its file, both counted from 1, columns in characters.
     pub fn line_column(&self, offset: u32) -> (u32, u32) {
         let upto = (offset as usize).min(self.text.len());
-        let before = self.text.as_bytes().get(..upto).unwrap_or_default();
+        let start = self.file_at(offset).1 as usize;
+        let before = self.text.as_bytes().get(start..upto).unwrap_or_default();
         let line = before.split(|b| *b == b'\n').count() as u32;
         let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
         let column = String::from_utf8_lossy(&before[line_start..]).chars().count() as u32 + 1;
         (line, column)
     }
 
-    /// The text of a 1-based line without its line end; empty past the end.
+    /// The text of a 1-based line of the script without its line end; empty past the end.
     pub fn line(&self, line: u32) -> &str {
         self.text.lines().nth(line.saturating_sub(1) as usize).unwrap_or("")
     }
@@ -58,5 +89,22 @@ impl Source {
     /// The text that a span covers; empty when the span is not of this source.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start as usize..span.end as usize).unwrap_or("")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Source;
+
+    #[test]
+    fn places_in_imported_files_count_from_their_own_start() {
+        let mut source = Source::new("a.bt", "one\ntwo");
+        source.append("b.bt", "drei\nvier\n");
+        source.append("c.bt", "");
+        assert_eq!(source.text, "one\ntwo\ndrei\nvier\n");
+        assert_eq!((source.file_at(5), source.line_column(5)), (("a.bt", 0), (2, 2)));
+        assert_eq!((source.file_at(14), source.line_column(14)), (("b.bt", 8), (2, 2)));
+        let files: Vec<_> = source.files().collect();
+        assert_eq!(files, [("a.bt", 0..8), ("b.bt", 8..18), ("c.bt", 18..18)]);
     }
 }

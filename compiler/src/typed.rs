@@ -37,6 +37,28 @@ pub struct Map {
     pub value: MapValue,
     /// First use.
     pub span: Span,
+    /// Its storage, when the script declares it.
+    pub declared: Option<Declared>,
+}
+
+/// `let @x = kind(entries)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// The kind.
+    pub kind: DeclaredKind,
+    /// Most entries.
+    pub max_entries: u32,
+    /// The declaration.
+    pub span: Span,
+}
+
+/// A kind of map that can be declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeclaredKind {
+    /// Each CPU has its own values.
+    pub per_cpu: bool,
+    /// The entry that was not used for longest makes room for a new one.
+    pub evicts: bool,
 }
 
 /// What a map holds.

@@ -12,7 +12,7 @@ use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::ir::verify::verify;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target;
-use profiler_compiler::{lower, parse, typed_print};
+use profiler_compiler::{expand, lower, parse, typed_print};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -53,11 +53,18 @@ fn surroundings(text: &str) -> (Machine, Options) {
     let words: Vec<&str> =
         text.lines().next().and_then(|line| line.strip_prefix("// with: ")).unwrap_or("").split_whitespace().collect();
     let has = |word: &str| words.contains(&word);
-    let positional = words.iter().filter(|w| !["no-btf", "unsafe", "child"].contains(*w)).map(ToString::to_string);
+    let is_parameter = |w: &&&str| !["no-btf", "unsafe", "child"].contains(*w);
+    let (named, positional): (Vec<&str>, Vec<&str>) =
+        words.iter().filter(is_parameter).partition(|word| word.starts_with("--"));
+    let named = named.iter().map(|word| match word.trim_start_matches('-').split_once('=') {
+        Some((name, value)) => (name.to_string(), Some(value.to_string())),
+        None => (word.trim_start_matches('-').to_string(), None),
+    });
     let options = Options {
         pid: None,
         child_pid: has("child").then_some(100),
-        positional: positional.collect(),
+        positional: positional.iter().map(ToString::to_string).collect(),
+        named: named.collect(),
         allow_unsafe: has("unsafe"),
     };
     (Machine::new(!has("no-btf")), options)
@@ -311,7 +318,7 @@ fn damaged_scripts_get_code_or_an_answer_in_range() {
     let (mut good, mut refused) = (0, 0);
     for _ in 0..20_000 {
         let source = Source::new("damaged", damage(&mut random, &corpus, &words));
-        if parse::parse(&source).is_err() {
+        if parse::parse(&source).and_then(expand::expand).is_err() {
             continue;
         }
         if check_answer(&source, &machine, &options) { good += 1 } else { refused += 1 }
@@ -329,8 +336,12 @@ fn types_that_grow_without_end_are_refused() {
         "BEGIN { $x = (1, 1); $x = ($x, $x); @y[@y[@y[0]]] = (@y[1], @y[1]); }",
     ] {
         let source = Source::new("test", script);
-        let (_, problems) =
-            check::check(&parse::parse(&source).unwrap(), &CATALOGUE, &Machine::new(true), &Options::default());
+        let (_, problems) = check::check(
+            &parse::parse(&source).and_then(expand::expand).unwrap(),
+            &CATALOGUE,
+            &Machine::new(true),
+            &Options::default(),
+        );
         assert!(problems.iter().any(Diagnostic::is_error), "{script}");
     }
 }

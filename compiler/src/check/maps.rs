@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::ast::{ExprKind, Script};
-use crate::check::{Report, facts};
+use crate::check::{Report, declarations, facts};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue};
@@ -29,6 +29,8 @@ pub struct MapInfo {
     pub is_written: bool,
     /// Where a value was assigned first.
     pub value_span: Span,
+    /// Its storage, when the script declares it.
+    pub declared: Option<typed::Declared>,
 }
 
 /// All maps, sorted by name.
@@ -59,6 +61,7 @@ impl Maps {
             value: None,
             is_written: false,
             value_span: span,
+            declared: None,
         };
         Maps { list: spans.into_iter().map(info).collect() }
     }
@@ -94,7 +97,11 @@ impl Maps {
                 continue;
             };
             let key = info.key.clone().unwrap_or(None);
-            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span });
+            if let Some(declared) = &info.declared {
+                declarations::check(declared, &info.name, key.is_some(), &value, report);
+            }
+            let declared = info.declared.clone();
+            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared });
         }
         maps
     }

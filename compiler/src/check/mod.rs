@@ -10,6 +10,7 @@ mod assign;
 mod body;
 mod calls;
 mod config;
+mod declarations;
 mod errors;
 mod expr;
 mod facts;
@@ -18,12 +19,14 @@ mod literals;
 mod maps;
 mod names;
 mod operators;
+pub mod parameters;
 mod points;
 mod types;
 
 use std::collections::BTreeMap;
 
 pub use body::Body;
+pub use declarations::no_length;
 pub use errors::Report;
 pub use expr::truncate;
 pub use facts::Facts;
@@ -47,6 +50,8 @@ pub struct Options {
     pub child_pid: Option<u32>,
     /// `$1`, `$2`, ….
     pub positional: Vec<String>,
+    /// `--name=value` behind `--`; a switch has no value.
+    pub named: Vec<(String, Option<String>)>,
     /// Whether functions that change the system may be used.
     pub allow_unsafe: bool,
 }
@@ -97,6 +102,8 @@ pub fn check(
         changed: false,
     };
     env.report.extend(settings.diagnostics);
+    parameters::check(script, options, &mut env.report);
+    declarations::apply(script, options, &mut env.maps, &mut env.report);
     let mut program = typed::Program {
         config: settings.runtime,
         max_map_keys: settings.max_map_keys,

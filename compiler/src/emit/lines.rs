@@ -11,10 +11,12 @@ use crate::source::Source;
 pub struct LineStart {
     /// Index of the instruction.
     pub insn: usize,
-    /// Line, from 1.
+    /// Line of its file, from 1.
     pub line: u32,
     /// Column, from 1.
     pub column: u32,
+    /// The line's first byte in the source.
+    pub start: u32,
 }
 
 /// Finds lines in one source quickly.
@@ -36,20 +38,20 @@ impl<'a> LineTable<'a> {
         let mut found: Vec<LineStart> = Vec::new();
         for (insn, span) in function.spans.iter().enumerate() {
             let index = self.starts.partition_point(|start| *start <= span.start).saturating_sub(1);
-            let line = index as u32 + 1;
-            if found.last().is_none_or(|last| last.line != line) {
-                let column = self.column(index, span.start);
-                found.push(LineStart { insn, line, column });
+            let start = self.starts[index];
+            if found.last().is_none_or(|last| last.start != start) {
+                let first = self.source.file_at(start).1;
+                let line = (index + 1 - self.starts.partition_point(|start| *start < first)) as u32;
+                found.push(LineStart { insn, line, column: self.column(index, span.start), start });
             }
         }
         found
     }
 
-    /// The text of a line, from 1.
-    pub fn text(&self, line: u32) -> &'a str {
-        let start = self.starts.get(line.saturating_sub(1) as usize).copied().unwrap_or(0) as usize;
-        let rest = self.source.text.get(start..).unwrap_or("");
-        rest.lines().next().unwrap_or("")
+    /// The text of a line, and the name of its file.
+    pub fn text(&self, line: &LineStart) -> (&'a str, &'a str) {
+        let rest = self.source.text.get(line.start as usize..).unwrap_or("");
+        (rest.lines().next().unwrap_or(""), self.source.file_at(line.start).0)
     }
 
     fn column(&self, index: usize, offset: u32) -> u32 {

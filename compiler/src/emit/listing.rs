@@ -31,7 +31,7 @@ fn list_function(out: &mut String, function: &EmittedFunction, program: &Program
     let mut index = 0;
     while let Some(insn) = insns.get(index) {
         if let Some(start) = starts.next_if(|start| start.insn <= index) {
-            let _ = writeln!(out, "; {} @ {}", lines.text(start.line).trim(), start.line);
+            let _ = writeln!(out, "; {} @ {}", lines.text(&start).0.trim(), start.line);
         }
         let second = insns.get(index + 1).copied().unwrap_or_default();
         let text = instruction(*insn, second, function.notes[index], program);

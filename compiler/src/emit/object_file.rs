@@ -172,7 +172,7 @@ impl Writer {
             let start = self.program(function, sections[index].1)?;
             let ty = self.btf.function(&function.name, prototype);
             self.records[index].functions.push((start, ty));
-            self.lines(function, source, &lines, index, start);
+            self.lines(function, &lines, index, start);
         }
         Ok(())
     }
@@ -198,17 +198,10 @@ impl Writer {
         Ok(start as u32)
     }
 
-    fn lines(
-        &mut self,
-        function: &EmittedFunction,
-        source: &Source,
-        table: &LineTable<'_>,
-        section: usize,
-        start: u32,
-    ) {
-        let file = self.btf.string(&source.name);
+    fn lines(&mut self, function: &EmittedFunction, table: &LineTable<'_>, section: usize, start: u32) {
         for place in table.of(function) {
-            let text = self.btf.string(table.text(place.line));
+            let (text, file) = table.text(&place);
+            let (text, file) = (self.btf.string(text), self.btf.string(file));
             self.records[section].lines.push(Line {
                 offset_bytes: start + (place.insn * INSN_SIZE_BYTES) as u32,
                 file,

@@ -163,7 +163,9 @@ impl Body<'_, '_> {
     fn put(&mut self, map: MapIndex, id: MapId, length: Option<u32>, key: Addr, value: Addr, ty: &Type) {
         self.forget_lookups(map);
         let done = self.b.new_block();
-        let deleted = self.shared.facts.deleted.contains(&map.0);
+        // The kernel may give an entry that it drops to another key at once, so that a store could reach the wrong one.
+        let evicts = self.shared.program.maps[map.0].declared.as_ref().is_some_and(|declared| declared.kind.evicts);
+        let deleted = evicts || self.shared.facts.deleted.contains(&map.0);
         if length.is_none() && !deleted && ty.is_scalar() {
             let found = self.look_up(id, key);
             let (hit, miss) = (self.b.new_block(), self.b.new_block());

@@ -103,20 +103,29 @@ impl Shared<'_> {
             let offset_bytes = self.bss_aligned(stride_bytes * copies, CACHE_LINE_BYTES);
             return Place::Global { offset_bytes, stride_bytes, copies, value_size_bytes };
         };
-        let entries = u64::from(self.program.max_map_keys);
+        let max_entries = map.declared.as_ref().map_or(self.program.max_map_keys, |declared| declared.max_entries);
+        let evicts = map.declared.as_ref().is_some_and(|declared| declared.kind.evicts);
+        let entries = u64::from(max_entries);
         let cpus = u64::from(self.target.possible_cpus());
-        let per_cpu = aggregate && entries * cpus * u64::from(value_size_bytes) <= MAX_PER_CPU_BYTES;
+        let fits = entries * cpus * u64::from(value_size_bytes) <= MAX_PER_CPU_BYTES;
+        let per_cpu = aggregate && (fits || map.declared.is_some());
         let key_size_bytes = layout::of(key, self.target.btf_if_needed(key)).size_bytes.max(1);
         let copies = if per_cpu { cpus } else { 1 };
         let total = entries * (u64::from(value_size_bytes) * copies + u64::from(key_size_bytes) + 48);
         let name = symbol_name(&map.name);
         self.ir.maps.push(Map {
             name,
-            kind: if per_cpu { MapKind::PerCpuHash } else { MapKind::Hash },
+            kind: match (per_cpu, evicts) {
+                (true, true) => MapKind::LruPerCpuHash,
+                (true, false) => MapKind::PerCpuHash,
+                (false, true) => MapKind::LruHash,
+                (false, false) => MapKind::Hash,
+            },
             key_size_bytes,
             value_size_bytes,
-            max_entries: self.program.max_map_keys,
-            no_prealloc: total > MAX_PREALLOCATED_BYTES,
+            max_entries,
+            // A map that drops entries has them all from the start.
+            no_prealloc: total > MAX_PREALLOCATED_BYTES && !evicts,
         });
         let id = MapId(self.ir.maps.len() as u32 - 1);
         let length_offset = self.facts.measured.contains(&index).then(|| self.bss(8));

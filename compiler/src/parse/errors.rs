@@ -1,7 +1,7 @@
 //! The catalogue of syntax messages: one function a message, in the order of their codes.
 //!
 //! In: a place and the words that differ. Out: a diagnostic in the user's terms.
-//! Guarantee: codes 0101–0148; no name of a grammar rule appears; each message says what to write instead where that is known.
+//! Guarantee: codes 0101–0158; no name of a grammar rule appears; each message says what to write instead where that is known.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
@@ -266,10 +266,7 @@ pub(super) fn unsupported_item(span: Span, word: &str) -> Diagnostic {
             "type definitions are",
             "kernel types come from the running kernel (BTF): use them as they are, as in (struct task_struct *)$x",
         ),
-        "macro" => ("macros are", "write the code where it is used; #define can name a value"),
-        "fn" => ("functions are", "write the code where it is used"),
-        "import" => ("imports are", "put everything into one script"),
-        _ => ("map declarations are", "use the map: its key and value types follow from that"),
+        _ => ("functions are", "write a macro: `macro name(x) { x + 1 }`"),
     };
     error(133, span, format!("{what} not supported")).help(help)
 }
@@ -314,6 +311,25 @@ pub(super) fn misplaced_config(span: Span, first: Option<Span>) -> Diagnostic {
         }
         None => error(138, span, "the config block must come before the probes").help("move it to the top"),
     }
+}
+
+pub(super) fn imported_config(span: Span) -> Diagnostic {
+    error(138, span, "an imported file has no config block").help("move it to the script that imports it")
+}
+
+pub(super) fn bad_macro(span: Span) -> Diagnostic {
+    error(156, span, "this is not how a macro is written").help(
+        "for example: `macro bigger($a, b) { $a > b ? $a : b }`; `$a` takes a variable, `@a` a map, `a` any expression",
+    )
+}
+
+pub(super) fn bad_import(span: Span) -> Diagnostic {
+    error(157, span, "an import names a file").help("write `import \"file.bt\";`")
+}
+
+pub(super) fn bad_map_declaration(span: Span) -> Diagnostic {
+    error(158, span, "this is not how a map is declared")
+        .help("for example: `let @last = lruhash(1000);`; the kinds are hash, lruhash, percpuhash and percpulruhash")
 }
 
 pub(super) fn stray_character(span: Span, text: &str) -> Diagnostic {

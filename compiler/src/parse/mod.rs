@@ -38,18 +38,57 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
     if size_bytes > SIZE_LIMIT_BYTES {
         return Err(vec![errors::too_large(Span::new(0, 0), size_bytes, SIZE_LIMIT_BYTES)]);
     }
-    let lexed = tokens::lex(&source.text);
-    if let Some(span) = lexed.binary {
-        return Err(vec![errors::binary(span)]);
+    let (mut script, mut problems) = (Script::default(), Vec::new());
+    // What is imported is defined before what imports it.
+    let files: Vec<_> = source.files().map(|(_, range)| range).collect();
+    for range in files.iter().rev() {
+        let text = alone(&source.text, range);
+        let lexed = tokens::lex(&text);
+        if let Some(span) = lexed.binary {
+            return Err(vec![errors::binary(span)]);
+        }
+        let visible = hide(&text, &lexed.directives.blanks);
+        let is_root = range.start == 0;
+        let mut assembly = Assembly { source, visible: &visible, is_root, script, problems };
+        assembly.problems.extend_from_slice(&lexed.directives.problems);
+        for define in &lexed.directives.defines {
+            assembly.define(define);
+        }
+        assembly.items(&lexed.tokens, &lexed.problems);
+        (script, problems) = (assembly.script, assembly.problems);
     }
-    let visible = hide(&source.text, &lexed.directives.blanks);
-    let mut assembly = Assembly { source, visible: &visible, script: Script::default(), problems: Vec::new() };
-    assembly.problems.extend_from_slice(&lexed.directives.problems);
-    for define in &lexed.directives.defines {
-        assembly.define(define);
+    finish(script, problems)
+}
+
+/// The imports of a script's text, as far as they can be told without parsing it, with the span of each path.
+pub fn imports(text: &str) -> Vec<(String, Span)> {
+    let tokens = tokens::lex(text).tokens;
+    let slice = |token: &Token| text.get(token.span.start as usize..token.span.end as usize).unwrap_or("");
+    let (mut depth, mut found) = (0_usize, Vec::new());
+    for pair in tokens.windows(2) {
+        match slice(&pair[0]) {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            "import" if depth == 0 && pair[1].kind == tokens::Kind::Str => {
+                let path = literals::string(slice(&pair[1]), pair[1].span, &mut Vec::new());
+                found.push((String::from_utf8_lossy(&path).into_owned(), pair[1].span));
+            }
+            _ => {}
+        }
     }
-    assembly.items(&lexed.tokens, &lexed.problems);
-    assembly.finish()
+    found
+}
+
+/// The text with everything outside of `range` replaced by spaces.
+fn alone<'a>(text: &'a str, range: &std::ops::Range<u32>) -> Cow<'a, str> {
+    if range.start == 0 && range.end as usize == text.len() {
+        return Cow::Borrowed(text);
+    }
+    let (start, end) = (range.start as usize, range.end as usize);
+    let mut shown = " ".repeat(start);
+    shown.push_str(text.get(start..end).unwrap_or(""));
+    shown.extend(std::iter::repeat_n(' ', text.len().saturating_sub(shown.len())));
+    Cow::Owned(shown)
 }
 
 /// The text with `ranges` replaced by spaces, so that offsets stay what they are.
@@ -72,6 +111,8 @@ struct Assembly<'a> {
     source: &'a Source,
     /// The text as the grammar sees it.
     visible: &'a str,
+    /// Whether this is the script itself, not a file that it imports.
+    is_root: bool,
     script: Script,
     problems: Vec<Diagnostic>,
 }
@@ -118,9 +159,14 @@ impl Assembly<'_> {
     fn item(&mut self, item: &Item, tokens: &[Token], config: &mut Option<Span>) {
         match tree::item(self.visible, item.span, tokens, &mut self.problems) {
             Ok(Some(Parsed::Block(block))) => self.script.blocks.push(block),
+            Ok(Some(Parsed::Import(import))) => self.script.imports.push(import),
+            Ok(Some(Parsed::Macro(made))) => self.script.macros.push(made),
+            Ok(Some(Parsed::Map(declaration))) => self.script.maps.push(declaration),
             Ok(Some(Parsed::Config(entries))) => {
                 let keyword = Span { start: item.span.start, end: item.span.start + 6 };
-                if config.is_some() || !self.script.blocks.is_empty() {
+                if !self.is_root {
+                    self.problems.push(errors::imported_config(keyword));
+                } else if config.is_some() || self.script.blocks.iter().any(|block| block.span < item.span) {
                     self.problems.push(errors::misplaced_config(keyword, *config));
                 }
                 *config = Some(keyword);
@@ -158,17 +204,17 @@ impl Assembly<'_> {
             }
         }
     }
+}
 
-    fn finish(mut self) -> Result<Script, Vec<Diagnostic>> {
-        if self.problems.is_empty() && self.script.blocks.is_empty() {
-            self.problems.push(errors::empty_script(Span::new(0, 0)));
-        }
-        if self.problems.is_empty() {
-            return Ok(self.script);
-        }
-        self.problems.sort_by_key(|problem| problem.span);
-        self.problems.dedup();
-        self.problems.truncate(PROBLEM_LIMIT);
-        Err(self.problems)
+fn finish(script: Script, mut problems: Vec<Diagnostic>) -> Result<Script, Vec<Diagnostic>> {
+    if problems.is_empty() && script.blocks.is_empty() {
+        problems.push(errors::empty_script(Span::new(0, 0)));
     }
+    if problems.is_empty() {
+        return Ok(script);
+    }
+    problems.sort_by_key(|problem| problem.span);
+    problems.dedup();
+    problems.truncate(PROBLEM_LIMIT);
+    Err(problems)
 }

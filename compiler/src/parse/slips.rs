@@ -60,9 +60,10 @@ impl Scene<'_> {
         let first = self.text(0);
         match first {
             "{" | "/" => return Some(errors::missing_probe(self.span(0))),
-            "struct" | "union" | "enum" | "typedef" | "macro" | "fn" | "import" | "let"
-                if self.kind(1).is_some_and(|kind| kind != Kind::Mark) =>
-            {
+            "macro" if self.kind(1) == Some(Kind::Word) => return Some(errors::bad_macro(self.span(self.at))),
+            "import" if self.mark(1).is_empty() => return Some(errors::bad_import(self.span(self.at))),
+            "let" if self.kind(1) == Some(Kind::Map) => return Some(errors::bad_map_declaration(self.span(self.at))),
+            "struct" | "union" | "enum" | "typedef" | "fn" if self.kind(1).is_some_and(|kind| kind != Kind::Mark) => {
                 return Some(errors::unsupported_item(self.span(0), first));
             }
             _ => {}

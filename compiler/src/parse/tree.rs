@@ -3,13 +3,16 @@
 //! In: an item's text and tokens. Out: its part of the tree, or where the grammar gave up and what it would have taken.
 //! Guarantee: no type of the generator leaves the two files; every span ends at the end of a token.
 
+mod definitions;
 mod values;
 
 use super::items::CHAIN_LIMIT;
 use super::literals;
 use super::tokens::Token;
 use super::{errors, expressions};
-use crate::ast::{AttachPoint, ConfigEntry, Expr, ExprKind, Ident, ProbeBlock, Stmt, StmtKind};
+use crate::ast::{
+    AttachPoint, ConfigEntry, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, ProbeBlock, Stmt, StmtKind,
+};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 use pest::Parser as _;
@@ -28,6 +31,12 @@ struct Grammar;
 pub(super) enum Parsed {
     /// The config block.
     Config(Vec<ConfigEntry>),
+    /// `import`.
+    Import(Import),
+    /// `macro`.
+    Macro(Macro),
+    /// `let @x = …`.
+    Map(MapDeclaration),
     /// A probe block.
     Block(ProbeBlock),
 }
@@ -54,6 +63,9 @@ pub(super) fn item(
     for pair in pairs {
         match pair.as_rule() {
             Rule::config => return Ok(Some(Parsed::Config(builder.config(pair)))),
+            Rule::import => return Ok(Some(Parsed::Import(builder.import(pair)))),
+            Rule::macro_def => return Ok(Some(Parsed::Macro(builder.macro_def(pair)))),
+            Rule::map_decl => return Ok(Some(Parsed::Map(builder.map_declaration(pair)))),
             Rule::probe_block => return Ok(Some(Parsed::Block(builder.probe_block(pair)))),
             _ => {}
         }

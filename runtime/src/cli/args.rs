@@ -37,6 +37,8 @@ pub struct ScriptArguments {
     pub origin: Origin,
     /// `$1`, `$2`, ….
     pub parameters: Vec<String>,
+    /// `--name=value` behind `--`.
+    pub named: Vec<(String, Option<String>)>,
     /// The process of `-p`.
     pub pid: Option<u32>,
     /// `--unsafe`.
@@ -277,13 +279,30 @@ fn script_arguments(matches: &mut ArgMatches) -> Result<ScriptArguments, Notice>
             }
         })?),
     };
+    let (parameters, named) = parameters(words);
     Ok(ScriptArguments {
         origin,
-        parameters: words.collect(),
+        parameters,
+        named,
         pid: matches.remove_one("pid"),
         allow_unsafe: matches.get_flag("unsafe"),
         verbose: matches.get_flag("verbose"),
     })
+}
+
+/// Words behind a script: its parameters by number and those by name.
+pub fn parameters(words: impl Iterator<Item = String>) -> (Vec<String>, Vec<(String, Option<String>)>) {
+    let (mut numbered, mut named) = (Vec::new(), Vec::new());
+    for word in words {
+        match word.strip_prefix("--").filter(|name| !name.is_empty()) {
+            None => numbered.push(word),
+            Some(name) => named.push(match name.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (name.to_owned(), None),
+            }),
+        }
+    }
+    (numbered, named)
 }
 
 fn run_arguments(matches: &mut ArgMatches) -> Result<RunArguments, Notice> {

@@ -83,7 +83,7 @@ pub fn render(source: &Source, diagnostics: &[Diagnostic], colour: bool) -> Stri
     let errors = sorted.iter().filter(|d| d.is_error()).count();
     if errors > 1 {
         page.put(Style::Error, "error")
-            .put(Style::Bold, &format!(": `{}` has {errors} errors", shown_name(source)))
+            .put(Style::Bold, &format!(": `{}` has {errors} errors", harmless_text(&source.name)))
             .end();
     }
     page.text
@@ -97,10 +97,6 @@ pub fn render_message(code: Option<Code>, words: &str, help: Option<&str>, colou
         footer(&mut page, 1, "help", help);
     }
     page.text
-}
-
-fn shown_name(source: &Source) -> String {
-    harmless_text(&source.name)
 }
 
 fn title(page: &mut Page, severity: Severity, code: Option<Code>, words: &str) {
@@ -164,8 +160,9 @@ fn render_one(page: &mut Page, source: &Source, diagnostic: &Diagnostic) {
 }
 
 fn position(source: &Source, span: Span) -> String {
-    let (line, column) = source.line_column(place(&source.text, span).start as u32);
-    format!("{}:{line}:{column}", shown_name(source))
+    let start = place(&source.text, span).start as u32;
+    let (line, column) = source.line_column(start);
+    format!("{}:{line}:{column}", harmless_text(source.file_at(start).0))
 }
 
 /// A row below a line: letters at columns, each with its style.

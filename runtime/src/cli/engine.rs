@@ -12,11 +12,12 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use profiler_compiler::btf::BtfId;
 use profiler_compiler::check::Options;
+use profiler_compiler::check::parameters::{self, Parameter, Value};
 use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::object::Object;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target;
-use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, ir, typed_print};
+use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, expand, ir, parse, typed_print};
 use profiler_runtime::child::Child;
 use profiler_runtime::elf;
 use profiler_runtime::host::Host;
@@ -78,7 +79,42 @@ pub fn compile(source: &Source, script: &ScriptArguments, child: Option<u32>) ->
 }
 
 fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
-    Options { pid: script.pid, child_pid, positional: script.parameters.clone(), allow_unsafe: script.allow_unsafe }
+    Options {
+        pid: script.pid,
+        child_pid,
+        positional: script.parameters.clone(),
+        named: script.named.clone(),
+        allow_unsafe: script.allow_unsafe,
+    }
+}
+
+/// The parameters that a script takes by name, for people.
+pub fn describe_parameters(source: &Source) -> Result<String, Failure> {
+    let script = parse::parse(source).and_then(expand::expand);
+    let script = script.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
+    let parameters = parameters::declared(&script);
+    if parameters.is_empty() {
+        return Ok(format!("{} takes no parameters by name\n", source.name));
+    }
+    let usage = |parameter: &Parameter| match &parameter.default {
+        Value::Bool(_) => format!("--{}", parameter.name),
+        Value::Int(_) => format!("--{}=NUMBER", parameter.name),
+        Value::Str(_) => format!("--{}=TEXT", parameter.name),
+    };
+    let default = |parameter: &Parameter| match &parameter.default {
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Str(text) => format!("\"{}\"", String::from_utf8_lossy(text)),
+    };
+    let width = parameters.iter().map(|parameter| usage(parameter).len()).max().unwrap_or(0);
+    let mut text = format!("{}: parameters, to be given behind `--`\n", source.name);
+    for parameter in &parameters {
+        let gap = if parameter.description.is_empty() { "" } else { " " };
+        let (usage, words, default) = (usage(parameter), &parameter.description, default(parameter));
+        text.push_str(format!("  {usage:<width$}  {words}{gap}[default: {default}]").trim_end());
+        text.push('\n');
+    }
+    Ok(text)
 }
 
 /// What `stage` makes of the script.

@@ -60,7 +60,14 @@ struct Part {
 pub fn excerpt(source: &Source, spans: &[Span]) -> Excerpt {
     let text = source.text.as_str();
     let mut lines: Vec<(Range<usize>, Vec<Part>)> = Vec::new();
+    let mut out = Excerpt::default();
+    let file = spans.first().map(|span| source.file_at(span.start).1);
     for (span, place) in spans.iter().map(|span| place(text, *span)).enumerate() {
+        // Lines of one file only stand under each other.
+        if Some(source.file_at(spans[span].start).1) != file {
+            out.hidden.push(span);
+            continue;
+        }
         for (line, part) in parts(text, span, &place) {
             match lines.iter_mut().find(|(known, _)| *known == line) {
                 Some((_, parts)) => parts.push(part),
@@ -69,9 +76,8 @@ pub fn excerpt(source: &Source, spans: &[Span]) -> Excerpt {
         }
     }
     lines.sort_by_key(|(line, _)| line.start);
-    let mut out = Excerpt::default();
     for (line, parts) in lines {
-        let number = text[..line.start].matches('\n').count() + 1;
+        let number = source.line_column(line.start as u32).0 as usize;
         let focus = parts.iter().min_by_key(|part| part.span).map_or(line.start, |part| part.bytes.start);
         let (text, marks) = show(text, &window(text, line, focus), &parts);
         let is_hidden = |part: &&Part| !marks.iter().any(|mark| mark.span == part.span);

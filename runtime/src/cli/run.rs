@@ -15,12 +15,12 @@ use super::{colour_wanted, diagnostics};
 /// Runs a script.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let source = arguments.script.origin.load()?;
+    if arguments.script.named.iter().any(|(name, _)| name == "help") {
+        return show(&engine::describe_parameters(&source)?);
+    }
     if !arguments.dump.is_empty() {
         for stage in &arguments.dump {
-            let text = engine::dump(*stage, &source, &arguments.script)?;
-            let mut out = stdout().lock();
-            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-            written.map_err(|error| Failure::output("standard output", &error))?;
+            show(&engine::dump(*stage, &source, &arguments.script)?)?;
         }
         return Ok(OK);
     }
@@ -33,6 +33,12 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         let _ = std::io::stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
     }
     engine::run(&source, &object, arguments, child, output(arguments.output.as_deref())?)
+}
+
+fn show(text: &str) -> Result<u8, Failure> {
+    let mut out = stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map(|()| OK).map_err(|error| Failure::output("standard output", &error))
 }
 
 fn process_exists(pid: Option<u32>) -> Result<(), Failure> {

@@ -3,6 +3,8 @@
 //! In: where the script is. Out: a [`Source`] of at most [`LIMIT_BYTES`] of UTF-8 that is not blank.
 //! Guarantee: never reads more than the limit, whatever the path turns out to be; every refusal says what to do.
 
+mod imports;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -32,11 +34,15 @@ pub enum Origin {
 impl Origin {
     /// Reads the script.
     pub fn load(&self) -> Result<Source, Failure> {
-        match self {
-            Origin::Inline(text) => decode("-e", text.clone().into_bytes()),
-            Origin::File(path) if path == "-" => decode("stdin", read("stdin", std::io::stdin().lock())?),
-            Origin::File(path) => decode(path, read_file(path)?),
-        }
+        let (mut source, folder) = match self {
+            Origin::Inline(text) => (decode("-e", text.clone().into_bytes())?, Path::new("")),
+            Origin::File(path) if path == "-" => {
+                (decode("stdin", read("stdin", std::io::stdin().lock())?)?, Path::new(""))
+            }
+            Origin::File(path) => (decode(path, read_file(path)?)?, Path::new(path).parent().unwrap_or(Path::new(""))),
+        };
+        imports::resolve(&mut source, folder)?;
+        Ok(source)
     }
 }
 

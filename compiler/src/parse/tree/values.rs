@@ -198,7 +198,8 @@ impl Builder<'_> {
         }
     }
 
-    fn block_value(&mut self, pair: Pair<'_, Rule>, span: Span) -> ExprKind {
+    /// The statements between braces, and whether a `;` follows the last.
+    pub(super) fn statements(&mut self, pair: Pair<'_, Rule>) -> (Vec<Stmt>, bool) {
         let (mut statements, mut ended) = (Vec::new(), false);
         for pair in pair.into_inner() {
             match pair.as_rule() {
@@ -210,6 +211,11 @@ impl Builder<'_> {
                 }
             }
         }
+        (statements, ended)
+    }
+
+    fn block_value(&mut self, pair: Pair<'_, Rule>, span: Span) -> ExprKind {
+        let (mut statements, ended) = self.statements(pair);
         match statements.pop() {
             Some(Stmt { kind: StmtKind::Expr(value), .. }) if !ended => ExprKind::Block(statements, Box::new(value)),
             _ => {

@@ -38,6 +38,11 @@ impl Function for Len {
             let message = "`len` takes a whole map";
             return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `len(@x)`"));
         };
+        let info = cx.env.maps.get(map);
+        if info.declared.as_ref().is_some_and(|declared| declared.kind.evicts) {
+            let diagnostic = check::no_length(&info.name, args[0].span);
+            return cx.fail(diagnostic);
+        }
         cx.call_of(self, Vec::new(), vec![Constant::Map(map.0)], Type::I64, span)
     }
 

@@ -8,6 +8,7 @@ mod cgroupid;
 mod clear;
 mod delete;
 mod exit;
+mod getopt;
 mod has_key;
 mod join;
 mod kaddr;
@@ -34,6 +35,7 @@ pub const ALL: &[&dyn Function] = &[
     clear::WORD,
     delete::WORD,
     exit::WORD,
+    &getopt::Getopt,
     has_key::WORD,
     join::WORD,
     kaddr::WORD,

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, ArgMatches};
 
-use crate::cli::args::{Notice, RunArguments, ScriptArguments};
+use crate::cli::args::{Notice, RunArguments, ScriptArguments, parameters};
 use crate::cli::engine::{Format, Stage};
 
 /// What to do.
@@ -150,7 +150,7 @@ fn list(matches: &mut ArgMatches) -> Result<Listing, Notice> {
     let program = matches.remove_one::<String>("program");
     let is_file = first.as_ref().is_some_and(|word| std::path::Path::new(word).is_file());
     if program.is_some() || is_file {
-        return script(matches, program, first, Vec::new()).map(Listing::Script);
+        return script(matches, program, first, std::iter::empty()).map(Listing::Script);
     }
     let pattern = first.unwrap_or_else(|| "*".into());
     if pattern.contains('.') && !pattern.contains([':', '*']) {
@@ -166,13 +166,15 @@ fn script(
     matches: &mut ArgMatches,
     program: Option<String>,
     file: Option<String>,
-    parameters: Vec<String>,
+    words: impl Iterator<Item = String>,
 ) -> Result<ScriptArguments, Notice> {
+    let (parameters, named) = parameters(words);
     let origin = super::origin(program, file)
         .ok_or_else(|| Notice::mistake("ERROR: USAGE: filename or -e 'program' required.\n"))?;
     Ok(ScriptArguments {
         origin,
         parameters,
+        named,
         pid: matches.remove_one::<String>("pid").map(|text| pid(&text)).transpose()?,
         allow_unsafe: matches.get_flag("unsafe"),
         verbose: matches.get_flag("verbose"),
@@ -197,9 +199,10 @@ fn pid(text: &str) -> Result<u32, Notice> {
 
 fn run(matches: &mut ArgMatches, dry_dump: bool) -> Result<Arguments, Notice> {
     let program = matches.remove_one::<String>("program");
-    let mut words = matches.remove_many::<String>("words").into_iter().flatten();
+    let words: Vec<String> = matches.remove_many::<String>("words").into_iter().flatten().collect();
+    let mut words = words.into_iter();
     let file = if program.is_some() { None } else { words.next() };
-    let script = script(matches, program, file, words.collect())?;
+    let script = script(matches, program, file, words)?;
     let mut dump = Vec::new();
     for names in matches.remove_many::<String>("debug").into_iter().flatten() {
         let named = stages(&names);
@@ -337,9 +340,10 @@ mod tests {
         assert_eq!(arguments.run.script.parameters, ["1", "-2"]);
         assert_eq!((arguments.run.script.pid, arguments.run.format), (Some(7), Format::Json));
         assert!(arguments.run.quiet && arguments.run.script.allow_unsafe && !arguments.dry_dump);
-        let inline = run(&["-e", "BEGIN { }", "a", "--", "--pid"]);
+        let inline = run(&["-e", "BEGIN { }", "a", "--", "--pid=3", "-x"]);
         assert_eq!(inline.run.script.origin, Origin::Inline("BEGIN { }".into()));
-        assert_eq!(inline.run.script.parameters, ["a", "--pid"]);
+        assert_eq!(inline.run.script.parameters, ["a", "-x"]);
+        assert_eq!(inline.run.script.named, [("pid".to_owned(), Some("3".to_owned()))]);
     }
 
     #[test]

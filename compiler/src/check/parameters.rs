@@ -1,0 +1,145 @@
+//! The parameters that a script takes by name: `getopt("name", default, "description")`.
+//!
+//! In: the script, and what the command line gives (`--name=value` behind `--`). Out: what each is.
+//! Guarantee: a name that the script does not know is a diagnostic with the nearest one.
+
+use crate::ast::{Expr, ExprKind, Script, UnaryOp};
+use crate::check::{Options, Report, facts};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::similar;
+use crate::source::Span;
+
+/// A parameter as the script declares it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: String,
+    /// What it is when the command line says nothing.
+    pub default: Value,
+    /// What it is for.
+    pub description: String,
+    /// The call.
+    pub span: Span,
+}
+
+/// A parameter's value; its type is that of the default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number.
+    Int(i64),
+    /// A string.
+    Str(Vec<u8>),
+}
+
+impl Value {
+    /// What a user calls the type.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Bool(_) => "true or false",
+            Value::Int(_) => "a number",
+            Value::Str(_) => "a string",
+        }
+    }
+
+    /// A value of the same type from the command line; without text, a switch is on.
+    pub fn parse_like(&self, text: Option<&str>) -> Option<Value> {
+        match (self, text) {
+            (Value::Bool(_), None | Some("true" | "1")) => Some(Value::Bool(true)),
+            (Value::Bool(_), Some("false" | "0")) => Some(Value::Bool(false)),
+            (Value::Int(_), Some(text)) => parse_int(text).map(Value::Int),
+            (Value::Str(_), Some(text)) => Some(Value::Str(text.as_bytes().to_vec())),
+            _ => None,
+        }
+    }
+}
+
+fn parse_int(text: &str) -> Option<i64> {
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let number = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok()? as i64,
+        None => digits.parse::<u64>().ok()? as i64,
+    };
+    Some(if negative { number.wrapping_neg() } else { number })
+}
+
+/// A literal as a parameter's default.
+pub fn literal(expr: &Expr) -> Option<Value> {
+    match &expr.kind {
+        ExprKind::Bool(value) => Some(Value::Bool(*value)),
+        ExprKind::Int(value) | ExprKind::Duration(value) => Some(Value::Int(*value as i64)),
+        ExprKind::Str(text) => Some(Value::Str(text.clone())),
+        ExprKind::Unary(UnaryOp::Neg, inner) => match literal(inner)? {
+            Value::Int(value) => Some(Value::Int(value.wrapping_neg())),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// All parameters of a script, in order, each once.
+pub fn declared(script: &Script) -> Vec<Parameter> {
+    let mut found: Vec<Parameter> = Vec::new();
+    let mut visit = |expr: &Expr| {
+        if let ExprKind::Call { name, args } = &expr.kind
+            && name.text == "getopt"
+            && let Some(parameter) = parameter(args, expr.span)
+            && !found.iter().any(|known| known.name == parameter.name)
+        {
+            found.push(parameter);
+        }
+    };
+    for block in &script.blocks {
+        block.predicate.iter().for_each(|predicate| facts::walk_expr(predicate, &mut visit));
+        facts::walk_stmts(&block.body, &mut visit);
+    }
+    found
+}
+
+fn parameter(args: &[Expr], span: Span) -> Option<Parameter> {
+    let text = |arg: &Expr| match &arg.kind {
+        ExprKind::Str(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        _ => None,
+    };
+    let name = args.first().and_then(text)?;
+    let default = args.get(1).map_or(Some(Value::Bool(false)), literal)?;
+    Some(Parameter { name, default, description: args.get(2).and_then(text).unwrap_or_default(), span })
+}
+
+/// Reports what the command line gives and the script does not take.
+pub fn check(script: &Script, options: &Options, report: &mut Report) {
+    if options.named.is_empty() {
+        return;
+    }
+    let known = declared(script);
+    for (name, _) in &options.named {
+        if known.iter().any(|parameter| parameter.name == *name) {
+            continue;
+        }
+        let names = known.iter().map(|parameter| parameter.name.as_str());
+        let help = match similar::nearest(name, names.clone(), 1).first() {
+            Some(near) => format!("did you mean `--{near}`?"),
+            None if known.is_empty() => "it takes none: `getopt(\"name\", default)` reads one".into(),
+            None => format!("it takes `--{}`", names.collect::<Vec<_>>().join("`, `--")),
+        };
+        let span = known.first().map_or(Span::default(), |parameter| parameter.span);
+        report.push(Diagnostic::error(Code(216), span, format!("this script has no parameter `--{name}`")).help(help));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Value;
+
+    #[test]
+    fn values_have_the_type_of_the_default() {
+        assert_eq!(Value::Bool(false).parse_like(None), Some(Value::Bool(true)));
+        assert_eq!(Value::Bool(true).parse_like(Some("false")), Some(Value::Bool(false)));
+        assert_eq!(Value::Bool(true).parse_like(Some("maybe")), None);
+        assert_eq!(Value::Int(0).parse_like(Some("-0x10")), Some(Value::Int(-16)));
+        assert_eq!(Value::Int(0).parse_like(Some("18446744073709551615")), Some(Value::Int(-1)));
+        assert_eq!(Value::Int(0).parse_like(None), None);
+        assert_eq!(Value::Str(vec![]).parse_like(Some("7")), Some(Value::Str(b"7".to_vec())));
+    }
+}
