@@ -36,6 +36,12 @@ fn a_killed_process_of_p_ends_the_run_with_all_its_counts() {
     assert_gone(&ids);
 }
 
+/// Processor time of a process in user space, in clock ticks.
+fn ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process of ours");
+    stat.rsplit_once(") ").and_then(|(_, fields)| fields.split(' ').nth(11)?.parse().ok()).expect("field 14")
+}
+
 /// Killed in the middle of its calls: the last argument that was seen says how many there were.
 #[test]
 fn a_process_killed_in_a_probe_is_counted_to_its_last_call() {
@@ -52,7 +58,9 @@ fn a_process_killed_in_a_probe_is_counted_to_its_last_call() {
         let mut target = Command::new(workload).args(command).stdout(Stdio::null()).spawn().expect("a workload");
         let running = Running::start(&mut profiler(&["-q", "-p", &target.id().to_string(), "-e", &script]));
         attached(&running, 2);
-        thread::sleep(Duration::from_millis(50 + 7 * round));
+        // On a busy machine it may not run at all for a while.
+        let before = ticks(target.id());
+        wait_for("some calls", || (ticks(target.id()) > before + round).then_some(()));
         target.kill().expect("a process of ours");
         let ended = running.end();
         target.wait().expect("a process of ours");
