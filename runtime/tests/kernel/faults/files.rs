@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use super::super::machine::{Folder, Running, held, profiler, skip, wait_for, workload};
-use super::{OnDemand, copy_of_libc, number};
+use super::super::machine::{Folder, Running, profiler, skip, wait_for, workload};
+use super::{OnDemand, copy_of_libc, links, number};
 
 /// Counts by process, at entry and return, and prints one stack of each process.
 fn script(file: &str, function: &str) -> String {
@@ -18,9 +18,7 @@ fn script(file: &str, function: &str) -> String {
 
 fn attached(file: &str, function: &str) -> Running {
     let running = Running::start(&mut profiler(&["-q", "-e", &script(file, function)]));
-    wait_for("two links", || {
-        (held(running.pid()).iter().filter(|(kind, _)| *kind == "link").count() >= 2).then_some(())
-    });
+    wait_for("two links", || links(&running, 2));
     running
 }
 
@@ -79,4 +77,41 @@ fn a_program_that_is_replaced_and_deleted_is_counted_where_it_still_runs() {
     assert_eq!(number(&results, &format!("@in[{pid}]")), 123, "{results}");
     assert_eq!(number(&results, &format!("@out[{pid}]")), 123, "{results}");
     assert!(results.contains("workload_step+0"), "{results}");
+}
+
+/// An update came, and the daemon was not restarted: what it runs is what is traced, not what the path leads to now.
+#[test]
+fn what_a_process_of_p_runs_is_traced_though_its_file_was_replaced_before() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("updated");
+    let libraries = folder.path("");
+    let library = copy_of_libc(libraries.trim_end_matches('/'));
+    let program = folder.path("copy");
+    fs::copy(workload(), &program).expect("a copy");
+    let mut target = OnDemand::start(&program, Some(&libraries));
+    let pid = target.pid().to_string();
+    let mut expect = |state: &str, calls: u64| {
+        for (file, function) in [(library.as_str(), "getpid"), ("libc", "getpid"), (&program, "workload_step")] {
+            let script = format!(
+                "uprobe:{file}:{function} {{ @in = count(); }} uretprobe:{file}:{function} {{ @out = count(); }}"
+            );
+            let running = Running::start(&mut profiler(&["-q", "-p", &pid, "-e", &script]));
+            wait_for("two links", || links(&running, 2));
+            target.call(calls);
+            running.signal("TERM");
+            let ended = running.end();
+            assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""), "{state} {file}");
+            let counts = (number(&ended.stdout, "@in"), number(&ended.stdout, "@out"));
+            assert_eq!(counts, (calls, calls), "{state} {file}");
+        }
+    };
+    expect("as it was", 10);
+    replace(&library);
+    replace(&program);
+    expect("replaced", 20);
+    fs::remove_file(&library).expect("the file");
+    fs::remove_file(&program).expect("the file");
+    expect("deleted", 30);
 }

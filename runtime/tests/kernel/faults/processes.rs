@@ -12,9 +12,7 @@ use super::{OnDemand, counting_script, lines, lost, memory_kb, number};
 
 /// Waits until a profiler holds its links.
 fn attached(profiler: &Running, links: usize) {
-    wait_for("an attached probe", || {
-        (held(profiler.pid()).iter().filter(|(kind, _)| *kind == "link").count() >= links).then_some(())
-    });
+    wait_for("an attached probe", || super::links(profiler, links));
 }
 
 #[test]
