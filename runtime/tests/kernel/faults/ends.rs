@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use super::super::machine::{Ended, Folder, Running, assert_gone, held, profiler, skip, wait_for, workload};
+use super::super::machine::{Ended, Folder, PROFILER, Running, assert_gone, held, profiler, skip, wait_for, workload};
 
 /// Prints as fast as it can.
 const FLOOD: &str =
@@ -138,4 +138,27 @@ fn standard_output_without_room_is_an_error() {
     let running = Running::start(&mut profiler(&["-q", "-o", "/dev/full", "-e", "BEGIN { @x = 1; exit(); }"]));
     let ended = running.end();
     assert_eq!((ended.code(), ended.stderr.as_str()), (1, "error: cannot write to `/dev/full`: no space is left\n"));
+}
+
+/// With each limit, another step is the first that finds no descriptor.
+#[test]
+fn too_few_descriptors_are_told_and_leave_nothing() {
+    if skip() {
+        return;
+    }
+    let script =
+        format!("tracepoint:sched:* {{ @ = count(); }} uprobe:{}:workload_step {{ @u = count(); }}", workload());
+    let command = format!("{} getppid 10", workload());
+    for limit in 5..32 {
+        let line = format!("ulimit -n {limit}; exec '{PROFILER}' run -q -e '{script}' -c '{command}'");
+        let ended = Running::start(Command::new("sh").args(["-c", &line])).end();
+        assert!(
+            [1, 3].contains(&ended.code()) && ended.stdout.is_empty(),
+            "{limit}: {} {}",
+            ended.code(),
+            ended.stderr
+        );
+        assert!(ended.stderr.to_lowercase().contains("open files"), "{limit}: {}", ended.stderr);
+        assert!(ended.stderr.lines().count() <= 2 && !ended.stderr.contains("libbpf"), "{limit}: {}", ended.stderr);
+    }
 }
