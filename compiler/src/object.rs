@@ -283,6 +283,12 @@ pub enum Loss {
         /// Index of the program.
         program: usize,
     },
+    /// Runs that the kernel skipped, because a program was running on that CPU already. The kernel counts them, not the
+    /// program.
+    Skipped {
+        /// Index of the program.
+        program: usize,
+    },
 }
 
 impl Default for Config {

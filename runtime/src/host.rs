@@ -7,6 +7,7 @@ mod binary;
 mod elf;
 mod kernel;
 mod library;
+mod replaced;
 mod tracefs;
 
 use crate::sys::mmap::MappedFile;

@@ -1,15 +1,25 @@
-//! What was lost, counted by the programs themselves.
+//! What was lost, counted by the programs themselves and by the kernel.
 //!
-//! In: the counters of the object in `.bss`. Out: each loss in words, and how often.
+//! In: the counters of the object in `.bss`, and the kernel's of runs that it skipped. Out: each loss in words, and how often.
 //! Guarantee: the sum over a program's records received and counted here is the number that it tried to send.
 
 use profiler_compiler::object::{Loss, Object, Storage};
 
 use crate::load::Loaded;
+use crate::sys::bpf::skipped_runs;
 
-/// All losses that happened, in the order of the object's counters; counters of one loss are added up.
+/// All losses that happened, in the order of the object's counters, then of its programs; counters of one loss are added up.
 pub fn read(object: &Object, loaded: &Loaded) -> Vec<(Loss, u64)> {
-    collect(object, |offset_bytes| loaded.globals().bss_u64(offset_bytes).unwrap_or(0))
+    let mut losses = collect(object, |offset_bytes| loaded.globals().bss_u64(offset_bytes).unwrap_or(0));
+    losses.extend(skipped(object, |name| loaded.program(name).map_or(0, skipped_runs)));
+    losses
+}
+
+fn skipped(object: &Object, count: impl Fn(&str) -> u64) -> impl Iterator<Item = (Loss, u64)> {
+    let programs = object.programs.iter().enumerate();
+    programs
+        .map(move |(index, program)| (Loss::Skipped { program: index }, count(&program.name)))
+        .filter(|(_, n)| *n > 0)
 }
 
 fn collect(object: &Object, count: impl Fn(u32) -> u64) -> Vec<(Loss, u64)> {
@@ -53,6 +63,7 @@ fn words(object: &Object, loss: &Loss) -> String {
         }
         Loss::Stacks => "stacks not taken".into(),
         Loss::Scratch { program } => format!("runs of {}: no scratch memory free", probe(program)),
+        Loss::Skipped { program } => format!("runs of {}: skipped by the kernel", probe(program)),
     }
 }
 
@@ -100,6 +111,15 @@ mod tests {
         let words = describe(&object, &losses);
         assert_eq!(words[0], ("events of kprobe:f,kprobe:g: ring buffer full".into(), 18));
         assert!(words[1].0.starts_with("actions of kprobe:f"));
+    }
+
+    #[test]
+    fn what_the_kernel_skipped_is_a_loss_of_its_program() {
+        let object = object(Vec::new());
+        let losses: Vec<_> = skipped(&object, |name| if name == "p" { 3 } else { 0 }).collect();
+        assert_eq!(losses, [(Loss::Skipped { program: 0 }, 3)]);
+        assert_eq!(describe(&object, &losses)[0].0, "runs of kprobe:f,kprobe:g: skipped by the kernel");
+        assert_eq!(skipped(&object, |_| 0).count(), 0);
     }
 
     #[test]

@@ -101,11 +101,22 @@ impl Loaded {
 
 /// Sorts a refusal by what the user can do about it.
 fn explain(error: io::Error, message: String) -> LoadError {
+    let descriptors = |error| LoadError::Other { error, message: "raise the limit of open files (ulimit -n)".into() };
     if let Some(refusal) = refusal(&message) {
-        return LoadError::Verifier(refusal);
+        // Where libbpf has no descriptor left to find out whether the kernel knows global data, it takes it that it does not,
+        // and leaves the map of such data out.
+        if refusal.reason.ends_with("is not pointing to valid bpf_map") {
+            return descriptors(io::Error::from_raw_os_error(libc::EMFILE));
+        }
+        // libbpf has loaded a program but found no descriptor for it.
+        if error.raw_os_error() != Some(libc::EMFILE) {
+            return LoadError::Verifier(refusal);
+        }
     }
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => LoadError::Privilege { reasons: missing_privileges() },
+        // What libbpf says then is about whatever it tried last.
+        Some(libc::EMFILE | libc::ENFILE) => descriptors(error),
         Some(libc::ENOTSUP | libc::ENOSYS | 524) => LoadError::Unsupported { message },
         _ => LoadError::Other { error, message },
     }

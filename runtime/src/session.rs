@@ -179,7 +179,11 @@ impl Session<'_> {
         if self.ended() {
             return Ok(Links::default());
         }
-        let mut links = self.attach(options)?;
+        let mut links = match self.attach(options) {
+            // A process that ends before its probes are attached is one that ends the run early.
+            Err(RunError::Attach(_)) if self.process_ended().map_err(system("waiting"))? => return Ok(Links::default()),
+            links => links?,
+        };
         let timers = self.start_timers().map_err(system("starting the timers"))?;
         if let Some(child) = &mut self.child {
             child.resume().map_err(RunError::Child)?;
@@ -299,6 +303,10 @@ impl Session<'_> {
         fds.extend(rings);
         let ready = poll::wait(&fds, limit)?;
         Ok(ready & ((1 << processes) - 1) != 0)
+    }
+
+    fn process_ended(&self) -> io::Result<bool> {
+        self.poll(&[], Some(Duration::ZERO))
     }
 
     /// Whether something other than time or a process has ended the run.

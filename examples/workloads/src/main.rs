@@ -8,8 +8,9 @@ mod measure;
 mod sys;
 
 use std::fs::File;
-use std::io::{Error, Result};
-use std::process::ExitCode;
+use std::io::{Error, Result, Write};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -20,6 +21,10 @@ workload reads N SIZE            reads SIZE bytes N times, from /dev/zero
 workload files N                 opens /dev/null, /dev/zero, /dev/full and /dev/random in turn, N times in all
 workload sleepers N MS           N threads sleep once for MS milliseconds
 workload functions N             calls workload_step(0), … workload_step(N-1); the results sum to N*N
+workload on-demand               for each number N on standard input: N calls each of getppid, of libc's getpid and of workload_step
+workload execs N CALLS [AT_ONCE] runs `workload functions CALLS` N times, AT_ONCE (1) at a time
+workload pinned CPU CMD…         becomes CMD, which runs on that CPU only
+workload spin MS                 uses up a CPU for MS milliseconds
 workload demo SECONDS            rounds of 8 reads of 64 bytes, 4 of 512, 2 of 4096, 1 of 65536, an open and a sleep of 1 ms
 workload rss CMD…                runs CMD: exit code, wall time, peak memory
 workload first-event CMD…        time until CMD prints `x`, while getppid is called without pause
@@ -50,6 +55,13 @@ fn run(words: &[String]) -> Result<()> {
         "sleepers" => sleepers(number(rest, 0)?, number(rest, 1)?),
         "functions" => {
             functions(number(rest, 0)?);
+            Ok(())
+        }
+        "on-demand" => on_demand(),
+        "execs" => execs(number(rest, 0)?, number(rest, 1)?, if rest.len() > 2 { number(rest, 2)? } else { 1 }),
+        "pinned" => pinned(number(rest, 0)?, rest.get(1..).unwrap_or_default()),
+        "spin" => {
+            spin(number(rest, 0)?);
             Ok(())
         }
         "demo" => demo(number(rest, 0)?),
@@ -147,6 +159,59 @@ fn sleepers(threads: u64, ms: u64) -> Result<()> {
 fn functions(calls: u64) {
     let sum = (0..calls).fold(0u64, |sum, a| sum.wrapping_add(sys::workload_step(a)));
     println!("calls {calls}\nsum {sum}");
+}
+
+/// Does what it is told, a line at a time, and answers each with how much was done since the start: so that a test can break
+/// something between two steps whose counts are known.
+fn on_demand() -> Result<()> {
+    let mut done = 0;
+    println!("ready");
+    for line in std::io::stdin().lines() {
+        let wanted: u64 = line?.trim().parse().map_err(|_| Error::other("a line is not a number"))?;
+        for call in done..done + wanted {
+            sys::getppid();
+            sys::libc_getpid();
+            sys::workload_step(call);
+        }
+        done += wanted;
+        println!("done {done}");
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn execs(processes: u64, calls: u64, at_once: u64) -> Result<()> {
+    let own = std::env::current_exe()?;
+    let mut running = std::collections::VecDeque::new();
+    for _ in 0..processes {
+        if running.len() as u64 >= at_once.max(1) {
+            ended_well(running.pop_front())?;
+        }
+        running.push_back(Command::new(&own).args(["functions", &calls.to_string()]).stdout(Stdio::null()).spawn()?);
+    }
+    while !running.is_empty() {
+        ended_well(running.pop_front())?;
+    }
+    println!("execs {processes}");
+    Ok(())
+}
+
+fn ended_well(process: Option<std::process::Child>) -> Result<()> {
+    let Some(mut process) = process else { return Ok(()) };
+    if process.wait()?.success() { Ok(()) } else { Err(Error::other("a process failed")) }
+}
+
+fn pinned(cpu: u64, words: &[String]) -> Result<()> {
+    let (program, arguments) = words.split_first().ok_or_else(|| Error::other("no command to pin"))?;
+    sys::pin_to_cpu(cpu as usize)?;
+    Err(Command::new(program).args(arguments).exec())
+}
+
+fn spin(ms: u64) {
+    let start = Instant::now();
+    while start.elapsed().as_millis() < u128::from(ms) {
+        std::hint::spin_loop();
+    }
 }
 
 /// How often a size is read in a round of `demo`.

@@ -15,6 +15,26 @@ pub fn getppid() -> i64 {
     unsafe { libc::syscall(libc::SYS_getppid) }
 }
 
+/// Asks for this process's number through libc, whose function of that name does nothing else.
+pub fn libc_getpid() -> i32 {
+    // SAFETY: the call takes no argument and touches no memory.
+    unsafe { libc::getpid() }
+}
+
+/// Lets the calling thread run on one CPU only.
+pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: all-zero bytes are an empty set.
+    let mut cpus: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the number was checked against the set's size.
+    unsafe { libc::CPU_SET(cpu, &mut cpus) };
+    // SAFETY: the set outlives the call and its size is stated.
+    let result = unsafe { libc::sched_setaffinity(0, size_of_val(&cpus), &raw const cpus) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Reads up to the buffer's length.
 pub fn read(file: &File, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the pointer and length are those of a buffer that outlives the call and that nobody else uses.

@@ -1,6 +1,7 @@
 //! The workloads do what they say: each subcommand through its binary.
 
-use std::process::Command;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 
 fn workload(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_workload")).args(arguments).output().expect("the binary runs");
@@ -16,6 +17,20 @@ fn counts_are_those_asked_for() {
     assert_eq!(workload(&["files", "7"]), "opens 7\n");
     assert_eq!(workload(&["sleepers", "3", "1"]), "sleepers 3\nms 1\n");
     assert_eq!(workload(&["functions", "1000"]), "calls 1000\nsum 1000000\n");
+    assert_eq!(workload(&["execs", "9", "5", "4"]), "execs 9\n");
+    assert_eq!(workload(&["pinned", "0", env!("CARGO_BIN_EXE_workload"), "files", "7"]), "opens 7\n");
+    assert_eq!(workload(&["spin", "1"]), "");
+}
+
+#[test]
+fn what_is_demanded_is_done_and_added_up() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
+    let mut child =
+        command.arg("on-demand").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary runs");
+    child.stdin.take().expect("a pipe").write_all(b"5\n0\n7\n").expect("it reads");
+    let output = child.wait_with_output().expect("it ends with its input");
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ready\ndone 5\ndone 5\ndone 12\n");
 }
 
 #[test]
@@ -28,7 +43,7 @@ fn measurements_name_what_they_measured() {
 
 #[test]
 fn mistakes_are_explained() {
-    for arguments in [&[][..], &["reads"], &["reads", "x", "1"], &["rss"], &["first-event", "true"]] {
+    for arguments in [&[][..], &["reads"], &["reads", "x", "1"], &["rss"], &["first-event", "true"], &["pinned", "0"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_workload")).args(arguments).output().expect("the binary runs");
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         assert!(output.stderr.starts_with(b"workload: "), "{arguments:?}");

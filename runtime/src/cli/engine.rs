@@ -182,7 +182,8 @@ pub fn run(
         error => refused(source, &error),
     })?;
     for note in symbols.take_notes() {
-        eprintln!("note: {note}");
+        // A closed standard error has no reader to tell.
+        let _ = writeln!(std::io::stderr(), "note: {note}");
     }
     Ok(outcome.exit_code)
 }

@@ -46,8 +46,17 @@ fn process_exists(pid: Option<u32>) -> Result<(), Failure> {
         Some(pid) if !Path::new(&format!("/proc/{pid}")).exists() => {
             Err(Failure::new(MISTAKE, format!("there is no process {pid}")).help("`pgrep -a NAME` finds its number"))
         }
+        Some(pid) if has_ended(pid) => Err(Failure::new(MISTAKE, format!("process {pid} has ended"))),
         _ => Ok(()),
     }
+}
+
+/// Whether only the exit status of a process is left, which its parent has not asked for. A process whose first thread has ended
+/// looks the same, but still has others.
+fn has_ended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let is_zombie = stat.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with(['Z', 'X']));
+    is_zombie && std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|threads| threads.count() < 2)
 }
 
 fn output(path: Option<&str>) -> Result<Box<dyn Write>, Failure> {

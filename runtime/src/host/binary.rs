@@ -5,6 +5,7 @@
 //! then among the commands, the libraries, and the files of the current folder, and the first place that has it counts.
 
 use super::library::{self, Root};
+use super::replaced;
 use super::{NEAR_NAMES, io_error};
 use profiler_compiler::target::TargetError;
 use profiler_compiler::{glob, similar};
@@ -19,6 +20,9 @@ pub(super) fn find(name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetEr
         return Err(TargetError::Missing { near: Vec::new() });
     }
     let is_pattern = glob::is_pattern(name);
+    if let Some(found) = pid.filter(|_| !is_pattern).and_then(|pid| replaced_and_mapped(&root, name, pid)) {
+        return Ok(found);
+    }
     let candidates = if name.contains('/') {
         let path = absolute(name);
         if is_pattern { expand(&root, &path) } else { vec![path] }
@@ -34,6 +38,24 @@ pub(super) fn find(name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetEr
             Ok(found)
         })
         .map_err(|error| if matches!(error, TargetError::Missing { .. }) { missing(&root, name) } else { error })
+}
+
+/// What the process maps when that is no longer what the path leads to, with what it maps under the name besides; `None` when
+/// all is as it should be.
+fn replaced_and_mapped(root: &Root, name: &str, pid: u32) -> Option<Vec<String>> {
+    let mut found = replaced::find(pid, name);
+    found.retain(|path| is_elf(Path::new(path)).is_ok());
+    if found.is_empty() {
+        return None;
+    }
+    let path = absolute(name);
+    let mut mapped = library::in_process(pid, path.file_name()?.to_str()?);
+    if name.contains('/') {
+        let path = root.canonical(&path).ok();
+        mapped.retain(|mapped| root.canonical(mapped).ok() == path);
+    }
+    found.extend(existing(root, &mapped, |path| is_elf(path).is_ok()).unwrap_or_default());
+    Some(found)
 }
 
 /// The candidates that are there, canonical, sorted, each once.

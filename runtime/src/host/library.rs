@@ -107,6 +107,7 @@ pub(super) fn in_process(pid: u32, name: &str) -> Vec<PathBuf> {
 fn in_maps(maps: &str, name: &str) -> Vec<PathBuf> {
     let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
     let mut found: Vec<PathBuf> = paths
+        .filter(|path| !path.ends_with(super::replaced::MARK))
         .filter(|path| path.rsplit('/').next().is_some_and(|file| is_named(file, name)))
         .map(PathBuf::from)
         .collect();
@@ -140,7 +141,7 @@ pub(super) fn names(root: &Root) -> Vec<String> {
 }
 
 /// Whether a file is what a name means: itself, or a library with the name, with or without `lib` and version.
-fn is_named(file: &str, name: &str) -> bool {
+pub(super) fn is_named(file: &str, name: &str) -> bool {
     let is_versioned = |stem: &str| {
         // `libssl.so`, `libssl.so.3`; `libc-2.31.so` as glibc named its files until 2.34.
         let version =

@@ -2,7 +2,7 @@
 //!
 //! In: addresses of a process. Out: names, from its files' symbol tables and its perf map.
 //! Guarantee: a process's mappings are read once a batch, not once an address; names found while it lived stay when it has
-//! gone, and are forgotten when another process takes its number.
+//! gone, and are forgotten when another process takes its number. However many processes come and go, memory is bounded.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,6 +14,8 @@ use profiler_compiler::value::SymbolName;
 
 /// How many addresses are remembered before all are forgotten.
 const MAX_REMEMBERED: usize = 1 << 18;
+/// After how many processes the symbolizer starts over: it keeps some 300 bytes of each for ever.
+const MAX_PROCESSES: usize = 1 << 13;
 
 /// The symbols of all processes asked about so far.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(super) struct UserSymbols {
     symbolizer: Symbolizer,
     processes: HashMap<u32, Known>,
     remembered: usize,
+    /// Processes that this symbolizer has looked into.
+    looked_into: usize,
 }
 
 /// What is known of a process.
@@ -33,9 +37,12 @@ struct Known {
 
 impl Default for UserSymbols {
     fn default() -> UserSymbols {
-        let symbolizer = Symbolizer::builder().enable_code_info(false).enable_inlined_fns(false).build();
-        UserSymbols { symbolizer, processes: HashMap::new(), remembered: 0 }
+        UserSymbols { symbolizer: symbolizer(), processes: HashMap::new(), remembered: 0, looked_into: 0 }
     }
+}
+
+fn symbolizer() -> Symbolizer {
+    Symbolizer::builder().enable_code_info(false).enable_inlined_fns(false).build()
 }
 
 impl UserSymbols {
@@ -57,10 +64,16 @@ impl UserSymbols {
             self.processes.clear();
             self.remembered = 0;
         }
-        let started = start_time(pid);
+        // Of a process that is gone, nothing can be learned, and so nothing is kept.
+        let Some(started) = start_time(pid) else { return };
+        if self.looked_into > MAX_PROCESSES {
+            self.symbolizer = symbolizer();
+            self.looked_into = 0;
+        }
         let known = self.processes.entry(pid).or_default();
-        if started.is_some() && started != known.started {
-            *known = Known { started, names: HashMap::new() };
+        if known.started != Some(started) {
+            *known = Known { started: Some(started), names: HashMap::new() };
+            self.looked_into += 1;
         }
         let mut unknown: Vec<u64> = addresses.iter().copied().filter(|at| !known.names.contains_key(at)).collect();
         if unknown.is_empty() {
@@ -120,7 +133,20 @@ mod tests {
     fn memory_is_bounded() {
         let mut symbols = UserSymbols { remembered: MAX_REMEMBERED + 1, ..UserSymbols::default() };
         symbols.processes.insert(1 << 30, Known::default());
-        symbols.prepare(1 << 29, &[1]);
+        symbols.prepare(std::process::id(), &[1]);
         assert_eq!((symbols.processes.len(), symbols.remembered), (1, 1));
+    }
+
+    #[test]
+    fn processes_that_are_gone_take_no_memory() {
+        let mut symbols = UserSymbols::default();
+        for pid in 1 << 29..(1 << 29) + 100 {
+            symbols.prepare(pid, &[1, 2, 3]);
+            assert_eq!(symbols.find(pid, 1), None);
+        }
+        assert_eq!((symbols.processes.len(), symbols.remembered, symbols.looked_into), (0, 0, 0));
+        symbols.looked_into = MAX_PROCESSES + 1;
+        symbols.prepare(std::process::id(), &[1]);
+        assert_eq!(symbols.looked_into, 1);
     }
 }

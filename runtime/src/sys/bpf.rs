@@ -235,6 +235,16 @@ impl Drop for BpfObject {
     }
 }
 
+/// How often the kernel skipped a program because it, or another that it cannot interrupt, was running on that CPU; 0 when the
+/// kernel does not say. Since 5.12, for perf tracepoints since 6.7.
+pub fn skipped_runs(program: BorrowedFd<'_>) -> u64 {
+    let mut state = sys::bpf_prog_info::default();
+    let mut size = size_of_val(&state) as u32;
+    // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
+    let result = check(unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut state, &raw mut size) });
+    result.map_or(0, |_| state.recursion_misses)
+}
+
 /// Runs a program once; its return value.
 pub fn test_run(program: BorrowedFd<'_>) -> io::Result<u32> {
     // A raw tracepoint's context is an array of `u64`; a script's `BEGIN` reads none of it, but the verifier may see a

@@ -1,8 +1,8 @@
-//! SIGINT and SIGTERM as something to wait for.
+//! SIGINT, SIGTERM and SIGHUP as something to wait for.
 //!
 //! In: signals. Out: a readable descriptor, and the number of the first signal.
 //! Guarantee: the second signal ends the process at once, even while it is stuck in a write; closing descriptors
-//! detaches everything.
+//! detaches everything. A SIGHUP that was ignored at the start (`nohup`) stays ignored.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::{check_errno, own};
 
-const SIGNALS: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
+const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// What the handler writes to; -1 while nobody listens.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
@@ -32,7 +32,7 @@ extern "C" fn on_signal(signal: i32) {
     }
 }
 
-/// While it lives, SIGINT and SIGTERM are noted instead of ending the process.
+/// While it lives, SIGINT, SIGTERM and SIGHUP are noted instead of ending the process.
 #[derive(Debug)]
 pub struct Signals {
     wake: OwnedFd,
@@ -55,6 +55,10 @@ impl Signals {
             let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
             // SAFETY: both structs are valid and the handler does only what a handler may.
             check_errno(unsafe { libc::sigaction(signal, &raw const action, &raw mut before) })?;
+            if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
+                // SAFETY: puts back what the call before has replaced.
+                check_errno(unsafe { libc::sigaction(signal, &raw const before, std::ptr::null_mut()) })?;
+            }
             listener.before.push(before);
         }
         Ok(listener)

@@ -5,6 +5,7 @@
 
 mod cases;
 mod endings;
+mod faults;
 mod limits;
 mod loss;
 mod machine;

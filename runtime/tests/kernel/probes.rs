@@ -17,6 +17,7 @@ fn a_wildcard_counts_each_system_call() {
     }
     let mix = format!("{} demo 1", workload());
     let script = "tracepoint:syscalls:sys_enter_* /pid == cpid/ { @[probe] = count(); }
+        tracepoint:syscalls:sys_enter_read /pid == cpid/ { @reads = count(); }
         tracepoint:syscalls:sys_exit_nanosleep /pid == cpid/ { @rounds = count(); }";
     let ended = run(&["-q", "-e", script, "-c", &mix]);
     let rounds: u64 = ended.stdout.lines().find_map(|line| line.strip_prefix("rounds ")?.parse().ok()).expect("rounds");
@@ -26,7 +27,9 @@ fn a_wildcard_counts_each_system_call() {
     // The loader and the runtime make some calls of their own: as many in a run that does nothing.
     let idle = run(&["-q", "-e", script, "-c", &format!("{} demo 0", workload())]);
     let own = |name: &str| entry(&idle, &format!("@[tracepoint:syscalls:sys_enter_{name}]"));
-    assert_eq!(calls("read") - own("read"), rounds * 15);
+    // How often the loader and the runtime read differs by one or two: the text of /proc/self/maps has another length each time.
+    assert_eq!(calls("read"), entry(&ended, "@reads"));
+    assert!((calls("read") - rounds * 15).abs_diff(own("read")) <= 2, "{}", ended.stdout);
     assert_eq!(calls("openat") - own("openat"), rounds);
     assert_eq!(calls("exit_group"), 1);
 }

@@ -1,0 +1,68 @@
+//! Files that a process still maps although their path leads elsewhere by now: replaced by an update, or deleted.
+//!
+//! In: a process, and a file's name or path as a script has it. Out: paths by which we can open what is mapped.
+//! Guarantee: they lead to the very file that the process runs, for as long as it maps it.
+
+use std::fs;
+use std::path::Path;
+
+use super::library::is_named;
+
+/// What the kernel writes behind the path of a file that has none any more.
+pub(super) const MARK: &str = " (deleted)";
+
+/// The files without a path that a process maps and that a name means; empty for most processes.
+pub(super) fn find(pid: u32, name: &str) -> Vec<String> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    in_maps(&maps, name).map(|range| format!("/proc/{pid}/map_files/{range}")).collect()
+}
+
+/// The first range of addresses of each such file.
+fn in_maps<'a>(maps: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let place = canonical_folder(name);
+    let is_wanted = move |path: &str| match &place {
+        Some(place) => path == name || path == place,
+        None => path.rsplit('/').next().is_some_and(|file| is_named(file, name)),
+    };
+    let mut seen = Vec::new();
+    maps.lines().filter_map(move |line| {
+        let path = line.find('/').map(|at| &line[at..])?.strip_suffix(MARK)?;
+        let mut fields = line.split(' ');
+        let (range, file) = (fields.next()?, (fields.nth(2)?, fields.next()?));
+        let is_new = is_wanted(path) && !seen.contains(&file);
+        is_new.then(|| {
+            seen.push(file);
+            range
+        })
+    })
+}
+
+/// A path whose folder is without links, as the kernel has it; `None` for a name without a folder.
+fn canonical_folder(name: &str) -> Option<String> {
+    let path = Path::new(name);
+    let folder = path.parent().filter(|_| name.contains('/'))?;
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    Some(folder.join(path.file_name()?).display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_maps;
+
+    const MAPS: &str = "7f00-7f01 r--p 00000000 08:01 11         /none/libx.so.1 (deleted)\n\
+        7f01-7f02 r-xp 00001000 08:01 11         /none/libx.so.1 (deleted)\n\
+        7f03-7f04 r-xp 00001000 08:01 12         /none/libx.so.1\n\
+        7f05-7f06 r-xp 00001000 08:01 13         /none/libx.so.1 (deleted)\n\
+        7f07-7f08 r-xp 00001000 08:01 14         /opt/my app (deleted)\n\
+        7f09-7f0a rw-p 00000000 00:00 0\n";
+
+    #[test]
+    fn each_file_without_a_path_is_found_once_by_name_or_path() {
+        let find = |name| in_maps(MAPS, name).collect::<Vec<_>>();
+        assert_eq!(find("libx"), ["7f00-7f01", "7f05-7f06"]);
+        assert_eq!(find("/none/libx.so.1"), ["7f00-7f01", "7f05-7f06"]);
+        assert_eq!(find("/opt/my app"), ["7f07-7f08"]);
+        assert_eq!(find("/elsewhere/libx.so.1"), [""; 0]);
+        assert_eq!(find("liby"), [""; 0]);
+    }
+}

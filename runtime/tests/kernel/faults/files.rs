@@ -1,0 +1,117 @@
+//! Files that change under a run.
+//!
+//! In: a library or program that is replaced or deleted while traced. Out: counts of the file that was traced, and no others.
+
+use std::fs;
+
+use super::super::machine::{Folder, Running, profiler, skip, wait_for, workload};
+use super::{OnDemand, copy_of_libc, links, number};
+
+/// Counts by process, at entry and return, and prints one stack of each process.
+fn script(file: &str, function: &str) -> String {
+    format!(
+        "uprobe:{file}:{function} {{ @in[pid] = count(); if (@seen[pid] == 0) {{ printf(\"stack\\n\"); print(ustack(2)); @seen[pid] = 1; }} }}
+         uretprobe:{file}:{function} {{ @out[pid] = count(); @right[pid] = sum(retval == pid); }}
+         END {{ clear(@seen); }}"
+    )
+}
+
+fn attached(file: &str, function: &str) -> Running {
+    let running = Running::start(&mut profiler(&["-q", "-e", &script(file, function)]));
+    wait_for("two links", || links(&running, 2));
+    running
+}
+
+/// A copy takes the file's place, as installing an update does.
+fn replace(file: &str) {
+    let new = format!("{file}.new");
+    fs::copy(file, &new).expect("a copy");
+    fs::rename(&new, file).expect("a rename");
+}
+
+/// Three processes: one that had the file before it was replaced, one that started after, one after its deletion. Only the
+/// first has what was traced.
+fn counts_of_the_traced_file(file: &str, program: &str, libraries: Option<&str>, function: &str) -> (u32, String) {
+    let mut before = OnDemand::start(program, libraries);
+    let running = attached(file, function);
+    before.call(100);
+    replace(file);
+    before.call(20);
+    let mut after = OnDemand::start(program, libraries);
+    after.call(7);
+    fs::remove_file(file).expect("the file");
+    before.call(3);
+    after.call(7);
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    assert_eq!(number(&ended.stdout, &format!("@in[{}]", after.pid())), 0, "{}", ended.stdout);
+    (before.pid(), ended.stdout)
+}
+
+#[test]
+fn a_library_that_is_replaced_and_deleted_is_counted_where_it_is_still_in_use() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("library");
+    let libraries = folder.path("");
+    let file = copy_of_libc(libraries.trim_end_matches('/'));
+    let (pid, results) = counts_of_the_traced_file(&file, workload(), Some(&libraries), "getpid");
+    for map in ["@in", "@out", "@right"] {
+        assert_eq!(number(&results, &format!("{map}[{pid}]")), 123, "{results}");
+    }
+    // The process maps the old file still, so its symbols are read from there.
+    assert!(results.contains("getpid+0"), "{results}");
+}
+
+#[test]
+fn a_program_that_is_replaced_and_deleted_is_counted_where_it_still_runs() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("program");
+    let file = folder.path("copy");
+    fs::copy(workload(), &file).expect("a copy");
+    let (pid, results) = counts_of_the_traced_file(&file, &file, None, "workload_step");
+    assert_eq!(number(&results, &format!("@in[{pid}]")), 123, "{results}");
+    assert_eq!(number(&results, &format!("@out[{pid}]")), 123, "{results}");
+    assert!(results.contains("workload_step+0"), "{results}");
+}
+
+/// An update came, and the daemon was not restarted: what it runs is what is traced, not what the path leads to now.
+#[test]
+fn what_a_process_of_p_runs_is_traced_though_its_file_was_replaced_before() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("updated");
+    let libraries = folder.path("");
+    let library = copy_of_libc(libraries.trim_end_matches('/'));
+    let program = folder.path("copy");
+    fs::copy(workload(), &program).expect("a copy");
+    let mut target = OnDemand::start(&program, Some(&libraries));
+    let pid = target.pid().to_string();
+    let mut expect = |state: &str, calls: u64| {
+        for (file, function) in [(library.as_str(), "getpid"), ("libc", "getpid"), (&program, "workload_step")] {
+            let script = format!(
+                "uprobe:{file}:{function} {{ @in = count(); }} uretprobe:{file}:{function} {{ @out = count(); }}"
+            );
+            let running = Running::start(&mut profiler(&["-q", "-p", &pid, "-e", &script]));
+            wait_for("two links", || links(&running, 2));
+            target.call(calls);
+            running.signal("TERM");
+            let ended = running.end();
+            assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""), "{state} {file}");
+            let counts = (number(&ended.stdout, "@in"), number(&ended.stdout, "@out"));
+            assert_eq!(counts, (calls, calls), "{state} {file}");
+        }
+    };
+    expect("as it was", 10);
+    replace(&library);
+    replace(&program);
+    expect("replaced", 20);
+    fs::remove_file(&library).expect("the file");
+    fs::remove_file(&program).expect("the file");
+    expect("deleted", 30);
+}

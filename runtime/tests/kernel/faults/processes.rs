@@ -1,0 +1,203 @@
+//! Targets that are killed, storms of short ones, many threads.
+//!
+//! In: processes whose work up to their end is known. Out: exact counts, an end where the target's end is the run's.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use super::super::machine::{Folder, Running, assert_gone, held, profiler, run, skip, wait_for, workload};
+use super::{OnDemand, counting_script, lines, lost, memory_kb, number};
+
+/// Waits until a profiler holds its links.
+fn attached(profiler: &Running, links: usize) {
+    wait_for("an attached probe", || super::links(profiler, links));
+}
+
+#[test]
+fn a_killed_process_of_p_ends_the_run_with_all_its_counts() {
+    if skip() {
+        return;
+    }
+    let mut target = OnDemand::start(workload(), None);
+    let pid = target.pid().to_string();
+    let running = Running::start(&mut profiler(&["-q", "-p", &pid, "-e", &counting_script("")]));
+    attached(&running, 4);
+    let ids = held(running.pid());
+    target.call(1234);
+    target.kill();
+    let ended = running.end();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    let count = |name| number(&ended.stdout, name);
+    assert_eq!((count("@calls"), count("@steps"), count("@last"), count("@sum")), (1234, 1234, 1233, 1234 * 1234));
+    assert_gone(&ids);
+}
+
+/// Processor time of a process in user space, in clock ticks.
+fn ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process of ours");
+    stat.rsplit_once(") ").and_then(|(_, fields)| fields.split(' ').nth(11)?.parse().ok()).expect("field 14")
+}
+
+/// Killed in the middle of its calls: the last argument that was seen says how many there were.
+#[test]
+fn a_process_killed_in_a_probe_is_counted_to_its_last_call() {
+    if skip() {
+        return;
+    }
+    let workload = workload();
+    let script = format!(
+        "uprobe:{workload}:workload_step {{ @steps = count(); @first = min(arg0); @last = max(arg0); @[ustack(2)] = count(); }}
+         uretprobe:{workload}:workload_step {{ @returns = count(); }} END {{ clear(@); }}"
+    );
+    for round in 0..5 {
+        let command = ["functions", "1000000000000"];
+        let mut target = Command::new(workload).args(command).stdout(Stdio::null()).spawn().expect("a workload");
+        let running = Running::start(&mut profiler(&["-q", "-p", &target.id().to_string(), "-e", &script]));
+        attached(&running, 2);
+        // On a busy machine it may not run at all for a while.
+        let before = ticks(target.id());
+        wait_for("some calls", || (ticks(target.id()) > before + round).then_some(()));
+        target.kill().expect("a process of ours");
+        let ended = running.end();
+        target.wait().expect("a process of ours");
+        assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+        let count = |name| number(&ended.stdout, name);
+        assert!(count("@steps") > 0, "{}", ended.stdout);
+        assert_eq!(count("@steps"), count("@last") - count("@first") + 1, "{}", ended.stdout);
+        // Probes attach one after the other: those at the return may have missed the first calls.
+        assert!(count("@returns") <= count("@steps"), "{}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_killed_command_ends_the_run_with_all_its_counts() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("killed");
+    let (output, script) =
+        (folder.path("out"), counting_script("/pid == cpid/") + " BEGIN { printf(\"%d\\n\", cpid); }");
+    let command = format!("{} on-demand", workload());
+    let mut target = OnDemand::within(
+        profiler(&["--strict", "-q", "-o", &output, "-e", &script, "-c", &command]).stderr(Stdio::null()),
+    );
+    let ids = held(target.pid());
+    assert!(!ids.is_empty());
+    target.call(4321);
+    let results = || fs::read_to_string(&output).expect("results");
+    let pid = results().lines().next().expect("the command's number").to_owned();
+    let killed = Command::new("kill").args(["-KILL", &pid]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+    assert_eq!(target.end(), 0);
+    let results = results();
+    let count = |name| number(&results, name);
+    assert_eq!((count("@calls"), count("@steps"), count("@sum")), (4321, 4321, 4321 * 4321), "{results}");
+    assert_gone(&ids);
+}
+
+#[test]
+fn a_traced_process_that_is_killed_takes_nothing_with_it() {
+    if skip() {
+        return;
+    }
+    let (mut first, mut second) = (OnDemand::start(workload(), None), OnDemand::start(workload(), None));
+    let filter = format!("/pid == {} || pid == {}/", first.pid(), second.pid());
+    let running = Running::start(&mut profiler(&["-q", "-e", &counting_script(&filter)]));
+    attached(&running, 4);
+    first.call(500);
+    second.call(70);
+    first.kill();
+    second.call(5);
+    running.signal("TERM");
+    let ended = running.end();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    assert_eq!((number(&ended.stdout, "@calls"), number(&ended.stdout, "@steps")), (575, 575), "{}", ended.stdout);
+    // The one that lives has names; addresses of the other are shown as such, or by the names they had.
+    assert!(ended.stdout.contains("workload_step"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_process_that_has_ended_already_is_told() {
+    if skip() {
+        return;
+    }
+    let mut zombie = OnDemand::start(workload(), None);
+    zombie.kill();
+    let stat = format!("/proc/{}/stat", zombie.pid());
+    wait_for("a zombie", || fs::read_to_string(&stat).ok().filter(|stat| stat.contains(") Z ")));
+    let pid = zombie.pid().to_string();
+    for script in
+        ["uprobe:libc:malloc { @ = count(); }", "profile:hz:99 { @ = count(); }", "BEGIN { printf(\"x\\n\"); }"]
+    {
+        let ended = run(&["-q", "-p", &pid, "-e", script]);
+        assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""));
+        assert_eq!(ended.stderr, format!("error: process {pid} has ended\n"));
+    }
+}
+
+/// How many processes make the storm: as fast as this machine starts them, a thousand and more a second.
+const PROCESSES: u64 = 6000;
+
+/// Every start of a program is counted, and every one of its calls, under the process's own number.
+#[test]
+fn an_exec_storm_is_counted_exactly_and_costs_no_memory() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("storm");
+    let output = folder.path("out");
+    // Others run the workload at the same time: this one has a name of its own.
+    let program = folder.path("stormy");
+    fs::copy(workload(), &program).expect("a copy");
+    let script = format!(
+        "config = {{ max_map_keys = 10000 }}
+         tracepoint:sched:sched_process_exec /comm == \"stormy\"/ {{ @execs = count(); }}
+         tracepoint:syscalls:sys_enter_exit_group /comm == \"stormy\"/ {{ @exits = count(); }}
+         uprobe:{program}:workload_step {{ @steps[pid] = count(); printf(\"step\\n%s\\n\", ustack(4)); }}
+         END {{ printf(\"processes %d\\n\", len(@steps)); clear(@steps); }}"
+    );
+    let command = format!("{program} execs {PROCESSES} 2 4");
+    let running = Running::start(&mut profiler(&["-q", "-o", &output, "-e", &script, "-c", &command]));
+    let pid = running.pid();
+    let (mut early_kb, mut most_kb) = (None, 0);
+    let steps = || fs::read_to_string(&output).map_or(0, |text| lines(&text, "step"));
+    while let Some(now_kb) = memory_kb(pid, "VmRSS") {
+        // A tenth of the storm fills what is filled once: tables of symbols, buffers.
+        if early_kb.is_none() && steps() > PROCESSES / 5 {
+            early_kb = Some(now_kb);
+        }
+        most_kb = most_kb.max(now_kb);
+        thread::sleep(Duration::from_millis(20));
+    }
+    let ended = running.end();
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let results = fs::read_to_string(&output).expect("results");
+    // The storm's own process is one more; its exit is the run's last event.
+    assert_eq!(number(&results, "@execs"), PROCESSES + 1, "{}", ended.stderr);
+    assert_eq!(number(&results, "@exits"), PROCESSES + 1, "{}", ended.stderr);
+    assert_eq!(lines(&results, &format!("processes {PROCESSES}")), 1);
+    let dropped = lost(&ended, &format!("events of uprobe:{program}:workload_step: ring buffer full"));
+    let printed = lines(&results, "step");
+    assert_eq!(printed + dropped, 2 * PROCESSES, "{printed} printed, {dropped} dropped");
+    // Were 300 bytes a process kept for ever, it would be less; a page a process would be 24 MB.
+    let grown_kb = most_kb - early_kb.unwrap_or(most_kb);
+    assert!(grown_kb < 12_000 && most_kb < 100_000, "{early_kb:?} kB early, {most_kb} kB at most");
+}
+
+#[test]
+fn a_thousand_threads_have_a_count_each() {
+    if skip() {
+        return;
+    }
+    let script =
+        "tracepoint:syscalls:sys_enter_getppid /pid == cpid/ { @[tid] = count(); @plain[tid]++; @sum[tid] = sum(1); }";
+    let ended = run(&["-q", "--strict", "-e", script, "-c", &format!("{} getppid 20 1000", workload())]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    for map in ["@[", "@plain[", "@sum["] {
+        let entries: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with(map)).collect();
+        assert_eq!(entries.len(), 1000, "{map}");
+        assert!(entries.iter().all(|entry| entry.ends_with("]: 20")), "{map}: {entries:?}");
+    }
+}
