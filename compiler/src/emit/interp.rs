@@ -82,6 +82,12 @@ impl Memory {
         &self.regions[Memory::BSS]
     }
 
+    /// Makes ready for the next program: a stack of nonsense and another context; everything else stays.
+    pub fn enter(&mut self, context: Vec<u8>) {
+        self.regions[Memory::STACK] = vec![0xa5; STACK_BYTES];
+        self.regions[Memory::CONTEXT] = context;
+    }
+
     fn base(region: usize) -> u64 {
         (region as u64 + 1) * REGION_DISTANCE
     }

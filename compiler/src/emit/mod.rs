@@ -24,6 +24,8 @@ mod select;
 mod select_memory;
 mod spill;
 
+use std::collections::BTreeSet;
+
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{self, Helper, MapId, Section};
 use crate::source::{Source, Span};
@@ -113,6 +115,7 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
     allocate::allocate(&mut machine).ok_or_else(|| too_large(function.span))?;
     frame::check(machine.frame_bytes, function.span)?;
     let code = layout::encode(&machine).ok_or_else(|| too_large(function.span))?;
+    check_maps(&code.notes, function.span)?;
     Ok(EmittedFunction {
         name: function.name.clone(),
         section: function.section.clone(),
@@ -121,6 +124,29 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
         notes: code.notes,
         stack_bytes: machine.frame_bytes,
     })
+}
+
+/// Most maps that a program may use, each data section counted as one (the kernel's `MAX_USED_MAPS`).
+const MAX_USED_MAPS: usize = 64;
+
+fn check_maps(notes: &[Option<Note>], span: Span) -> Result<(), Diagnostic> {
+    let mut used = BTreeSet::new();
+    for note in notes.iter().flatten() {
+        match note {
+            Note::Map(map) => used.insert(map.0),
+            // No map has these numbers.
+            Note::Data(Section::Rodata, _) => used.insert(u32::MAX),
+            Note::Data(Section::Bss, _) => used.insert(u32::MAX - 1),
+            Note::Helper(_) => false,
+        };
+    }
+    if used.len() <= MAX_USED_MAPS {
+        return Ok(());
+    }
+    let message = format!("this block uses {} maps of the kernel, and the limit is {MAX_USED_MAPS}", used.len());
+    Err(Diagnostic::error(Code(513), span, message)
+        .label("maps with keys count, so do the ring buffers and the memory of those without")
+        .help("split it into several blocks of the same probe"))
 }
 
 fn too_large(span: Span) -> Diagnostic {

@@ -249,11 +249,15 @@ pub fn skipped_runs(program: BorrowedFd<'_>) -> u64 {
 pub fn test_run(program: BorrowedFd<'_>) -> io::Result<u32> {
     // A raw tracepoint's context is an array of `u64`; a script's `BEGIN` reads none of it, but the verifier may see a
     // program that saves it.
-    let context = [0u64; 12];
+    test_run_on(program, &[0; 12])
+}
+
+/// Runs a raw tracepoint program once, on these arguments; what it returned.
+pub fn test_run_on(program: BorrowedFd<'_>, context: &[u64; 12]) -> io::Result<u32> {
     let mut options = sys::bpf_test_run_opts {
         sz: size_of::<sys::bpf_test_run_opts>() as u64,
         ctx_in: context.as_ptr().cast::<c_void>(),
-        ctx_size_in: size_of_val(&context) as u32,
+        ctx_size_in: size_of_val(context) as u32,
         ..Default::default()
     };
     // SAFETY: the options and the context they point to outlive the call.

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use crate::agrees::{Ran, evaluated, forms, run_by_kernel};
 use crate::dice::Dice;
+use crate::executors::{Setting, evaluated, forms, interpreted, run_by_kernel};
 use crate::{can_load, range};
 
 /// An integer type; a boolean is told apart.
@@ -288,15 +288,15 @@ fn arithmetic_is_what_the_language_says() {
     for seed in seeds.clone() {
         let (text, expected) = program(seed);
         let forms = forms(&text).unwrap_or_else(|diagnostics| panic!("seed {seed}: {diagnostics:?}\n{text}"));
-        let by_ir = evaluated(&forms.lowered, &forms.object).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        let Ran::Left(by_kernel) = run_by_kernel(&forms.object).unwrap_or_else(|words| panic!("seed {seed}: {words}"))
-        else {
-            panic!("seed {seed}: scalars cannot be refused");
-        };
+        let setting = Setting::of_this_thread(&forms.object, seed);
+        let complain = |words: String| panic!("seed {seed}: {words}");
+        let by_ir = evaluated(&forms.lowered, &forms.object, &setting).unwrap_or_else(|(_, words)| complain(words));
+        let by_bytecode = interpreted(&forms, &setting, |_| {}).unwrap_or_else(complain);
+        let by_kernel = run_by_kernel(&forms.object, &setting).unwrap_or_else(complain);
         for (index, expected) in expected.iter().enumerate() {
             let line = text.lines().nth(index + 9).unwrap_or_default();
-            for (who, contents) in [("the IR", &by_ir), ("the kernel", &by_kernel)] {
-                let value = &contents[&format!("@r{index}")][&Vec::new()][0];
+            for (who, outcome) in [("the IR", &by_ir), ("the interpreter", &by_bytecode), ("the kernel", &by_kernel)] {
+                let value = &outcome.maps[&format!("@r{index}")][&Vec::new()][0];
                 let value = u64::from_le_bytes(value.as_slice().try_into().expect("8 bytes"));
                 if value != *expected {
                     wrong.push(format!("seed {seed}: {who} says {value:#x}, not {expected:#x}: {line}"));

@@ -12,6 +12,10 @@ impl Dice {
         Dice(Numbers::new(seed))
     }
 
+    pub fn draw(&mut self) -> u64 {
+        self.0.draw()
+    }
+
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0.below(bound)
     }

@@ -6,16 +6,14 @@
 use std::collections::BTreeMap;
 
 use profiler_compiler::emit::emit;
-use profiler_compiler::ir::build::FunctionBuilder;
 use profiler_compiler::ir::eval::Machine;
-use profiler_compiler::ir::{Addr, Helper, Map, MapId, MapKind, Program, Section, Size, optimise, random};
-use profiler_compiler::source::{Source, Span};
+use profiler_compiler::ir::{Map, MapId, MapKind, Program, optimise, random};
+use profiler_compiler::source::Source;
 use profiler_compiler::target::Target as _;
 use profiler_runtime::load::{LoadOptions, Loaded, load};
 use profiler_runtime::sys::bpf::test_run;
 
-use crate::agrees::{entries, written};
-use crate::loads::HOST;
+use crate::executors::{HOST, entries, pid_tgid, written};
 use crate::{can_load, range};
 
 /// What a run leaves behind.
@@ -29,19 +27,6 @@ struct Outcome {
 fn emitted(program: &Program) -> Loaded {
     let emitted = emit(program, &Source::new("random", "")).unwrap_or_else(|errors| panic!("{errors:?}"));
     load(&emitted.elf, LoadOptions::default()).unwrap_or_else(|error| panic!("{error:?}"))
-}
-
-/// What this thread is called in the kernel's own namespace.
-fn pid_tgid() -> u64 {
-    let mut b = FunctionBuilder::new("who", "raw_tp/sys_enter", Span::default());
-    let who = b.call(Helper::GetCurrentPidTgid, &[]);
-    let at = b.data_addr(Section::Bss, 0);
-    b.store(Addr::reg(at, 0), who, Size::B8);
-    b.ret(0);
-    let program = Program { functions: vec![b.finish()], bss_size_bytes: 8, ..Program::default() };
-    let loaded = emitted(&program);
-    test_run(loaded.program("who").expect("it is there")).expect("runs");
-    loaded.globals().bss_u64(0).expect("inside of .bss")
 }
 
 /// The maps whose contents are read back; the ring is not.

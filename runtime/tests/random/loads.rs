@@ -1,24 +1,24 @@
-//! Whatever compiles, loads.
+//! Whatever compiles, loads; and its bytecode does what its IR says.
 //!
-//! In: random scripts, the scripts of the repository, scripts that were once refused. Out: the verifier's verdict.
-//! Guarantee: nothing is attached.
+//! In: random scripts of all kinds of probes, the scripts of the repository, scripts that were once refused. Out: the verifier's
+//! verdict. Guarantees: nothing is attached; a refusal is shown as the smallest script that still has it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use profiler_compiler::diagnostic::Diagnostic;
-use profiler_compiler::ir::eval::{Fault, Machine};
+use profiler_compiler::ir::eval::{Environment, Fault};
 use profiler_compiler::target::Target as _;
-use profiler_runtime::host::Host;
 use profiler_runtime::load::{LoadError, LoadOptions, load};
 
-use crate::agrees::{Forms, forms};
-use crate::scripts::script;
+use crate::executors::{Forms, HOST, Setting, evaluated, forms, interpreted};
+use crate::generate::script;
+use crate::print::print;
+use crate::shrink::shrink;
 use crate::{can_load, keep, range};
 
 /// What became of a script.
-enum Verdict {
+pub enum Verdict {
     Loads,
     /// The compiler said why not.
     Declined(Vec<Diagnostic>),
@@ -27,15 +27,19 @@ enum Verdict {
     TooLarge,
 }
 
-pub static HOST: LazyLock<Host> = LazyLock::new(Host::new);
+/// The verdict on a script; what the executors that need no kernel say of it is part of it.
+pub fn judge(text: &str) -> Verdict {
+    std::panic::catch_unwind(|| judge_unguarded(text))
+        .unwrap_or_else(|_| Verdict::Refused("the compiler panicked".into()))
+}
 
-fn judge(text: &str) -> Verdict {
+fn judge_unguarded(text: &str) -> Verdict {
     let forms = match forms(text) {
         Ok(forms) => forms,
         Err(diagnostics) => return Verdict::Declined(diagnostics),
     };
     match load(&forms.object.elf, LoadOptions::default()) {
-        Ok(_) => reads_undefined(&forms).map_or(Verdict::Loads, Verdict::Refused),
+        Ok(_) => wrong_in_a_small_world(&forms).map_or(Verdict::Loads, Verdict::Refused),
         Err(LoadError::Verifier(refusal)) if refusal.reason.starts_with("BPF program is too large") => {
             Verdict::TooLarge
         }
@@ -48,19 +52,31 @@ fn judge(text: &str) -> Verdict {
     }
 }
 
-/// Bytes or registers that a program reads before anything wrote them: kernels before 6.4 refuse that of the stack, later ones
-/// do not. The world that the evaluator knows is small, so that other faults say nothing of the program.
-fn reads_undefined(forms: &Forms) -> Option<String> {
-    let programs = [("as lowered", &forms.lowered), ("optimised", &forms.optimised)];
-    programs.into_iter().find_map(|(form, program)| {
-        let mut machine = Machine::new(program);
-        machine.environment.cpus = HOST.possible_cpus();
-        program.functions.iter().find_map(|function| {
-            let error = machine.run(&function.name, &vec![0; function.context_size_bytes as usize]).err()?;
-            let world = matches!(error.fault, Fault::BadAddress(_) | Fault::StepLimit);
-            (!world).then(|| format!("{form}: {error}"))
-        })
-    })
+/// What is wrong when the programs run in a world without kernel memory: bytes or registers that are read before anything
+/// wrote them (kernels before 6.4 refuse that of the stack, later ones do not), or bytecode that does something else than
+/// its IR. Programs that need more of the world end early and are not compared.
+fn wrong_in_a_small_world(forms: &Forms) -> Option<String> {
+    let environment =
+        Environment { cpus: HOST.possible_cpus(), kernel_stack: None, user_stack: None, ..Environment::default() };
+    let setting = Setting { environment, contexts: vec![[0; 12]; forms.functions.len()] };
+    let run = |program| match evaluated(program, &forms.object, &setting) {
+        Ok(outcome) => Ok(Some(outcome)),
+        Err((Fault::BadAddress(_) | Fault::StepLimit, _)) => Ok(None),
+        Err((_, words)) => Err(words),
+    };
+    let as_lowered = run(&forms.lowered);
+    if let Err(words) = as_lowered {
+        return Some(format!("as lowered: {words}"));
+    }
+    let expected = match run(&forms.optimised) {
+        Ok(expected) => expected?,
+        Err(words) => return Some(format!("optimised: {words}")),
+    };
+    match interpreted(forms, &setting, |_| {}) {
+        Ok(outcome) if outcome == expected => None,
+        Ok(outcome) => Some(format!("the interpreter differs: {}", expected.difference(&outcome))),
+        Err(words) => Some(format!("the interpreter: {words}")),
+    }
 }
 
 #[test]
@@ -73,20 +89,25 @@ fn random_scripts_load() {
     let seeds = range(100);
     let count = seeds.end - seeds.start;
     for seed in seeds {
-        let text = script(seed);
-        let verdict = std::panic::catch_unwind(|| judge(&text));
-        match verdict {
-            Ok(Verdict::Loads) => loaded += 1,
-            Ok(Verdict::TooLarge) => too_large += 1,
-            Ok(Verdict::Declined(diagnostics)) => {
+        let script = script(seed);
+        let text = print(&script);
+        keep(&format!("{seed}.prof"), &text);
+        match judge(&text) {
+            Verdict::Loads => loaded += 1,
+            Verdict::TooLarge => too_large += 1,
+            Verdict::Declined(diagnostics) => {
                 let first = diagnostics.iter().find(|d| d.is_error());
                 let words = first.map_or(String::new(), |d| format!("{:?} {}", d.code, d.message));
                 declined.entry(words).or_insert((0, seed)).0 += 1;
             }
-            Ok(Verdict::Refused(words)) => refused.push(format!("seed {seed}: {words}")),
-            Err(_) => refused.push(format!("seed {seed}: the compiler panicked")),
+            Verdict::Refused(words) => {
+                let small = shrink(&script, |smaller| matches!(judge(&print(smaller)), Verdict::Refused(_)));
+                refused.push(format!("seed {seed}: {words}\nsmallest script:\n{}", print(&small)));
+            }
         }
-        keep(&format!("{seed}.prof"), &text);
+        if refused.len() > 5 {
+            break;
+        }
     }
     for (words, (times, seed)) in &declined {
         println!("declined {times} times, first seed {seed}: {words}");
@@ -97,7 +118,8 @@ fn random_scripts_load() {
     assert!(loaded * 10 >= count * 7, "only {loaded} of {count} scripts compile: the generator is off");
 }
 
-fn scripts_in(folder: &str) -> Vec<PathBuf> {
+/// The scripts of a folder of the repository.
+pub fn scripts_in(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
@@ -105,7 +127,6 @@ fn scripts_in(folder: &str) -> Vec<PathBuf> {
     paths.sort();
     paths
 }
-
 /// The verdicts on all scripts of a folder; a refusal fails the test.
 fn judge_folder(folder: &str) -> (usize, Vec<String>) {
     let (mut loaded, mut declined) = (0, Vec::new());

@@ -1,14 +1,26 @@
 //! Random programs: whatever compiles loads, and means the same wherever it runs.
 //!
-//! Each test has a fixed first seed and a number of programs that fits a build. `PROFILER_RANDOM=N` makes it N programs,
-//! `PROFILER_SEED=S` begins at another seed, `PROFILER_KEEP=FOLDER` keeps the scripts.
+//! In: seeds. A script is made as a tree (`generate`), printed (`print`), compiled, and run by three executors (`executors`): the
+//! evaluator of the IR, as lowered and optimised; the interpreter of the bytecode (`interpreted`); the kernel, by test run. Maps, ring
+//! records and losses must agree. A script that fails is made as small as it can be (`shrink`) and printed with its seed.
+//! Out: counts, and whatever disagrees.
+//! Guarantee: each test has a fixed first seed and a number of programs that fits a build. `PROFILER_RANDOM=N` makes it N programs,
+//! also 0 (a night: `PROFILER_RANDOM=100000 PROFILER_SEED=$(date +%s)`), `PROFILER_SEED=S` begins at another seed,
+//! `PROFILER_KEEP=FOLDER` keeps the scripts.
 
 mod agrees;
 mod arithmetic;
 mod dice;
+mod executors;
+mod generate;
 mod intermediate;
+mod interpreted;
 mod loads;
-mod scripts;
+mod print;
+mod readback;
+mod shrink;
+mod stress;
+mod tree;
 
 /// How many programs to make, and the first seed.
 fn range(usual: u64) -> std::ops::Range<u64> {

@@ -1,0 +1,336 @@
+//! The executors: the evaluator on the IR, the interpreter on the bytecode, the kernel.
+//!
+//! In: a script. Out: what running its programs one after another leaves behind. Guarantees: values, keys and records are
+//! compared as bytes, so that padding counts; which CPU ran a program is not compared.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use profiler_compiler::check::{self, Options};
+use profiler_compiler::diagnostic::Diagnostic;
+use profiler_compiler::emit::EmittedFunction;
+use profiler_compiler::emit::bpf::Insn;
+use profiler_compiler::ir::build::FunctionBuilder;
+use profiler_compiler::ir::eval::{Environment, Fault, Machine};
+use profiler_compiler::ir::{self, Addr, Helper, MapId, Section, Size};
+use profiler_compiler::object::{Loss, Object, Storage};
+use profiler_compiler::source::{Source, Span};
+use profiler_compiler::target::Target as _;
+use profiler_compiler::{CATALOGUE, emit, lower, parse};
+use profiler_runtime::host::Host;
+use profiler_runtime::load::{LoadOptions, Loaded, load};
+use profiler_runtime::ring::{Origin, Rings};
+use profiler_runtime::sys::bpf::{test_run, test_run_on};
+
+use crate::interpreted::World;
+
+/// This machine.
+pub static HOST: LazyLock<Host> = LazyLock::new(Host::new);
+
+/// Bytes of a context: what a raw tracepoint has at most.
+const CONTEXT_WORDS: usize = 12;
+
+/// Each key (empty for a scalar) with the values of the CPUs that wrote one.
+pub type Entries = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
+
+/// A script in all its forms.
+pub struct Forms {
+    pub lowered: ir::Program,
+    pub optimised: ir::Program,
+    pub functions: Vec<EmittedFunction>,
+    pub object: Object,
+}
+
+/// Compiles and keeps what the executors need.
+pub fn forms(text: &str) -> Result<Forms, Vec<Diagnostic>> {
+    let source = Source::new("random", text);
+    let ast = parse::parse(&source)?;
+    let options = Options { allow_unsafe: true, ..Options::default() };
+    let (typed, diagnostics) = check::check(&ast, &CATALOGUE, &*HOST, &options);
+    if diagnostics.iter().any(Diagnostic::is_error) {
+        return Err(diagnostics);
+    }
+    let lower::Lowered { ir: lowered, mut object } = lower::lower(&typed, &*HOST);
+    emit::check_size(&lowered)?;
+    assert_eq!(ir::verify::verify(&lowered), Ok(()), "lowering made IR that does not hold");
+    let mut optimised = lowered.clone();
+    ir::optimise::optimise(&mut optimised);
+    assert_eq!(ir::verify::verify(&optimised), Ok(()), "optimising made IR that does not hold");
+    let emitted = emit::emit(&optimised, &source)?;
+    object.elf = emitted.elf;
+    Ok(Forms { lowered, optimised, functions: emitted.functions, object })
+}
+
+/// What a run leaves behind.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// The maps of the script by name.
+    pub maps: BTreeMap<String, Entries>,
+    /// The records of the data ring and of the control ring, as long as they say they are.
+    pub data: Vec<Vec<u8>>,
+    pub control: Vec<Vec<u8>>,
+    /// What was lost.
+    pub losses: BTreeMap<String, u64>,
+}
+
+impl Outcome {
+    /// Where two outcomes differ first, in words.
+    pub fn difference(&self, other: &Outcome) -> String {
+        for (name, entries) in &self.maps {
+            if other.maps.get(name) != Some(entries) {
+                return format!("{name}\n  {entries:x?}\n  {:x?}", other.maps.get(name));
+            }
+        }
+        for (ring, left, right) in [("data", &self.data, &other.data), ("control", &self.control, &other.control)] {
+            if left != right {
+                let at = left.iter().zip(right).position(|(a, b)| a != b).unwrap_or(left.len().min(right.len()));
+                let (of, and) = (left.len(), right.len());
+                return format!(
+                    "record {at} ({of} and {and}) of {ring}\n  {:x?}\n  {:x?}",
+                    left.get(at),
+                    right.get(at)
+                );
+            }
+        }
+        format!("losses\n  {:?}\n  {:?}", self.losses, other.losses)
+    }
+
+    /// Updates that were refused.
+    fn refused_updates(&self) -> u64 {
+        self.losses.iter().filter(|(what, _)| what.starts_with("MapFull")).map(|(_, count)| count).sum()
+    }
+}
+
+/// The part of a ring's record that was written.
+fn written_part(record: &[u8]) -> Vec<u8> {
+    let size = record.get(4..8).map_or(0, |size| u32::from_le_bytes([size[0], size[1], size[2], size[3]]));
+    record[..record.len().min(size as usize)].to_vec()
+}
+
+/// What all executors are told of the world, and the contexts of the script's programs.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    pub environment: Environment,
+    /// A context for each program.
+    pub contexts: Vec<[u64; CONTEXT_WORDS]>,
+}
+
+impl Setting {
+    /// The world of this thread; the contexts' words are drawn by a seed.
+    pub fn of_this_thread(object: &Object, seed: u64) -> Setting {
+        let environment = Environment {
+            cpus: HOST.possible_cpus(),
+            uid_gid: 0,
+            pid_tgid: pid_tgid(),
+            comm: comm(),
+            ..Environment::default()
+        };
+        let mut dice = crate::dice::Dice::new(seed ^ 0xc0);
+        let mut word = || match dice.below(4) {
+            0 => dice.pick(&[0, 1, u64::MAX, 1 << 63, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 0x8080]),
+            1 => dice.below(256),
+            _ => dice.draw(),
+        };
+        let contexts = object.programs.iter().map(|_| std::array::from_fn(|_| word())).collect();
+        Setting { environment, contexts }
+    }
+}
+
+fn comm() -> [u8; 16] {
+    let text = std::fs::read("/proc/thread-self/comm").unwrap_or_default();
+    let mut comm = [0; 16];
+    let name = text.strip_suffix(b"\n").unwrap_or(&text);
+    comm[..name.len().min(15)].copy_from_slice(&name[..name.len().min(15)]);
+    comm
+}
+
+/// What this thread is called in the kernel's own namespace.
+pub fn pid_tgid() -> u64 {
+    let ask = || {
+        let mut b = FunctionBuilder::new("who", "raw_tp/sys_enter", Span::default());
+        let who = b.call(Helper::GetCurrentPidTgid, &[]);
+        let at = b.data_addr(Section::Bss, 0);
+        b.store(Addr::reg(at, 0), who, Size::B8);
+        b.ret(0);
+        let program = ir::Program { functions: vec![b.finish()], bss_size_bytes: 8, ..ir::Program::default() };
+        let emitted = emit::emit(&program, &Source::new("who", "")).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let loaded = load(&emitted.elf, LoadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+        test_run(loaded.program("who").expect("it is there")).expect("runs");
+        loaded.globals().bss_u64(0).expect("inside of .bss")
+    };
+    thread_local!(static WHO: std::cell::OnceCell<u64> = const { std::cell::OnceCell::new() });
+    WHO.with(|who| *who.get_or_init(ask))
+}
+
+fn bytes_of(context: &[u64; CONTEXT_WORDS]) -> Vec<u8> {
+    context.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// What the evaluator leaves behind; the fault is one of the program, and says where.
+pub fn evaluated(program: &ir::Program, object: &Object, setting: &Setting) -> Result<Outcome, (Fault, String)> {
+    let mut machine = Machine::new(program);
+    machine.environment = setting.environment.clone();
+    for (function, context) in object.programs.iter().zip(&setting.contexts) {
+        let result = machine.run(&function.name, &bytes_of(context));
+        result.map_err(|error| (error.fault.clone(), error.to_string()))?;
+    }
+    let id = |name: &str| {
+        MapId(program.maps.iter().position(|map| map.name == *name).expect("the map is in the program") as u32)
+    };
+    let records = |ring: &Option<String>| -> Vec<Vec<u8>> {
+        let records = ring.as_ref().map_or(Vec::new(), |ring| machine.ring_records(id(ring)));
+        records.iter().map(|record| written_part(record)).collect()
+    };
+    Ok(outcome(
+        object,
+        (records(&object.data_ring), records(&object.control_ring)),
+        |at, size| machine.bss()[at..at + size].to_vec(),
+        |name, _| machine.map_entries(id(name)).into_iter().map(|(key, values)| (key, written(values))).collect(),
+    ))
+}
+
+/// What the interpreter leaves behind; `tamper` may change instructions first.
+pub fn interpreted(forms: &Forms, setting: &Setting, tamper: fn(&mut Insn)) -> Result<Outcome, String> {
+    let mut world = World::new(&forms.optimised, setting.environment.clone());
+    for (function, context) in forms.functions.iter().zip(&setting.contexts) {
+        let mut function = function.clone();
+        function.insns.iter_mut().for_each(tamper);
+        world.run(&function, bytes_of(context)).map_err(|fault| format!("{}: {fault:?}", function.name))?;
+    }
+    let records = |ring: &Option<String>| -> Vec<Vec<u8>> {
+        let records = ring.as_ref().map_or(Vec::new(), |ring| world.records(ring));
+        records.iter().map(|record| written_part(record)).collect()
+    };
+    let object = &forms.object;
+    Ok(outcome(
+        object,
+        (records(&object.data_ring), records(&object.control_ring)),
+        |at, size| world.bss()[at..at + size].to_vec(),
+        |name, _| world.entries(name).into_iter().map(|(key, value)| (key, written(vec![value]))).collect(),
+    ))
+}
+
+/// Loads an object; the kernel's words when it refuses.
+pub fn loaded(object: &Object) -> Result<Loaded, String> {
+    load(&object.elf, LoadOptions::default()).map_err(|error| error.to_string())
+}
+
+/// What the kernel leaves behind.
+pub fn run_by_kernel(object: &Object, setting: &Setting) -> Result<Outcome, String> {
+    let loaded = loaded(object)?;
+    for (function, context) in object.programs.iter().zip(&setting.contexts) {
+        let program = loaded.program(&function.name).ok_or("no program")?;
+        test_run_on(program, context).map_err(|error| error.to_string())?;
+    }
+    let most = object.events.iter().map(|event| event.max_size_bytes).max().unwrap_or(0);
+    let ring = |name: &Option<String>| {
+        name.as_ref().map(|name| loaded.ring(name, most)).transpose().map_err(|error| error.to_string())
+    };
+    let (mut data, mut control) = (Vec::new(), Vec::new());
+    let drained = Rings::new(ring(&object.data_ring)?, ring(&object.control_ring)?).drain(&mut |origin, record| {
+        let records = if origin == Origin::Data { &mut data } else { &mut control };
+        records.push(written_part(record));
+    });
+    if !drained.complete {
+        return Err("a record was left unfinished".into());
+    }
+    Ok(outcome(
+        object,
+        (data, control),
+        |at, size| loaded.globals().bss_bytes(at as u32, size as u32).expect("inside of .bss"),
+        |name, size| entries(&loaded, name, size).unwrap_or_else(|error| panic!("{name}: {error}")),
+    ))
+}
+
+/// Puts together what can be read of `.bss` and maps.
+fn outcome(
+    object: &Object,
+    (data, control): (Vec<Vec<u8>>, Vec<Vec<u8>>),
+    bss: impl Fn(usize, usize) -> Vec<u8>,
+    map: impl Fn(&str, usize) -> Entries,
+) -> Outcome {
+    let contents = |storage: &Storage| match storage {
+        Storage::Global { .. } => copies(storage, &bss),
+        Storage::Map { map: name, value_size_bytes, .. } => map(name, *value_size_bytes as usize),
+    };
+    let maps = object.maps.iter().map(|map| (map.name.clone(), contents(&map.storage))).collect();
+    let word = |at: u32| bss(at as usize, 8).iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let losses = object.ledger.iter().map(|counter| (loss(&counter.loss), word(counter.offset_bytes))).collect();
+    Outcome { maps, data, control, losses }
+}
+
+fn loss(loss: &Loss) -> String {
+    format!("{loss:?}")
+}
+
+/// A scalar's copies that were written.
+fn copies(storage: &Storage, read: impl Fn(usize, usize) -> Vec<u8>) -> Entries {
+    let Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } = storage else { unreachable!() };
+    let mut values = Vec::new();
+    for copy in 0..*copies {
+        let at = (offset_bytes + copy * stride_bytes) as usize;
+        if read(at, 8) != [0; 8] {
+            values.push(read(at + 8, *value_size_bytes as usize));
+        }
+    }
+    if values.is_empty() { Entries::new() } else { Entries::from([(Vec::new(), values)]) }
+}
+
+/// The values that are not all zero: which CPU ran the program is not compared.
+pub fn written(mut values: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    values.retain(|value| value.iter().any(|byte| *byte != 0));
+    values
+}
+
+/// What a map in the kernel holds.
+pub fn entries(loaded: &Loaded, name: &str, value_size: usize) -> std::io::Result<Entries> {
+    let map = loaded.map(name).ok_or(std::io::ErrorKind::NotFound)?;
+    let mut entries = Entries::new();
+    let mut at = map.next_key(None)?;
+    while let Some(key) = at {
+        let value = map.lookup(&key)?.unwrap_or_default();
+        let stride = value_size.next_multiple_of(8).min(value.len());
+        let values = value.chunks_exact(stride.max(1)).map(|value| value[..value_size.min(stride)].to_vec()).collect();
+        at = map.next_key(Some(&key))?;
+        entries.insert(key, written(values));
+    }
+    Ok(entries)
+}
+
+/// What comparing the executors of a script came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    Agree,
+    /// The kernel refused updates although the map has room, and said so: its allocator for per-CPU values on demand
+    /// can be out of memory for a moment.
+    Lost,
+    /// More paths than the verifier follows: a limit that the command explains, not a fault.
+    TooLarge,
+    /// Who differs from the IR as lowered, and how.
+    Disagree(&'static str, String),
+}
+
+/// Runs a script everywhere and compares; the interpreter's instructions may be changed first.
+pub fn compare(forms: &Forms, seed: u64, tamper: fn(&mut Insn)) -> Verdict {
+    let setting = Setting::of_this_thread(&forms.object, seed);
+    let expected = match evaluated(&forms.lowered, &forms.object, &setting) {
+        Ok(outcome) => outcome,
+        Err((_, words)) => return Verdict::Disagree("the IR as lowered", words),
+    };
+    let optimised = evaluated(&forms.optimised, &forms.object, &setting).map_err(|(_, words)| words);
+    let bytecode = interpreted(forms, &setting, tamper);
+    for (who, outcome) in [("the optimised IR", optimised), ("the interpreter", bytecode)] {
+        match outcome {
+            Ok(outcome) if outcome == expected => {}
+            Ok(outcome) => return Verdict::Disagree(who, expected.difference(&outcome)),
+            Err(words) => return Verdict::Disagree(who, words),
+        }
+    }
+    match run_by_kernel(&forms.object, &setting) {
+        Ok(outcome) if outcome == expected => Verdict::Agree,
+        Ok(outcome) if outcome.refused_updates() > expected.refused_updates() => Verdict::Lost,
+        Ok(outcome) => Verdict::Disagree("the kernel", expected.difference(&outcome)),
+        Err(words) if words.contains("BPF program is too large") => Verdict::TooLarge,
+        Err(words) => Verdict::Disagree("the kernel's loading or running", words),
+    }
+}

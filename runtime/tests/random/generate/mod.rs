@@ -1,0 +1,190 @@
+//! Random well-typed scripts, as syntax trees.
+//!
+//! In: a seed. Out: a script of the core language. Guarantees: the same seed gives the same script; its types agree, so that
+//! the checker refuses it only for a reason that the language documents (a size, a mixed use of a probe's context).
+
+mod expressions;
+mod shapes;
+mod statements;
+
+use profiler_compiler::ast::{ConfigEntry, Expr, Script, Stmt, StmtKind};
+use profiler_compiler::parse;
+use profiler_compiler::source::Source;
+
+use crate::dice::Dice;
+use crate::tree;
+use shapes::{FIXED_POINTS, Held, MapShape, POINTS, ProbeShape, Ty};
+
+/// The script of a seed: any probes, reading anything.
+pub fn script(seed: u64) -> Script {
+    Generator::new(seed, false).script()
+}
+
+/// A script whose programs can be run one after another by test run, and come to the same in every run.
+pub fn fixed_script(seed: u64) -> Script {
+    Generator::new(seed, true).script()
+}
+
+/// Makes one script.
+struct Generator {
+    dice: Dice,
+    /// Whether the script may use nothing that differs from run to run.
+    fixed: bool,
+    /// Whether loops compile.
+    loops: bool,
+    /// Variables in reach.
+    vars: Vec<(String, Ty)>,
+    maps: Vec<MapShape>,
+    here: ProbeShape,
+    fresh: u32,
+}
+
+/// Whether the compiler knows loops with a bound.
+fn has_loops() -> bool {
+    static LOOPS: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| {
+        let source = Source::new("loops", "BEGIN { for $i : 0..3 { @ = $i; } }");
+        let tree = parse::parse(&source).expect("parses");
+        let options = profiler_compiler::check::Options::default();
+        let (_, diagnostics) =
+            profiler_compiler::check::check(&tree, &profiler_compiler::CATALOGUE, &*crate::executors::HOST, &options);
+        diagnostics.iter().all(|diagnostic| !diagnostic.is_error())
+    });
+    *LOOPS
+}
+
+impl Generator {
+    fn new(seed: u64, fixed: bool) -> Generator {
+        let here = ProbeShape { point: "BEGIN", ints: &[], strings: &[], stacks: false };
+        let dice = Dice::new(seed);
+        Generator { dice, fixed, loops: has_loops(), vars: Vec::new(), maps: Vec::new(), here, fresh: 0 }
+    }
+
+    fn script(&mut self) -> Script {
+        let config = self.config();
+        self.make_maps();
+        let probes = match self.dice.below(40) {
+            _ if self.fixed => self.dice.pick(&[0, 0, 1, 3]),
+            0 => 100,
+            1..=5 => 8,
+            6..=20 => 3,
+            _ => 1,
+        };
+        let mut blocks = vec![self.first_probe()];
+        for _ in 0..probes {
+            blocks.push(self.probe(if probes > 10 { 3 } else { 12 }));
+        }
+        Script { config, defines: Vec::new(), blocks }
+    }
+
+    fn config(&mut self) -> Vec<ConfigEntry> {
+        let mut config = Vec::new();
+        let mut set = |name: &str, value: u64| {
+            config.push(ConfigEntry { key: tree::ident(name), value: tree::int(value) });
+        };
+        if self.fixed {
+            // A ring that a busy script fills.
+            set("perf_rb_pages", 16);
+        }
+        if self.dice.one_in(3) {
+            let sizes: &[u64] = if self.fixed {
+                &[4, 16, 64, 200, 256, 1000]
+            } else {
+                &[4, 16, 64, 200, 255, 256, 500, 1024, 2000, 4096, 16384]
+            };
+            set("max_strlen", self.dice.pick(sizes));
+        }
+        if self.fixed && self.dice.one_in(6) {
+            set("max_map_keys", 1 + self.dice.below(3));
+        }
+        config
+    }
+
+    fn make_maps(&mut self) {
+        for index in 0..=self.dice.below(7) {
+            let name = format!("m{index}");
+            let key = match self.dice.below(4) {
+                0 => None,
+                _ => Some((0..=self.dice.below(3)).map(|_| self.key_ty()).collect()),
+            };
+            let held = if self.dice.one_in(2) { Held::Plain(self.ty(2)) } else { self.aggregation() };
+            self.maps.push(MapShape { name, key, held });
+        }
+    }
+
+    /// Every map is given a value somewhere.
+    fn first_probe(&mut self) -> profiler_compiler::ast::ProbeBlock {
+        let mut body = Vec::new();
+        if self.fixed && self.dice.one_in(2) {
+            self.enter_probe();
+        } else if !self.fixed {
+            self.here.point = "tracepoint:sched:sched_wakeup";
+        }
+        for map in self.maps.clone() {
+            body.push(self.write(&map));
+        }
+        if self.fixed {
+            self.statements(4, 20, 1, &mut body);
+        }
+        tree::block(self.here.point, None, body)
+    }
+
+    fn enter_probe(&mut self) {
+        let points = if self.fixed { FIXED_POINTS } else { POINTS };
+        let (points, ints, strings, stacks) = points[self.dice.below(points.len() as u64) as usize];
+        let point = self.dice.pick(points);
+        self.here = ProbeShape { point, ints, strings, stacks };
+        self.vars.clear();
+    }
+
+    fn probe(&mut self, most_statements: u64) -> profiler_compiler::ast::ProbeBlock {
+        self.enter_probe();
+        let predicate = if self.dice.one_in(3) { Some(self.condition(2)) } else { None };
+        let mut body = Vec::new();
+        if self.dice.one_in(6) {
+            // More variables than registers, all alive to the end.
+            for _ in 0..30 {
+                body.push(self.declare());
+            }
+        }
+        self.statements(1, most_statements, 1, &mut body);
+        let live: Vec<Expr> = self.vars.iter().filter(|v| v.1 == Ty::Int).map(|v| tree::var(&v.0)).collect();
+        if live.len() > 12 {
+            let add = |a, b| tree::binary(profiler_compiler::ast::BinaryOp::Add, a, b);
+            let sum = live.into_iter().reduce(add).unwrap_or_else(|| tree::int(0));
+            body.push(tree::assign(tree::map("live", Vec::new()), None, tree::call("sum", vec![sum])));
+        }
+        tree::block(self.here.point, predicate, body)
+    }
+
+    fn statements(&mut self, least: u64, most: u64, depth: u32, body: &mut Vec<Stmt>) {
+        for _ in 0..least + self.dice.below(most - least + 1) {
+            let stmt = self.statement(depth);
+            body.push(stmt);
+        }
+    }
+
+    /// A block of its own: what it declares ends with it.
+    fn body(&mut self, depth: u32) -> Vec<Stmt> {
+        let known = self.vars.len();
+        let mut body = Vec::new();
+        self.statements(1, 5, depth + 1, &mut body);
+        self.vars.truncate(known);
+        body
+    }
+
+    fn fresh(&mut self) -> String {
+        self.fresh += 1;
+        format!("v{}", self.fresh)
+    }
+
+    fn declare(&mut self) -> Stmt {
+        let ty = self.ty(2);
+        let value = self.value(&ty, 3);
+        let name = self.fresh();
+        self.vars.push((name.clone(), ty));
+        if self.dice.one_in(4) {
+            return tree::stmt(StmtKind::Let { name: tree::ident(&name), ty: None, value: Some(value) });
+        }
+        tree::assign(tree::var(&name), None, value)
+    }
+}
