@@ -152,7 +152,8 @@ impl Generator {
             Some(map) if self.dice.one_in(2) => tree::call("len", vec![tree::map(&map.name, Vec::new())]),
             Some(map) => {
                 let place = self.place(map);
-                tree::call("has_key", vec![place])
+                // A boolean variable cannot be counted up.
+                tree::cast("int64", tree::call("has_key", vec![place]))
             }
             None => self.int_leaf(),
         }

@@ -199,6 +199,10 @@ fn scripts_in_pages(folder: &Path, found: &mut Vec<(String, String)>) {
 #[test]
 fn objects_of_the_scripts_of_the_repository_are_read_back() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    if !root.join("spec").is_dir() {
+        println!("SKIPPED: the pages of the specification are not here");
+        return;
+    }
     let mut scripts = Vec::new();
     scripts_in_pages(&root.join("spec"), &mut scripts);
     for folder in ["tests/scripts/core", "tests/scripts/loads", "tests/diagnostics", "examples"] {

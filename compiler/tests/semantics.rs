@@ -1,0 +1,246 @@
+//! What the language means, said of the reference: the evaluator on scripts.
+//!
+//! In: scripts of one `BEGIN` that read a process id of 1234 and a user id of 1000. Out: what their maps print.
+//! Guarantee: the values stand here by hand; the optimised program must agree with the program as lowered.
+
+use std::collections::BTreeMap;
+
+use profiler_compiler::btf::BtfId;
+use profiler_compiler::check::Options;
+use profiler_compiler::decode::{Lookup, decode};
+use profiler_compiler::ir::eval::{self, Space};
+use profiler_compiler::ir::{self, MapId};
+use profiler_compiler::object::{MapValue, Object, Storage};
+use profiler_compiler::source::Source;
+use profiler_compiler::text::write_value;
+use profiler_compiler::types::StackType;
+use profiler_compiler::value::{SymbolName, Symbols, Value};
+use profiler_compiler::{CATALOGUE, compile, lower};
+
+#[path = "support/fixture.rs"]
+mod fixture;
+
+/// Where in memory a text is.
+const TEXT_AT: u64 = 0x1000;
+
+/// A world without names.
+#[derive(Debug)]
+struct Nothing;
+
+impl Lookup for Nothing {
+    fn stack(&self, _: StackType, _: i64) -> Option<Vec<u64>> {
+        None
+    }
+    fn probe_name(&self, _: u64) -> Option<&str> {
+        None
+    }
+    fn string(&self, _: u64) -> Option<&str> {
+        None
+    }
+    fn enumerator(&self, _: BtfId, _: i64) -> Option<String> {
+        None
+    }
+}
+
+impl Symbols for Nothing {
+    fn kernel(&self, _: u64) -> Option<SymbolName> {
+        None
+    }
+    fn user(&self, _: u32, _: u64) -> Option<SymbolName> {
+        None
+    }
+    fn username(&self, _: u32) -> Option<String> {
+        None
+    }
+    fn boot_time_ns(&self) -> u64 {
+        0
+    }
+}
+
+/// What all maps hold after the script ran once on each of these CPUs: `name[key]` with the text of its value.
+fn maps_after(script: &str, cpus: &[u32]) -> BTreeMap<String, String> {
+    let target = fixture::Machine::new(true);
+    let source = Source::new("semantics", script);
+    let stages = compile::stages(&source, &CATALOGUE, &target, &Options::default())
+        .unwrap_or_else(|errors| panic!("{script}: {errors:?}"));
+    let lowered = lower::lower(&stages.typed, &target);
+    let maps = evaluated(&lowered.ir, &lowered.object, cpus);
+    assert_eq!(evaluated(&stages.ir, &lowered.object, cpus), maps, "{script}: the optimised program");
+    maps
+}
+
+fn evaluated(program: &ir::Program, object: &Object, cpus: &[u32]) -> BTreeMap<String, String> {
+    let mut machine = eval::Machine::new(program);
+    for space in [Space::Kernel, Space::User] {
+        machine.add_memory(space, TEXT_AT, b"hello\0behind".to_vec());
+    }
+    for cpu in cpus {
+        machine.environment.cpu = *cpu;
+        machine.run(&object.programs[0].name, &[0; 96]).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let mut found = BTreeMap::new();
+    for map in &object.maps {
+        let show = |copies: &[Vec<u8>]| {
+            let copies: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
+            let value = match &map.value {
+                MapValue::Plain(ty) => decode(ty, copies[0], &Nothing),
+                MapValue::Aggregate { word, params, signed } => word.merge(params, *signed, &copies),
+            };
+            shown(&value)
+        };
+        match &map.storage {
+            Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => {
+                let at = |copy: u32| (offset_bytes + copy * stride_bytes) as usize;
+                let copies = (0..*copies).filter(|copy| machine.bss()[at(*copy)..at(*copy) + 8] != [0; 8]);
+                let value = |copy| machine.bss()[at(copy) + 8..at(copy) + 8 + *value_size_bytes as usize].to_vec();
+                let copies: Vec<Vec<u8>> = copies.map(value).collect();
+                if !copies.is_empty() {
+                    found.insert(map.name.clone(), show(&copies));
+                }
+            }
+            Storage::Map { map: name, .. } => {
+                let id = program.maps.iter().position(|m| m.name == *name).expect("the map");
+                for (key, copies) in machine.map_entries(MapId(id as u32)) {
+                    let key = shown(&decode(map.key.as_ref().expect("a key"), &key, &Nothing));
+                    found.insert(format!("{}[{key}]", map.name), show(&copies));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The text of a value; of a histogram the buckets that are not empty, without their bars.
+fn shown(value: &Value) -> String {
+    let mut text = Vec::new();
+    write_value(value, &Nothing, &mut text);
+    let text = String::from_utf8(text).expect("UTF-8");
+    if !matches!(value, Value::Histogram(_)) {
+        return text;
+    }
+    let buckets = text.lines().filter_map(|line| {
+        let (bucket, _) = line.split_once('|')?;
+        let (range, count) = bucket.trim().rsplit_once(' ')?;
+        (count != "0").then(|| format!("{} {count}", range.trim().replace(' ', "")))
+    });
+    buckets.collect::<Vec<String>>().join("; ")
+}
+
+/// Each `@x` of the script prints what stands beside it.
+fn means(assignments: &[(&str, &str)]) {
+    for (value, expected) in assignments {
+        let maps = maps_after(&format!("BEGIN {{ $n = pid; $u = uid; @x = {value}; }}"), &[0]);
+        assert_eq!(maps["@x"], *expected, "{value}");
+    }
+}
+
+fn holds(script: &str, expected: &[(&str, &str)]) {
+    let expected: BTreeMap<String, String> = expected.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect();
+    assert_eq!(maps_after(script, &[0]), expected, "{script}");
+}
+
+#[test]
+fn arithmetic_wraps_in_64_bits() {
+    means(&[
+        ("0x7fffffffffffffff + (int64)$n - 1233", "-9223372036854775808"),
+        ("(uint64)$n * 0xffffffffffffffff", "18446744073709550382"),
+        ("(int64)$n << 60", "2305843009213693952"),
+        ("-(int64)(0x7fffffffffffffff + (int64)$n - 1233)", "-9223372036854775808"),
+        ("$u - $n", "-234"),
+    ]);
+}
+
+#[test]
+fn division_by_zero_is_zero_and_the_remainder_is_the_dividend() {
+    means(&[
+        ("$n / ($u - 1000)", "0"),
+        ("$n % ($u - 1000)", "1234"),
+        ("-7 / ($u - 1000)", "0"),
+        ("-7 % ($u - 1000)", "-7"),
+        ("(int64)$n / -($u / 500)", "-617"),
+        ("-($n + 1) / ($u / 500)", "-617"),
+        ("-($n + 1) % ($u / 500)", "-1"),
+        ("(0x7fffffffffffffff + (int64)$n - 1233) / -(int64)($u / 1000)", "-9223372036854775808"),
+    ]);
+}
+
+#[test]
+fn shifts_take_the_low_six_bits_of_the_count() {
+    means(&[
+        ("1 << ($n - 1170)", "1"),
+        ("1 << ($n - 1171)", "-9223372036854775808"),
+        ("-8 >> ($u - 999)", "-4"),
+        ("(uint64)0xfffffffffffffff8 >> ($u - 999)", "9223372036854775804"),
+        ("-1 >> ($n - 1171)", "-1"),
+    ]);
+}
+
+#[test]
+fn casts_cut_and_extend_by_the_sign() {
+    means(&[
+        ("(int64)(int8)($n + 0x80)", "82"),
+        ("(int64)(int8)($u - 872)", "-128"),
+        ("(int64)(uint8)($u - 1001)", "255"),
+        ("(int64)(int16)($u + 31768)", "-32768"),
+        ("(int64)(uint16)($u - 1001)", "65535"),
+        ("(int64)(int32)($u + 0x7ffffc18)", "-2147483648"),
+        ("(int64)(uint32)($u - 1001)", "4294967295"),
+        ("(int8)-1 < (uint64)$n", "true"),
+    ]);
+}
+
+#[test]
+fn strings_are_cut_to_their_room_and_compared_as_text() {
+    let script = |body: &str| format!("config = {{ max_strlen = 8 }} BEGIN {{ {body} }}");
+    holds(
+        &script(
+            "$s = comm; @cut = str(pid + 2862, 3); @whole = str(pid + 2862); @none = str(pid); @same = $s == \"bash\"; @other = $s == \"bas\";",
+        ),
+        &[("@cut", "he"), ("@none", ""), ("@other", "false"), ("@same", "true"), ("@whole", "hello")],
+    );
+    holds(
+        &script("@s = \"a\"; @s = \"longer than eight\"; @t[\"key\"] = \"\"; @t[comm] = comm;"),
+        &[("@s", "longer than eight"), ("@t[bash]", "bash"), ("@t[key]", "")],
+    );
+}
+
+#[test]
+fn a_missing_key_reads_as_nothing_and_is_not_made() {
+    holds(
+        "BEGIN { @a = @n[5]; @s = @t[1] == \"\"; @h = has_key(@n[5]); @n[6] = 1; @t[2] = \"x\"; delete(@n[6]); }",
+        &[("@a", "0"), ("@h", "false"), ("@s", "true"), ("@t[2]", "x")],
+    );
+    holds("BEGIN { @n[1]++; @n[1] += 4; @n[2]--; }", &[("@n[1]", "5"), ("@n[2]", "-1")]);
+}
+
+#[test]
+fn aggregations_update_on_each_cpu_and_merge() {
+    let script =
+        "BEGIN { $v = cpu == 0 ? -5 : 20; @c = count(); @s = sum($v); @min = min($v); @max = max($v); @a = avg($v);
+        @k[1] = sum($v); @k[cpu + 2] = sum($v); @d[1] = stats($v); }";
+    let maps = maps_after(script, &[0, 1, 1]);
+    let expected = [
+        ("@a", "11"),
+        ("@c", "3"),
+        ("@k[1]", "35"),
+        ("@k[2]", "-5"),
+        ("@k[3]", "40"),
+        ("@max", "20"),
+        ("@min", "-5"),
+        ("@s", "35"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(maps[name], value, "{name}");
+    }
+    assert_eq!(maps["@d[1]"], "{ .count = 3, .average = 11, .total = 35 }");
+}
+
+#[test]
+fn histograms_have_their_bounds() {
+    let values =
+        "@h = hist(-1); @h = hist(0); @h = hist(1); @h = hist(2); @h = hist(3); @h = hist(4); @h = hist(1 << 62);";
+    holds(&format!("BEGIN {{ {values} }}"), &[("@h", "(...,0) 1; [0] 1; [1] 1; [2,4) 2; [4,8) 1; [4E,8E) 1")]);
+    let values = "@l = lhist(-1, 0, 10, 5); @l = lhist(0, 0, 10, 5); @l = lhist(4, 0, 10, 5); @l = lhist(5, 0, 10, 5);
+        @l = lhist(9, 0, 10, 5); @l = lhist(10, 0, 10, 5); @l = lhist(1000, 0, 10, 5);";
+    holds(&format!("BEGIN {{ {values} }}"), &[("@l", "(...,0) 1; [0,5) 2; [5,10) 2; [10,...) 2")]);
+}
