@@ -16,7 +16,7 @@ use profiler_compiler::ir::{self, Addr, Helper, MapId, Section, Size};
 use profiler_compiler::object::{Loss, Object, Storage};
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target as _;
-use profiler_compiler::{CATALOGUE, emit, lower, parse};
+use profiler_compiler::{CATALOGUE, emit, expand, lower, parse};
 use profiler_runtime::host::Host;
 use profiler_runtime::load::{LoadOptions, Loaded, load};
 use profiler_runtime::ring::{Origin, Rings};
@@ -44,7 +44,7 @@ pub struct Forms {
 /// Compiles and keeps what the executors need.
 pub fn forms(text: &str) -> Result<Forms, Vec<Diagnostic>> {
     let source = Source::new("random", text);
-    let ast = parse::parse(&source)?;
+    let ast = expand::expand(parse::parse(&source)?)?;
     let options = Options { allow_unsafe: true, ..Options::default() };
     let (typed, diagnostics) = check::check(&ast, &CATALOGUE, &*HOST, &options);
     if diagnostics.iter().any(Diagnostic::is_error) {

@@ -5,7 +5,8 @@
 use std::fmt::Write as _;
 
 use profiler_compiler::ast::{
-    AttachPoint, BinaryOp, Expr, ExprKind, ProbeBlock, Script, Stmt, StmtKind, TypeName, TypeSuffix, TypeTag,
+    AttachPoint, BinaryOp, Expr, ExprKind, Macro, MacroParamKind, ProbeBlock, Script, Stmt, StmtKind, TypeName,
+    TypeSuffix, TypeTag,
 };
 
 /// The text of a script.
@@ -18,6 +19,15 @@ pub fn print(script: &Script) -> String {
     }
     for define in &script.defines {
         printer.line(&format!("#define {} {}", define.name.text, expr(&define.value)));
+    }
+    for import in &script.imports {
+        printer.line(&format!("import {};", string(import.path.text.as_bytes())));
+    }
+    for map in &script.maps {
+        printer.line(&format!("let @{} = {}({});", map.name.text, map.kind.text, expr(&map.entries)));
+    }
+    for of in &script.macros {
+        printer.of_macro(of);
     }
     for block in &script.blocks {
         printer.block(block);
@@ -40,6 +50,19 @@ impl Printer {
         let points: Vec<String> = block.points.iter().map(point).collect();
         let predicate = block.predicate.as_ref().map_or(String::new(), |p| format!(" /{}/", expr(p)));
         self.body(&format!("{name}{}{predicate}", points.join(", ")), &block.body);
+    }
+
+    fn of_macro(&mut self, of: &Macro) {
+        let params = of.params.iter().map(|param| match param.kind {
+            MacroParamKind::Var => format!("${}", param.name.text),
+            MacroParamKind::Map => format!("@{}", param.name.text),
+            MacroParamKind::Expr => param.name.text.clone(),
+        });
+        self.line(&format!("macro {}({}) {{", of.name.text, params.collect::<Vec<String>>().join(", ")));
+        for stmt in &of.body {
+            self.stmt(stmt);
+        }
+        self.line(&format!("{} }}", of.value.as_ref().map_or(String::new(), expr)));
     }
 
     fn body(&mut self, head: &str, body: &[Stmt]) {

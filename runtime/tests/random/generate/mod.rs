@@ -73,7 +73,7 @@ impl Generator {
         for _ in 0..probes {
             blocks.push(self.probe(if probes > 10 { 3 } else { 12 }));
         }
-        Script { config, defines: Vec::new(), blocks }
+        Script { config, blocks, ..Script::default() }
     }
 
     fn config(&mut self) -> Vec<ConfigEntry> {
