@@ -100,7 +100,7 @@ impl Loaded {
 }
 
 /// Sorts a refusal by what the user can do about it.
-fn explain(error: io::Error, message: String) -> LoadError {
+pub fn explain(error: io::Error, message: String) -> LoadError {
     if let Some(refusal) = refusal(&message) {
         return LoadError::Verifier(refusal);
     }
