@@ -35,12 +35,8 @@ pub fn compile(input: &[u8]) {
         text => (0, text),
     };
     let source = Source::new("x.prof", String::from_utf8_lossy(text));
-    let options = Options {
-        pid: None,
-        child_pid: None,
-        positional: vec!["1".into(), "text".into()],
-        allow_unsafe: mark == b'!',
-    };
+    let options =
+        Options { pid: None, child_pid: None, positional: vec!["1".into(), "text".into()], allow_unsafe: mark == b'!' };
     MACHINES.with(|machines| {
         let with_btf = mark != b'?';
         let machine = machines[usize::from(with_btf)].get_or_init(|| Machine::new(with_btf));
@@ -57,7 +53,10 @@ pub fn compile(input: &[u8]) {
                     assert!(!text.is_empty());
                 }
                 let again = pipeline::compile(&source, &CATALOGUE, machine, &options);
-                assert!(again.is_ok_and(|again| again.object.elf == stages.emitted.elf), "another time, another object");
+                assert!(
+                    again.is_ok_and(|again| again.object.elf == stages.emitted.elf),
+                    "another time, another object"
+                );
             }
         }
     });
@@ -68,7 +67,10 @@ fn complain(source: &Source, problems: &[Diagnostic]) {
     assert!(problems.iter().any(Diagnostic::is_error), "refused without an error");
     for problem in problems {
         for span in problem.related.iter().map(|(span, _)| *span).chain([problem.span]) {
-            assert!(source.text.get(span.start as usize..span.end as usize).is_some(), "outside of the text: {problem:?}");
+            assert!(
+                source.text.get(span.start as usize..span.end as usize).is_some(),
+                "outside of the text: {problem:?}"
+            );
         }
     }
     assert!(render(source, problems).contains("error[E"));

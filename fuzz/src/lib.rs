@@ -8,11 +8,11 @@
 
 mod cli;
 pub mod compiler;
+#[path = "../../compiler/tests/support/fixture.rs"]
+mod fixture;
 pub mod mutate;
 pub mod readers;
 pub mod records;
-#[path = "../../compiler/tests/support/fixture.rs"]
-mod fixture;
 
 use mutate::Shape;
 

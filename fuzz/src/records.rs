@@ -114,7 +114,9 @@ impl Outputs {
         }
         let bytes = self.paper.0.borrow();
         assert!(std::str::from_utf8(&bytes).is_ok(), "JSON that is not UTF-8");
-        assert!(bytes.split(|byte| *byte == b'\n').all(|line| line.is_empty() || (line[0] == b'{' && line.ends_with(b"}"))));
+        assert!(
+            bytes.split(|byte| *byte == b'\n').all(|line| line.is_empty() || (line[0] == b'{' && line.ends_with(b"}")))
+        );
     }
 }
 
@@ -144,7 +146,7 @@ impl Sink for Outputs {
 fn with_object<T>(act: impl FnOnce(&Object) -> T) -> T {
     thread_local! {
         static OBJECT: Object = {
-            let options = Options { pid: None, child_pid: None, positional: Vec::new(), allow_unsafe: true };
+            let options = Options { pid: None, child_pid: None, positional: Vec::new(), named: Vec::new(), allow_unsafe: true };
             let compiled = pipeline::compile(&Source::new("x", SCRIPT), &CATALOGUE, &Machine::new(true), &options);
             compiled.unwrap_or_else(|problems| panic!("{problems:#?}")).object
         };

@@ -29,8 +29,8 @@ const STACK_BYTES: usize = 2 << 20;
 const WATCHDOG: Duration = Duration::from_secs(10);
 
 /// Mutations for each entry point, where none are asked for; scripts, which pass the whole compiler, get fewer.
-const USUAL: usize = 10_000;
-const USUAL_SCRIPTS: usize = 5000;
+const USUAL: usize = 6000;
+const USUAL_SCRIPTS: usize = 2500;
 
 /// More scripts to begin with: the repository's own.
 const SCRIPTS: [&str; 8] = [
@@ -105,7 +105,8 @@ impl Run {
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.entry.run)(input)));
         *self.present.lock().expect("no panic while it is held") = None;
         if outcome.is_err() {
-            let kept = self.path.with_file_name(format!("{}-failed-{}", self.entry.name, self.inputs.load(Ordering::Relaxed)));
+            let kept =
+                self.path.with_file_name(format!("{}-failed-{}", self.entry.name, self.inputs.load(Ordering::Relaxed)));
             fs::write(&kept, input).expect("a file of our own");
             let words = format!("{}: {} panicked; the input is {}", self.entry.name, name(), kept.display());
             self.failures.lock().expect("no panic while it is held").push(words);
@@ -167,7 +168,8 @@ fn no_entry_point_fails_on_its_corpus_or_on_mutations_of_it() {
             thread::sleep(Duration::from_millis(50));
         }
     });
-    let failures: Vec<String> = runs.into_iter().flat_map(|run| run.failures.into_inner().unwrap_or_default()).collect();
+    let failures: Vec<String> =
+        runs.into_iter().flat_map(|run| run.failures.into_inner().unwrap_or_default()).collect();
     assert!(failures.is_empty(), "{} failures:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -178,14 +180,18 @@ fn every_entry_point_has_its_target_and_its_corpus() {
     let names: BTreeSet<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
     assert!(ENTRIES.windows(2).all(|pair| pair[0].name < pair[1].name), "sorted, each once");
     for name in &names {
-        assert!(manifest.contains(&format!("name = \"{name}\"\npath = \"fuzz_targets/{name}.rs\"\n")), "{name}: no target");
+        assert!(
+            manifest.contains(&format!("name = \"{name}\"\npath = \"fuzz_targets/{name}.rs\"\n")),
+            "{name}: no target"
+        );
         let target = fs::read_to_string(fuzz.join(format!("fuzz_targets/{name}.rs"))).expect(name);
         assert!(target.contains(&format!("::{name}(input)")), "{name}: its target calls something else");
         let seeds = files(&fuzz.join("corpus").join(name));
         assert!(!seeds.is_empty(), "{name}: no corpus");
         assert!(seeds.iter().all(|(_, bytes)| bytes.len() <= LIMIT_BYTES), "{name}: a seed is too large");
     }
-    let folders = fs::read_dir(fuzz.join("corpus")).expect("the corpus").map(|entry| entry.expect("an entry").file_name());
+    let folders =
+        fs::read_dir(fuzz.join("corpus")).expect("the corpus").map(|entry| entry.expect("an entry").file_name());
     let folders: Vec<String> = folders.map(|name| name.to_string_lossy().into_owned()).collect();
     assert!(folders.iter().all(|folder| names.contains(folder.as_str())), "{folders:?}: whose are these?");
 }
