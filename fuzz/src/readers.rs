@@ -27,9 +27,8 @@ pub fn btf(input: &[u8]) {
         assert!(!btf.describe(id).is_empty());
         for member in btf.members(id).take(TYPES_ASKED as usize) {
             let _ = (member.byte_offset(), btf.size_bytes(member.ty));
-            if !member.name.is_empty() {
-                assert!(btf.find_member(id, member.name).is_some(), "{number}: a member that is not found");
-            }
+            // A blob can be so wrong that a member's place is beyond any number: it is then not found.
+            let _ = btf.find_member(id, member.name);
         }
         let _ = btf.find_member(id, "no such member");
         let _ = btf.enumerators(id).count();
