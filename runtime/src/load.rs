@@ -102,18 +102,21 @@ pub fn explain(error: io::Error, messages: String) -> LoadError {
         };
     }
     let map = between(&messages, "map '", "': failed to create:");
-    match (error.raw_os_error(), map) {
-        (Some(libc::EPERM | libc::EACCES), _) => LoadError::Privilege { reasons: missing_privileges() },
-        (Some(libc::E2BIG | libc::ENOMEM), Some(map)) => LoadError::TooLarge { what: format!("map {map}") },
-        (Some(libc::E2BIG), None) => {
-            let program = between(&messages, "prog '", "': BPF program load failed").unwrap_or("one");
+    let program = between(&messages, "prog '", "': BPF program load failed");
+    match (error.raw_os_error(), map, program) {
+        (Some(libc::EPERM | libc::EACCES), ..) => LoadError::Privilege { reasons: missing_privileges() },
+        (Some(libc::E2BIG | libc::ENOMEM), Some(map), _) => LoadError::TooLarge { what: format!("map {map}") },
+        (Some(libc::E2BIG | libc::ENOMEM), _, Some(program)) => {
             LoadError::TooLarge { what: format!("program {program}") }
         }
         // What we ask for is well-formed, so a kernel that calls it invalid does not know it.
-        (Some(libc::EINVAL), Some(map)) => {
+        (Some(libc::EINVAL), Some(map), _) => {
             LoadError::Unsupported { message: format!("it does not know the kind of map of {map}") }
         }
-        (Some(libc::ENOTSUP | libc::ENOSYS | ENOTSUPP), _) => LoadError::Unsupported { message: messages },
+        (Some(libc::EINVAL), _, Some(program)) => {
+            LoadError::Unsupported { message: format!("it does not know the kind of program of {program}") }
+        }
+        (Some(libc::ENOTSUP | libc::ENOSYS | ENOTSUPP), ..) => LoadError::Unsupported { message: messages },
         _ => LoadError::Other { error, message: messages },
     }
 }
@@ -209,6 +212,7 @@ mod tests {
             (libc::E2BIG, "libbpf: map '@': failed to create: -E2BIG\n", "map @ is too large"),
             (libc::ENOMEM, "libbpf: map '@a': failed to create: -ENOMEM\n", "map @a is too large"),
             (libc::EINVAL, "libbpf: map 'r': failed to create: -EINVAL\n", "it does not know the kind of map of r"),
+            (libc::EINVAL, "libbpf: prog 'p0': BPF program load failed: -EINVAL\n", "the kind of program of p0"),
             (ENOTSUPP, "libbpf: no such thing\n", "this kernel lacks a needed feature: libbpf: no such thing"),
             (libc::EPERM, "libbpf: map 'r': failed to create: -EPERM\n", "the kernel refused the programs: "),
             (libc::ENOSPC, "libbpf: prog 'p0': failed\n", "cannot load the programs: No space left"),
