@@ -35,8 +35,13 @@ pub fn compile(input: &[u8]) {
         text => (0, text),
     };
     let source = Source::new("x.prof", String::from_utf8_lossy(text));
-    let options =
-        Options { pid: None, child_pid: None, positional: vec!["1".into(), "text".into()], allow_unsafe: mark == b'!' };
+    let options = Options {
+        pid: None,
+        child_pid: None,
+        positional: vec!["1".into(), "text".into()],
+        named: vec![("switch".into(), None), ("count".into(), Some("3".into()))],
+        allow_unsafe: mark == b'!',
+    };
     MACHINES.with(|machines| {
         let with_btf = mark != b'?';
         let machine = machines[usize::from(with_btf)].get_or_init(|| Machine::new(with_btf));
