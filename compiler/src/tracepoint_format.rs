@@ -71,8 +71,8 @@ fn split_declaration(declaration: &str) -> Option<(&str, &str, Option<&str>)> {
         None => (declaration, None),
     };
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let name_at = declared.rfind(|c| !is_name(c))? + 1;
-    let (c_type, name) = (declared[..name_at].trim_end(), &declared[name_at..]);
+    let c_type = declared.trim_end_matches(is_name);
+    let (c_type, name) = (c_type.trim_end(), &declared[c_type.len()..]);
     (!name.is_empty() && !c_type.is_empty()).then_some((c_type, name, array))
 }
 

@@ -159,7 +159,7 @@ pub struct SymbolName {
 impl Histogram {
     /// All counts together.
     pub fn total(&self) -> u64 {
-        self.buckets.iter().map(|b| b.count).sum()
+        self.buckets.iter().fold(0, |total, bucket| total.saturating_add(bucket.count))
     }
 }
 

@@ -348,6 +348,7 @@ fn deep_and_long_scripts_get_an_answer() {
     for mark in ["{", "(", "}", ")", "'", "\"\n", "/*", "#if\n", "a{]}"] {
         assert!(!parses(mark.repeat(20_000)), "{mark}");
     }
+    assert!(!parses(format!("BEGIN {{ {}) }}", "[".repeat(30_000))));
     assert!(parses("BEGIN { $x = 1; }\n".repeat(8_000)));
     assert!(parses(format!("BEGIN {{ {} }}", "$x = $x + 1; ".repeat(8_000))));
     let large = parse(&Source::new("large", " ".repeat(5 << 20))).unwrap_err();

@@ -4,9 +4,9 @@
 //! Guarantee: nothing is read before it is asked for, and symbol tables are read once per file.
 
 mod binary;
-mod elf;
+pub mod elf;
 mod kernel;
-mod library;
+pub mod library;
 mod replaced;
 mod tracefs;
 

@@ -3,6 +3,10 @@
 //! In: the bytes of an object. Out: [`Loaded`], or why the kernel refused.
 //! Guarantee: a refusal says what to do about it; the verifier writes a log only when it refuses, or when asked to.
 
+mod refusal;
+
+pub use refusal::Refusal;
+
 use std::fmt;
 use std::fs;
 use std::io;
@@ -35,9 +39,14 @@ pub enum LoadError {
     },
     /// The verifier rejected a program.
     Verifier(Refusal),
+    /// The kernel has no room for so much.
+    TooLarge {
+        /// The program or map.
+        what: String,
+    },
     /// The kernel lacks something that the object needs.
     Unsupported {
-        /// libbpf's words.
+        /// What it lacks, in our words or in libbpf's.
         message: String,
     },
     /// Anything else.
@@ -47,21 +56,6 @@ pub enum LoadError {
         /// libbpf's words.
         message: String,
     },
-}
-
-/// What the verifier said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// The program.
-    pub program: String,
-    /// The line of the script at which it gave up, when the log cites one.
-    pub line: Option<u32>,
-    /// The text of that line.
-    pub text: String,
-    /// Its last words: why.
-    pub reason: String,
-    /// All of it.
-    pub log: String,
 }
 
 /// Loads an object.
@@ -99,10 +93,13 @@ impl Loaded {
     }
 }
 
-/// Sorts a refusal by what the user can do about it.
-fn explain(error: io::Error, message: String) -> LoadError {
+/// Sorts a failure by what the user can do about it; `messages` are libbpf's, with the verifier's log when it wrote one.
+pub fn explain(error: io::Error, messages: String) -> LoadError {
     let descriptors = |error| LoadError::Other { error, message: "raise the limit of open files (ulimit -n)".into() };
-    if let Some(refusal) = refusal(&message) {
+    if let Some(refusal) = Refusal::in_messages(&messages) {
+        if let Some(number) = refusal.missing_helper() {
+            return LoadError::Unsupported { message: format!("it has no BPF helper {number}") };
+        }
         // Where libbpf has no descriptor left to find out whether the kernel knows global data, it takes it that it does not,
         // and leaves the map of such data out.
         if refusal.reason.ends_with("is not pointing to valid bpf_map") {
@@ -113,43 +110,34 @@ fn explain(error: io::Error, message: String) -> LoadError {
             return LoadError::Verifier(refusal);
         }
     }
-    match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => LoadError::Privilege { reasons: missing_privileges() },
+    let map = between(&messages, "map '", "': failed to create:");
+    let program = between(&messages, "prog '", "': BPF program load failed");
+    match (error.raw_os_error(), map, program) {
+        (Some(libc::EPERM | libc::EACCES), ..) => LoadError::Privilege { reasons: missing_privileges() },
         // What libbpf says then is about whatever it tried last.
-        Some(libc::EMFILE | libc::ENFILE) => descriptors(error),
-        Some(libc::ENOTSUP | libc::ENOSYS | 524) => LoadError::Unsupported { message },
-        _ => LoadError::Other { error, message },
+        (Some(libc::EMFILE | libc::ENFILE), ..) => descriptors(error),
+        (Some(libc::E2BIG | libc::ENOMEM), Some(map), _) => LoadError::TooLarge { what: format!("map {map}") },
+        (Some(libc::E2BIG | libc::ENOMEM), _, Some(program)) => {
+            LoadError::TooLarge { what: format!("program {program}") }
+        }
+        // What we ask for is well-formed, so a kernel that calls it invalid does not know it.
+        (Some(libc::EINVAL), Some(map), _) => {
+            LoadError::Unsupported { message: format!("it does not know the kind of map of {map}") }
+        }
+        (Some(libc::EINVAL), _, Some(program)) => {
+            LoadError::Unsupported { message: format!("it does not know the kind of program of {program}") }
+        }
+        (Some(libc::ENOTSUP | libc::ENOSYS | ENOTSUPP), ..) => LoadError::Unsupported { message: messages },
+        _ => LoadError::Other { error, message: messages },
     }
 }
 
-/// The verifier's log in what libbpf reports: libbpf itself loads a refused program a second time, with a log.
-fn refusal(message: &str) -> Option<Refusal> {
-    let (before, rest) = message.split_once("': -- BEGIN PROG LOAD LOG --\n")?;
-    let program = before.rsplit_once('\'').map_or(before, |(_, name)| name).to_owned();
-    let log = rest.split_once("-- END PROG LOAD LOG --").map_or(rest, |(log, _)| log);
-    let cited = log.lines().rev().find_map(cited_line);
-    let is_reason = |line: &&str| {
-        !line.is_empty()
-            && !line.starts_with("processed ")
-            && !line.starts_with(';')
-            && !line.starts_with("verification time")
-            && !line.starts_with("stack depth")
-    };
-    let reason = log.lines().rev().find(is_reason)?.to_owned();
-    Some(Refusal {
-        program,
-        line: cited.map(|(line, _)| line),
-        text: cited.map(|(_, text)| text.to_owned()).unwrap_or_default(),
-        reason,
-        log: log.to_owned(),
-    })
-}
+/// `ENOTSUPP`, which is the kernel's own and in no C library.
+const ENOTSUPP: i32 = 524;
 
-/// The number and text in `; text @ file:line`, or the text in `; text` of kernels before 6.8.
-fn cited_line(line: &str) -> Option<(u32, &str)> {
-    let (text, place) = line.strip_prefix("; ")?.rsplit_once(" @ ")?;
-    let (_, number) = place.rsplit_once(':')?;
-    Some((number.parse().ok()?, text))
+/// The text between the last `open` that stands before the first `close`, and that.
+fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
+    Some(text.split_once(close)?.0.rsplit_once(open)?.1)
 }
 
 /// Capabilities by number, as in `linux/capability.h`.
@@ -207,6 +195,7 @@ impl fmt::Display for LoadError {
                 }
                 write!(f, ": {}", refusal.reason)
             }
+            LoadError::TooLarge { what } => write!(f, "{what} is too large for the kernel or its memory"),
             LoadError::Unsupported { message } => write!(f, "this kernel lacks a needed feature: {}", message.trim()),
             LoadError::Other { error, message } => write!(f, "cannot load the programs: {error}; {}", message.trim()),
         }
@@ -219,33 +208,29 @@ impl std::error::Error for LoadError {}
 mod tests {
     use super::*;
 
-    const WARNINGS: &str = "libbpf: prog 'probe_1': BPF program load failed: -EACCES\n\
-        libbpf: prog 'probe_1': -- BEGIN PROG LOAD LOG --\n\
-        0: R1=ctx() R10=fp0\n\
-        ; $p = @out[0]; @ script.bt:4\n\
-        5: (85) call bpf_map_lookup_elem#1\n\
-        ; @sum += *$p; @ script.bt:5\n\
-        6: (79) r1 = *(u64 *)(r0 +0)\n\
-        R0 invalid mem access 'map_value_or_null'\n\
-        processed 7 insns (limit 1000000) max_states_per_insn 0\n\
-        -- END PROG LOAD LOG --\n\
-        libbpf: failed to load object 'profiler'\n";
-
-    #[test]
-    fn a_refusal_cites_the_script() {
-        let LoadError::Verifier(refusal) = explain(io::Error::from_raw_os_error(libc::EACCES), WARNINGS.into()) else {
-            panic!("a verifier log is a verifier refusal");
-        };
-        assert_eq!(refusal.program, "probe_1");
-        assert_eq!((refusal.line, refusal.text.as_str()), (Some(5), "@sum += *$p;"));
-        assert_eq!(refusal.reason, "R0 invalid mem access 'map_value_or_null'");
-        assert!(refusal.log.starts_with("0: R1") && refusal.log.ends_with("max_states_per_insn 0\n"));
+    fn explained(number: i32, messages: &str) -> String {
+        explain(io::Error::from_raw_os_error(number), messages.into()).to_string()
     }
 
     #[test]
-    fn a_log_without_lines_still_has_a_reason() {
-        let refusal = refusal("libbpf: prog 'p': -- BEGIN PROG LOAD LOG --\nunreachable insn 3\n").unwrap();
-        assert_eq!((refusal.line, refusal.reason.as_str()), (None, "unreachable insn 3"));
+    fn what_a_kernel_lacks_and_what_is_too_large_are_told_apart() {
+        let log = "libbpf: prog 'p0': BPF program load failed: -EINVAL\n\
+            libbpf: prog 'p0': -- BEGIN PROG LOAD LOG --\n0: (85) call unknown#999\ninvalid func unknown#999\n\
+            processed 1 insns\n-- END PROG LOAD LOG --\n";
+        for (number, messages, expected) in [
+            (libc::EINVAL, log, "this kernel lacks a needed feature: it has no BPF helper 999"),
+            (libc::E2BIG, "libbpf: prog 'p0': BPF program load failed: -E2BIG\n", "program p0 is too large"),
+            (libc::E2BIG, "libbpf: map '@': failed to create: -E2BIG\n", "map @ is too large"),
+            (libc::ENOMEM, "libbpf: map '@a': failed to create: -ENOMEM\n", "map @a is too large"),
+            (libc::EINVAL, "libbpf: map 'r': failed to create: -EINVAL\n", "it does not know the kind of map of r"),
+            (libc::EINVAL, "libbpf: prog 'p0': BPF program load failed: -EINVAL\n", "the kind of program of p0"),
+            (ENOTSUPP, "libbpf: no such thing\n", "this kernel lacks a needed feature: libbpf: no such thing"),
+            (libc::EPERM, "libbpf: map 'r': failed to create: -EPERM\n", "the kernel refused the programs: "),
+            (libc::ENOSPC, "libbpf: prog 'p0': failed\n", "cannot load the programs: No space left"),
+        ] {
+            let words = explained(number, messages);
+            assert!(words.contains(expected), "{words}");
+        }
     }
 
     #[test]

@@ -402,7 +402,7 @@ impl Session<'_> {
 }
 
 /// Hands a record to the word that made it.
-fn act(object: &Object, lookup: &dyn Lookup, bytes: &[u8], received: &mut [u64], sink: &mut dyn Sink) {
+pub fn act(object: &Object, lookup: &dyn Lookup, bytes: &[u8], received: &mut [u64], sink: &mut dyn Sink) {
     let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     let (Some(index), Some(size)) = (word(0), word(4)) else { return };
     let Some(event) = object.events.get(index as usize) else { return };

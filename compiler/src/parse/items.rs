@@ -194,14 +194,17 @@ impl Splitter<'_> {
         if close == "}" {
             self.close_until_brace();
         }
+        // `(]`: the opened one is the likelier mistake, and it ends here too.
+        while close != "}"
+            && let Some(open) = self.innermost()
+            && self.text(open) != "{"
+            && partner(self.text(open)) != close
+        {
+            self.report_unclosed(open);
+            self.pop();
+        }
         match self.innermost() {
             Some(open) if partner(self.text(open)) == close => self.close_matching(at, open, close),
-            Some(open) if close != "}" && self.text(open) != "{" => {
-                // `(]`: the opened one is the likelier mistake, and it ends here too.
-                self.report_unclosed(open);
-                self.pop();
-                self.close(at, close);
-            }
             _ => {
                 let opener = if close == "}" {
                     "{"

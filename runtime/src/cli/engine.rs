@@ -3,17 +3,15 @@
 //! In: arguments as the user gave them. Out: an object, a listing, or a run's exit code.
 //! Guarantee: every refusal comes back as a [`Failure`] with the exit code that the command documents.
 
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::PathBuf;
 
 use profiler_compiler::btf::BtfId;
 use profiler_compiler::check::Options;
 use profiler_compiler::check::parameters::{self, Parameter, Value};
-use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::object::Object;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target;
@@ -128,13 +126,13 @@ pub fn dump(stage: Stage, source: &Source, script: &ScriptArguments) -> Result<S
         Stage::Ir => ir::print::print(&stages.ir),
         Stage::Bpf => emit::listing(&stages.emitted, &stages.ir, source),
         Stage::Elf => elf::describe(&stages.emitted.elf),
-        Stage::Verifier => verifier_logs(source, &stages.emitted.elf)?,
+        Stage::Verifier => verifier_logs(source, script, &stages.emitted.elf)?,
     })
 }
 
-fn verifier_logs(source: &Source, elf: &[u8]) -> Result<String, Failure> {
+fn verifier_logs(source: &Source, script: &ScriptArguments, elf: &[u8]) -> Result<String, Failure> {
     let loaded = load::load(elf, load::LoadOptions { verifier_log: true });
-    let loaded = loaded.map_err(|error| refused(source, &RunError::Load(error)))?;
+    let loaded = loaded.map_err(|error| refused(source, script, None, &RunError::Load(error)))?;
     let section = |(program, log): (&str, String)| format!("program {program}:\n{log}\n");
     Ok(loaded.verifier_logs().into_iter().map(section).collect())
 }
@@ -154,6 +152,7 @@ pub fn run(
     out: Box<dyn Write>,
 ) -> Result<u8, Failure> {
     let host = Host::new();
+    let child_pid = child.as_ref().map(Child::pid);
     let enumerator = |id: BtfId, number: i64| {
         let btf = host.btf()?;
         btf.enumerators(id).find(|(_, value)| *value == number).map(|(name, _)| name.to_string())
@@ -179,7 +178,7 @@ pub fn run(
             let target = arguments.output.as_ref().map_or("standard output".into(), |path| format!("`{path}`"));
             Failure::output(&target, &error)
         }
-        error => refused(source, &error),
+        error => refused(source, &arguments.script, child_pid, &error),
     })?;
     for note in symbols.take_notes() {
         // A closed standard error has no reader to tell.
@@ -206,50 +205,33 @@ fn ready(handshake: Option<&str>) {
 }
 
 /// What a run that failed means to its user.
-fn refused(source: &Source, error: &RunError) -> Failure {
+fn refused(source: &Source, script: &ScriptArguments, child: Option<u32>, error: &RunError) -> Failure {
     match error {
         RunError::Load(LoadError::Privilege { .. }) => Failure::new(REFUSED, error.to_string())
             .help("run it as root, or give the binary `cap_bpf,cap_perfmon,cap_dac_read_search+ep` with setcap"),
-        RunError::Load(LoadError::Verifier(refusal)) => verifier_refusal(source, refusal),
+        RunError::Load(LoadError::Verifier(refusal)) => verifier_refusal(source, script, child, refusal),
+        RunError::Load(LoadError::TooLarge { .. }) => Failure::new(REFUSED, error.to_string())
+            .help("let the maps hold less (`config = { max_map_keys = …; }`), or split the script"),
         RunError::NoProcess(_) | RunError::Child(_) => Failure::new(MISTAKE, error.to_string()),
         _ => Failure::new(REFUSED, error.to_string()),
     }
 }
 
-/// Says that the verifier's patience ended before the program did.
-fn is_too_complex(refusal: &Refusal) -> bool {
-    ["BPF program is too large", "jumps is too complex"].iter().any(|words| refusal.reason.contains(words))
-}
-
-/// A refusal by the verifier is a bug of ours: it is shown at the line where the verifier gave up, with the log to report.
-/// Only what is too much for the verifier is the script's.
-fn verifier_refusal(source: &Source, refusal: &Refusal) -> Failure {
-    let span = refusal.line.map_or(Span::new(0, 0), |line| line_span(source, line));
-    if is_too_complex(refusal) {
-        let diagnostic = Diagnostic::error(Code(510), span, "program too large")
-            .label("the kernel's verifier gave up here: there are too many paths to follow")
-            .help("split the block into several probes, or look values up in a map instead of comparing one by one");
-        return Failure::Script { source: source.clone(), diagnostics: vec![diagnostic] };
+/// A refusal by the verifier, at the characters of the script that its instruction came from; with `-v`, the whole log first.
+fn verifier_refusal(source: &Source, script: &ScriptArguments, child: Option<u32>, refusal: &Refusal) -> Failure {
+    if script.verbose {
+        // A closed standard error has no reader; the log is in a file too.
+        let _ = write!(std::io::stderr(), "the verifier's log of program {}:\n{}\n", refusal.program, refusal.log);
     }
-    let path = std::env::temp_dir().join(format!("profiler-verifier-{}.log", std::process::id()));
-    // Never through a link that somebody else laid there.
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-    let log = match file.and_then(|mut file| file.write_all(refusal.log.as_bytes())) {
-        Ok(()) => format!("please report it with the script and the log in {}", path.display()),
-        Err(error) => format!("please report it with the script and the output of `-d verifier` ({error})"),
-    };
-    let diagnostic = Diagnostic::error(Code(690), span, "the kernel's verifier refused what the compiler made of this")
-        .label(refusal.reason.clone())
-        .help(format!("this is a bug in profiler, not in the script; {log}"));
-    Failure::Script { source: source.clone(), diagnostics: vec![diagnostic] }
+    let kept = if refusal.is_too_complex() { Ok(PathBuf::new()) } else { refusal.keep(&std::env::temp_dir()) };
+    let span = refusal.instruction.and_then(|at| span_of(source, script, child, &refusal.program, at));
+    Failure::Script { source: source.clone(), diagnostics: vec![refusal.diagnostic(source, span, &kept)] }
 }
 
-/// A line without its indentation.
-fn line_span(source: &Source, line: u32) -> Span {
-    let start: usize = source.text.split_inclusive('\n').take(line.saturating_sub(1) as usize).map(str::len).sum();
-    let text = source.line(line);
-    let indent = text.len() - text.trim_start().len();
-    Span::new(start + indent, start + text.trim_end().len().max(indent))
+/// The characters that an instruction came from: the same script compiled again gives the same instructions.
+fn span_of(source: &Source, script: &ScriptArguments, child: Option<u32>, program: &str, at: usize) -> Option<Span> {
+    let stages = pipeline::stages(source, &CATALOGUE, &Host::new(), &options(script, child)).ok()?;
+    stages.emitted.functions.iter().find(|function| function.name == program)?.spans.get(at).copied()
 }
 
 /// Writes the probes or the types that match a pattern of bpftrace, where a pattern without a match is an empty list.
@@ -282,36 +264,5 @@ pub fn list(pattern: Option<&str>, verbose: bool, out: &mut dyn Write) -> Result
 }
 
 #[cfg(test)]
-mod tests {
-    use profiler_compiler::source::Source;
-    use profiler_runtime::load::Refusal;
-
-    use super::{Stage, verifier_refusal};
-
-    #[test]
-    fn a_program_beyond_the_verifier_is_too_large_and_no_bug() {
-        let source = Source::new("s", "BEGIN {\n  if (nsecs) { }\n}\n");
-        let refusal = |reason: &str| Refusal {
-            program: "p0".into(),
-            line: Some(2),
-            text: String::new(),
-            reason: reason.into(),
-            log: String::new(),
-        };
-        for reason in ["BPF program is too large. Processed 1000001 insn", "The sequence of 8193 jumps is too complex."]
-        {
-            let failure = verifier_refusal(&source, &refusal(reason));
-            let text = failure.render(false);
-            assert!(text.starts_with("error[E0510]: program too large\n --> s:2:3\n"), "{text}");
-            assert!(!text.contains("bug") && failure.code() == 1, "{text}");
-        }
-    }
-
-    #[test]
-    fn every_stage_has_its_name() {
-        for (name, stage) in Stage::NAMES.iter().zip(["Ast", "Typed", "Ir", "Bpf", "Elf", "Verifier"]) {
-            assert_eq!(Stage::named(name).map(|s| format!("{s:?}")).as_deref(), Some(stage));
-        }
-        assert_eq!(Stage::named("llvm"), None);
-    }
-}
+#[path = "engine_tests.rs"]
+mod tests;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// What is kept of a file.
 #[derive(Debug)]
-pub(super) struct Symbols {
+pub struct Symbols {
     path: PathBuf,
     segments: Vec<Segment>,
     tables: Vec<Table>,
@@ -51,21 +51,25 @@ struct Entry {
 
 impl Symbols {
     /// Reads the tables of a file.
-    pub(super) fn read(path: &Path) -> Result<Symbols, TargetError> {
+    pub fn read(path: &Path) -> Result<Symbols, TargetError> {
         let file = File::open(path).map_err(|error| io_error(path, &error))?;
-        let cache = ReadCache::new(file);
+        Symbols::parse(path, &ReadCache::new(file))
+    }
+
+    /// The tables in `data`, which `path` stands for in messages.
+    pub fn parse<'data, Bytes: ReadRef<'data>>(path: &Path, data: Bytes) -> Result<Symbols, TargetError> {
         let invalid = |error: object::Error| TargetError::Invalid(format!("{}: {error}", path.display()));
-        let class: u8 = *cache.read_at(4).map_err(|()| not_elf(path))?;
+        let class: u8 = *data.read_at(4).map_err(|()| not_elf(path))?;
         let (segments, tables) = match class {
-            elf::ELFCLASS64 => read_tables::<FileHeader64<Endianness>>(&cache).map_err(invalid)?,
-            elf::ELFCLASS32 => read_tables::<FileHeader32<Endianness>>(&cache).map_err(invalid)?,
+            elf::ELFCLASS64 => read_tables::<FileHeader64<Endianness>, Bytes>(data).map_err(invalid)?,
+            elf::ELFCLASS32 => read_tables::<FileHeader32<Endianness>, Bytes>(data).map_err(invalid)?,
             _ => return Err(not_elf(path)),
         };
         Ok(Symbols { path: path.to_owned(), segments, tables })
     }
 
     /// Functions whose name matches a pattern, sorted by name, each name once.
-    pub(super) fn functions(&self, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+    pub fn functions(&self, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
         let is_pattern = glob::is_pattern(pattern);
         let mut found: Vec<(&str, Entry)> = if is_pattern {
             self.named().filter(|(name, _)| glob::matches(pattern, name)).collect()
@@ -90,7 +94,7 @@ impl Symbols {
     }
 
     /// The file offset of a virtual address, when it is one of code.
-    pub(super) fn file_offset(&self, address: u64) -> Option<u64> {
+    pub fn file_offset(&self, address: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
             let within = address.checked_sub(segment.address)?;
             (within < segment.size_bytes).then(|| segment.file_offset.checked_add(within))?
@@ -124,10 +128,10 @@ impl Table {
     }
 }
 
-type Cache = ReadCache<File>;
-
 /// Segments of code, then the full and the dynamic symbol table.
-fn read_tables<Elf: FileHeader<Endian = Endianness>>(data: &Cache) -> object::Result<(Vec<Segment>, Vec<Table>)> {
+fn read_tables<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(
+    data: Bytes,
+) -> object::Result<(Vec<Segment>, Vec<Table>)> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
     let code = |segment: &&Elf::ProgramHeader| {
@@ -141,15 +145,15 @@ fn read_tables<Elf: FileHeader<Endian = Endianness>>(data: &Cache) -> object::Re
     let segments = segments.collect();
     // A file may lack section headers altogether (a few packers): then it has no symbols that we can see.
     let sections = header.sections(endian, data)?;
-    let full = read_table::<Elf>(endian, data, &sections, elf::SHT_SYMTAB)?;
-    let dynamic = read_table::<Elf>(endian, data, &sections, elf::SHT_DYNSYM)?;
+    let full = read_table::<Elf, Bytes>(endian, data, &sections, elf::SHT_SYMTAB)?;
+    let dynamic = read_table::<Elf, Bytes>(endian, data, &sections, elf::SHT_DYNSYM)?;
     Ok((segments, [full, dynamic].into_iter().flatten().collect()))
 }
 
-fn read_table<'data, Elf: FileHeader<Endian = Endianness>>(
+fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(
     endian: Endianness,
-    data: &'data Cache,
-    sections: &SectionTable<'data, Elf, &'data Cache>,
+    data: Bytes,
+    sections: &SectionTable<'data, Elf, Bytes>,
     kind: u32,
 ) -> object::Result<Option<Table>> {
     let symbols = sections.symbols(endian, data, kind)?;

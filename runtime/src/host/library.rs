@@ -104,7 +104,8 @@ pub(super) fn in_process(pid: u32, name: &str) -> Vec<PathBuf> {
     in_maps(&fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default(), name)
 }
 
-fn in_maps(maps: &str, name: &str) -> Vec<PathBuf> {
+/// The files in the text of `/proc/PID/maps` whose name is the wanted one.
+pub fn in_maps(maps: &str, name: &str) -> Vec<PathBuf> {
     let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
     let mut found: Vec<PathBuf> = paths
         .filter(|path| !path.ends_with(super::replaced::MARK))
@@ -162,7 +163,7 @@ fn read_cache(root: &Root) -> Vec<u8> {
 }
 
 /// Name and path of each library of this processor, in the order of the cache, which has newer versions first.
-fn cache_entries(cache: &[u8]) -> impl Iterator<Item = (&str, &str)> {
+pub fn cache_entries(cache: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     // An old cache may come before the new one in the same file; offsets count from the new one.
     let start = cache.windows(CACHE_MAGIC.len()).position(|window| window == CACHE_MAGIC);
     let cache = start.map_or(&[][..], |start| &cache[start..]);

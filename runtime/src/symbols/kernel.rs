@@ -9,7 +9,7 @@ use profiler_compiler::value::SymbolName;
 
 /// All symbols, sorted by address.
 #[derive(Debug, Default)]
-pub(super) struct KernelSymbols {
+pub struct KernelSymbols {
     addresses: Vec<u64>,
     names: Vec<NameRef>,
     /// All names, one after the other.
@@ -27,7 +27,8 @@ struct NameRef {
 }
 
 impl KernelSymbols {
-    pub(super) fn parse(text: &[u8]) -> KernelSymbols {
+    /// The symbols in the text of `/proc/kallsyms`.
+    pub fn parse(text: &[u8]) -> KernelSymbols {
         let text = String::from_utf8_lossy(text);
         let mut symbols = KernelSymbols::default();
         let mut modules: HashMap<&str, u16> = HashMap::new();
@@ -50,12 +51,13 @@ impl KernelSymbols {
         symbols
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether there is none: the kernel hides them.
+    pub fn is_empty(&self) -> bool {
         self.addresses.is_empty()
     }
 
     /// The symbol that starts at or last before an address.
-    pub(super) fn find(&self, address: u64) -> Option<SymbolName> {
+    pub fn find(&self, address: u64) -> Option<SymbolName> {
         let index = self.addresses.partition_point(|&start| start <= address).checked_sub(1)?;
         let NameRef { start, len, module } = *self.names.get(index)?;
         let name = self.text.get(start as usize..start as usize + usize::from(len))?;

@@ -4,7 +4,7 @@
 //! Guarantee: nothing is read before it is asked for, and what was found is kept; what cannot be resolved is `None`.
 //! Users come from `/etc/passwd` alone: those of directory services (LDAP, SSSD) have no name here.
 
-mod kernel;
+pub mod kernel;
 mod user;
 
 use std::cell::{OnceCell, RefCell};
@@ -89,7 +89,7 @@ impl Symbols for HostSymbols {
 }
 
 /// User names by id; the first line of an id counts.
-fn parse_passwd(text: &[u8]) -> HashMap<u32, String> {
+pub fn parse_passwd(text: &[u8]) -> HashMap<u32, String> {
     let mut names = HashMap::new();
     for line in String::from_utf8_lossy(text).lines() {
         let mut fields = line.split(':');

@@ -73,15 +73,32 @@ pub struct BpfObject {
     logs: Vec<(String, Vec<u8>)>,
 }
 
-/// Room for the log of one program; untouched pages cost nothing.
-const LOG_BYTES: usize = 4 << 20;
+/// Room for the log of one program at first; untouched pages cost nothing.
+const LOG_BYTES: usize = 1 << 20;
+
+/// Most room for one log: the verifier's patience ends before it has written so much.
+const MOST_LOG_BYTES: usize = 1 << 28;
 
 impl BpfObject {
     /// Opens and loads an object; with `logged`, keeps the verifier's log of every program. On an error
     /// [`take_warnings`] has the story.
     pub fn load(elf: &[u8], logged: bool) -> io::Result<BpfObject> {
         capture_messages();
-        take_warnings();
+        let mut log_bytes = LOG_BYTES;
+        loop {
+            take_warnings();
+            // The kernel refuses a program whose log does not fit.
+            match BpfObject::load_once(elf, logged.then_some(log_bytes)) {
+                Err(error) if logged && error.raw_os_error() == Some(libc::ENOSPC) && log_bytes < MOST_LOG_BYTES => {
+                    log_bytes *= 4;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Opens and loads an object; with `log_bytes`, each program has so much room for the verifier's log.
+    fn load_once(elf: &[u8], log_bytes: Option<usize>) -> io::Result<BpfObject> {
         let options = sys::bpf_object_open_opts {
             sz: size_of::<sys::bpf_object_open_opts>() as u64,
             object_name: c"profiler".as_ptr(),
@@ -91,8 +108,8 @@ impl BpfObject {
         let raw = unsafe { sys::bpf_object__open_mem(elf.as_ptr().cast(), elf.len() as u64, &raw const options) };
         let raw = NonNull::new(raw).ok_or_else(io::Error::last_os_error)?;
         let mut object = BpfObject { raw, bss: None, logs: Vec::new() };
-        if logged {
-            object.keep_logs();
+        if let Some(log_bytes) = log_bytes {
+            object.keep_logs(log_bytes);
         }
         // SAFETY: `raw` was opened just above and is loaded once.
         if let Err(error) = check(unsafe { sys::bpf_object__load(raw.as_ptr()) }) {
@@ -104,7 +121,7 @@ impl BpfObject {
     }
 
     /// Gives every program a buffer for the verifier's log.
-    fn keep_logs(&mut self) {
+    fn keep_logs(&mut self, log_bytes: usize) {
         let mut program = std::ptr::null_mut();
         loop {
             // SAFETY: the object is open; the iterator starts with null and gets back what it returned.
@@ -114,7 +131,7 @@ impl BpfObject {
             }
             // SAFETY: a program's name is a string that lives as long as the object.
             let name = unsafe { CStr::from_ptr(sys::bpf_program__name(program)) }.to_string_lossy().into_owned();
-            let mut log = vec![0u8; LOG_BYTES];
+            let mut log = vec![0u8; log_bytes];
             // SAFETY: the buffer is kept in `self.logs` and never resized, so it outlives the object's use of it.
             unsafe {
                 sys::bpf_program__set_log_level(program, 1);

@@ -1,0 +1,88 @@
+//! Scripts, from text to an object or to diagnostics on the screen.
+//!
+//! In: bytes, of which the text is what is UTF-8 in them. Guarantee: an answer's spans lie in the text, on characters'
+//! boundaries; an object is an ELF file; the same text gives the same object.
+
+use std::cell::OnceCell;
+
+use profiler_compiler::check::Options;
+use profiler_compiler::diagnostic::Diagnostic;
+use profiler_compiler::source::Source;
+use profiler_compiler::target::Target as _;
+use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, ir, parse as parser, typed_print};
+use profiler_runtime::elf;
+
+use super::cli::diagnostics;
+use super::fixture::Machine;
+
+/// Text in, syntax tree or diagnostics out.
+pub fn parse(input: &[u8]) {
+    let source = Source::new("x.prof", String::from_utf8_lossy(input));
+    match parser::parse(&source) {
+        Ok(script) => assert!(ast_print::print(&script).starts_with("script\n")),
+        Err(problems) => complain(&source, &problems),
+    }
+}
+
+/// Text in, ELF file or diagnostics out, on a machine made for tests. A first byte of `!` stands for `--unsafe`, one of `?`
+/// for a kernel that does not tell its types.
+pub fn compile(input: &[u8]) {
+    thread_local! {
+        static MACHINES: [OnceCell<Machine>; 2] = const { [OnceCell::new(), OnceCell::new()] };
+    }
+    let (mark, text) = match input {
+        [mark @ (b'!' | b'?'), text @ ..] => (*mark, text),
+        text => (0, text),
+    };
+    let source = Source::new("x.prof", String::from_utf8_lossy(text));
+    let options = Options {
+        pid: None,
+        child_pid: None,
+        positional: vec!["1".into(), "text".into()],
+        named: vec![("switch".into(), None), ("count".into(), Some("3".into()))],
+        allow_unsafe: mark == b'!',
+    };
+    MACHINES.with(|machines| {
+        let with_btf = mark != b'?';
+        let machine = machines[usize::from(with_btf)].get_or_init(|| Machine::new(with_btf));
+        match pipeline::stages(&source, &CATALOGUE, machine, &options) {
+            Err(problems) => complain(&source, &problems),
+            Ok(stages) => {
+                assert!(stages.warnings.is_empty() || !render(&source, &stages.warnings).is_empty());
+                assert!(!elf::describe(&stages.emitted.elf).starts_with("not an ELF"), "{}", source.text);
+                for text in [
+                    typed_print::print(&stages.typed, machine.btf()),
+                    ir::print::print(&stages.ir),
+                    emit::listing(&stages.emitted, &stages.ir, &source),
+                ] {
+                    assert!(!text.is_empty());
+                }
+                let again = pipeline::compile(&source, &CATALOGUE, machine, &options);
+                assert!(
+                    again.is_ok_and(|again| again.object.elf == stages.emitted.elf),
+                    "another time, another object"
+                );
+            }
+        }
+    });
+}
+
+/// Looks at diagnostics as a user would.
+fn complain(source: &Source, problems: &[Diagnostic]) {
+    assert!(problems.iter().any(Diagnostic::is_error), "refused without an error");
+    for problem in problems {
+        for span in problem.related.iter().map(|(span, _)| *span).chain([problem.span]) {
+            assert!(
+                source.text.get(span.start as usize..span.end as usize).is_some(),
+                "outside of the text: {problem:?}"
+            );
+        }
+    }
+    assert!(render(source, problems).contains("error[E"));
+}
+
+fn render(source: &Source, problems: &[Diagnostic]) -> String {
+    let plain = diagnostics::render(source, problems, false);
+    assert!(diagnostics::render(source, problems, true).len() >= plain.len());
+    plain
+}

@@ -1,0 +1,117 @@
+//! Readers of what the kernel, the linker and other programs wrote.
+//!
+//! In: bytes as such a file could hold, and worse. Guarantee: each reader is asked everything that it can be asked.
+
+use std::io;
+use std::path::Path;
+
+use profiler_compiler::btf::{Btf, BtfId, Kind};
+use profiler_compiler::{glob as patterns, similar, tracepoint_format as formats};
+use profiler_runtime::elf;
+use profiler_runtime::host::elf::Symbols;
+use profiler_runtime::host::library;
+use profiler_runtime::load;
+use profiler_runtime::symbols::kernel::KernelSymbols;
+use profiler_runtime::symbols::parse_passwd;
+
+/// Types beyond these numbers are asked about no more: a question can cost a walk over the blob.
+const TYPES_ASKED: u32 = 200;
+
+/// A BTF blob.
+pub fn btf(input: &[u8]) {
+    let Some(btf) = Btf::new(Box::new(input.to_vec())) else { return };
+    for number in (0..TYPES_ASKED).chain([u32::MAX >> 1, u32::MAX]) {
+        let id = BtfId(number);
+        let _ = (btf.kind(id), btf.name(id), btf.strip(id), btf.pointee(id), btf.array(id), btf.int(id));
+        let _ = (btf.size_bytes(id), btf.enum_signed(id), btf.func_proto(id), btf.to_type(id).describe(Some(&btf)));
+        assert!(!btf.describe(id).is_empty());
+        for member in btf.members(id).take(TYPES_ASKED as usize) {
+            let _ = (member.byte_offset(), btf.size_bytes(member.ty));
+            // A blob can be so wrong that a member's place is beyond any number: it is then not found.
+            let _ = btf.find_member(id, member.name);
+        }
+        let _ = btf.find_member(id, "no such member");
+        let _ = btf.enumerators(id).count();
+        if let (Some(kind), Some(name)) = (btf.kind(id), btf.name(id)) {
+            let _ = btf.find(kind, name);
+        }
+    }
+    for name in ["task_struct", "struct task_struct", "pid_t", ""] {
+        let _ = btf.find_named(name);
+    }
+    let _ = (btf.find_enumerator("RED"), btf.functions().count(), btf.names(Kind::Struct).count());
+    let _ = (btf.raw_tracepoint("sched_switch"), btf.has_raw_tracepoint("sched_switch"), btf.raw_tracepoints().count());
+    let _ = btf.raw_tracepoints_named(|_| true);
+}
+
+/// An ELF file whose functions are to be traced.
+pub fn elf_symbols(input: &[u8]) {
+    let Ok(symbols) = Symbols::parse(Path::new("x"), input) else { return };
+    for pattern in ["*", "m*n", "main", "", "*_*_*"] {
+        if let Ok(functions) = symbols.functions(pattern) {
+            assert!(functions.windows(2).all(|pair| pair[0].name < pair[1].name), "unsorted, or twice the same");
+        }
+    }
+    for address in [0, 0x1000, 0x0040_1000, u64::MAX] {
+        let _ = symbols.file_offset(address);
+    }
+}
+
+/// An ELF file to be listed.
+pub fn elf_listing(input: &[u8]) {
+    assert!(!elf::describe(input).is_empty() || input.starts_with(b"\x7fELF"));
+}
+
+/// A pattern in the first line, names in the others.
+pub fn glob(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let mut lines = text.lines();
+    let pattern = lines.next().unwrap_or_default();
+    for name in lines.clone() {
+        let _ = patterns::matches(pattern, name);
+        assert!(patterns::is_pattern(name) || patterns::matches(name, name));
+    }
+    assert!(similar::nearest(pattern, lines, 3).len() <= 3);
+}
+
+/// The text of `/proc/kallsyms`.
+pub fn kallsyms(input: &[u8]) {
+    let symbols = KernelSymbols::parse(input);
+    for address in [0, 1, 0xffff_ffff_8100_0000, 0xffff_ffff_c000_0001, u64::MAX] {
+        let found = symbols.find(address);
+        assert!(found.is_none() || !symbols.is_empty());
+        assert!(found.is_none_or(|symbol| symbol.offset <= address));
+    }
+}
+
+/// The cache of the dynamic linker.
+pub fn library_cache(input: &[u8]) {
+    let _ = library::cache_entries(input).count();
+}
+
+/// The text of `/etc/passwd`.
+pub fn passwd(input: &[u8]) {
+    let _ = parse_passwd(input);
+}
+
+/// The text of `/proc/PID/maps`.
+pub fn process_maps(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    for name in ["libc", "libc.so.6", "", "é"] {
+        let _ = library::in_maps(&text, name);
+    }
+}
+
+/// The `format` file of a tracepoint.
+pub fn tracepoint_format(input: &[u8]) {
+    let Some(format) = formats::parse(&String::from_utf8_lossy(input)) else { return };
+    for field in &format.fields {
+        assert!(!field.name.is_empty() || field.c_type.is_empty(), "{field:?}");
+    }
+}
+
+/// What libbpf says of an object that was refused, with the verifier's log in it.
+pub fn verifier_log(input: &[u8]) {
+    let text = String::from_utf8_lossy(input).into_owned();
+    assert!(!load::explain(io::Error::from_raw_os_error(22), text).to_string().is_empty());
+}

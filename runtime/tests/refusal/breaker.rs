@@ -1,0 +1,89 @@
+//! Objects broken on purpose, as a bug in the compiler would break them.
+//!
+//! In: an object of the compiler, the program and what is to be broken in it. Out: the object, and which instruction it is.
+//! Guarantee: one instruction changes and none moves, so that what is known of the others stays true.
+
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
+
+const INSN_BYTES: usize = 8;
+
+/// Codes of instructions, as the kernel's `bpf.h` has them.
+const CALL: u8 = 0x85;
+const MOV_REGISTER: u8 = 0xbf;
+const JUMP: u8 = 0x05;
+const JUMP_EQUAL: u8 = 0x15;
+const JUMP_NOT_EQUAL: u8 = 0x55;
+const LOAD: u8 = 0x79;
+const STORE_REGISTER: u8 = 0x7b;
+const LOOKUP: i32 = 1;
+
+/// What is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Break {
+    /// The test for null behind the first look-up asks for something else.
+    NullCheck,
+    /// A store to the stack goes below it.
+    StackBounds,
+    /// The first instruction reads a register that nothing has written.
+    Register,
+    /// The first look-up calls this helper instead.
+    Helper(i32),
+    /// The first instruction jumps out of the program.
+    Jump,
+    /// The last instruction but one reads from below the stack.
+    End,
+}
+
+/// Breaks one instruction of a program; its index.
+pub fn break_object(elf: &mut [u8], program: &str, what: Break) -> usize {
+    let (start, len) = place(elf, program);
+    let code = &mut elf[start..start + len];
+    let mut insns: Vec<&mut [u8]> = code.chunks_exact_mut(INSN_BYTES).collect();
+    let immediate = |insn: &[u8]| i32::from_le_bytes([insn[4], insn[5], insn[6], insn[7]]);
+    let lookup = insns.iter().position(|insn| insn[0] == CALL && immediate(insn) == LOOKUP);
+    match what {
+        Break::NullCheck => {
+            let call = lookup.expect("a look-up");
+            let is_check = |insn: &[u8]| {
+                matches!(insn[0], JUMP_EQUAL | JUMP_NOT_EQUAL) && insn[1].is_multiple_of(16) && immediate(insn) == 0
+            };
+            let at = call + insns[call..].iter().position(|insn| is_check(insn)).expect("a test for null");
+            // No pointer is 1, but the verifier follows both ways.
+            insns[at][4] = 1;
+            at
+        }
+        Break::StackBounds => {
+            let to_stack = |insn: &[u8]| insn[0] == STORE_REGISTER && insn[1] % 16 == 10;
+            let at = insns.iter().position(|insn| to_stack(insn)).expect("a store to the stack");
+            insns[at][2..4].copy_from_slice(&(-520i16).to_le_bytes());
+            at
+        }
+        Break::Register => {
+            insns[0].copy_from_slice(&[MOV_REGISTER, 9 << 4 | 6, 0, 0, 0, 0, 0, 0]);
+            0
+        }
+        Break::Helper(number) => {
+            let at = lookup.expect("a look-up");
+            insns[at][4..8].copy_from_slice(&number.to_le_bytes());
+            at
+        }
+        Break::End => {
+            let at = insns.len() - 2;
+            insns[at].copy_from_slice(&[LOAD, 10 << 4, 0xf8, 0xfd, 0, 0, 0, 0]);
+            at
+        }
+        Break::Jump => {
+            insns[0].copy_from_slice(&[JUMP, 0, 0x30, 0x75, 0, 0, 0, 0]);
+            0
+        }
+    }
+}
+
+/// Where a program's instructions lie in the file, and their bytes.
+fn place(elf: &[u8], program: &str) -> (usize, usize) {
+    let file = object::File::parse(elf).expect("an ELF file");
+    let symbol = file.symbols().find(|symbol| symbol.name() == Ok(program)).expect("the program");
+    let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok()).expect("its section");
+    let (start, _) = section.file_range().expect("bytes");
+    ((start + symbol.address()) as usize, symbol.size() as usize)
+}
