@@ -127,10 +127,13 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The program with known answers, built beside `profiler` when it is not there yet.
+/// The program with known answers, built beside `profiler` unless `PROFILER_WORKLOAD` says where it is.
 pub fn workload() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
     PATH.get_or_init(|| {
+        if let Ok(path) = std::env::var("PROFILER_WORKLOAD") {
+            return path;
+        }
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--package", "workload"])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
