@@ -1,7 +1,8 @@
 # Joins what the machines of scripts/vm report. In: tests/vm/exceptions, the plan, and each kernel's results, in the order of
-# `kernels`; `some` is not empty when only some tests were chosen. Out: a line a test, a column a kernel; to the file `summary`,
-# a line a suite and one in the form of cargo's. The status is 1 when a test failed, or is missing, or was skipped or declined
-# without an exception, or an exception is not needed.
+# `kernels`, with the assignments file=1, file=2 and so on before them, for any of them may be empty; `some` is not empty when
+# only some tests were chosen. Out: a line a test, a column a kernel; to the file `summary`, a line a suite and one in the form
+# of cargo's. The status is 1 when a test failed, or is missing, or was skipped or declined without an exception, or an exception
+# is not needed.
 function show(name, why,    i, line) {
     line = sprintf("%-72s", name)
     for (i = 1; i <= machines; i++) line = line sprintf("  %-8s", verdict[i, name])
@@ -11,7 +12,6 @@ function show(name, why,    i, line) {
 }
 function suite_of(name) { sub(/::.*/, "", name); return name }
 
-FNR == 1 { file++ }
 file == 1 {
     if ($0 ~ /^#/ || NF == 0) next
     split($0, word, / +/)
