@@ -33,6 +33,14 @@ fn start(arguments: &[&str]) -> (Running, BTreeSet<(&'static str, u32)>) {
     (running, ids)
 }
 
+/// How long a process has run, in hundredths of a second.
+fn processor_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process that lives");
+    // The name in parentheses may have blanks; the 14th and the 15th field are what is looked for.
+    let (_, fields) = stat.rsplit_once(") ").expect("a name in parentheses");
+    fields.split(' ').skip(11).take(2).map(|field| field.parse::<u64>().expect("a number")).sum()
+}
+
 /// The output of a run that ended in order.
 fn assert_in_order(ended: &Ended, code: i32) {
     let lines: Vec<&str> = ended.stdout.lines().filter(|line| !line.is_empty()).collect();
@@ -148,18 +156,20 @@ fn it_ends_with_its_process_and_saw_nothing_else() {
         return;
     }
     let workload = workload();
-    let mut target =
-        Command::new(workload).args(["paced", "1000", "1"]).stdout(Stdio::null()).spawn().expect("workload");
-    let mut other =
-        Command::new(workload).args(["paced", "1000", "2"]).stdout(Stdio::null()).spawn().expect("workload");
-    let pid = target.id().to_string();
+    let spin = || Running::start(Command::new(workload).args(["paced", "1000", "600"]));
+    let (target, other) = (spin(), spin());
+    let pid = target.pid().to_string();
     let script =
         "tracepoint:syscalls:sys_enter_getppid { @calls[pid] = count(); } profile:hz:99 { @samples[pid] = count(); }
         tracepoint:syscalls:sys_enter_* { @wild[pid] = count(); } END { printf(\"end\\n\"); }";
-    let running = Running::start(&mut profiler(&["-q", "-p", &pid, "-e", script]));
-    target.wait().expect("it ends");
+    let (running, _) = start(&["-q", "-p", &pid, "-e", script]);
+    // Time on a processor, not of the clock: however busy the machine is, some samples fall into it.
+    let before = processor_ticks(target.pid());
+    wait_for("time on a processor", || (processor_ticks(target.pid()) > before + 30).then_some(()));
+    target.signal("KILL");
+    target.end();
     let ended = running.end();
-    let _ = (other.kill(), other.wait());
+    drop(other);
     assert_eq!((ended.code(), ended.lines("end")), (0, 1), "{}", ended.stderr);
     let keyed: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with('@')).collect();
     let of_target = |map: &str| keyed.iter().any(|line| line.starts_with(&format!("@{map}[{pid}]: ")));

@@ -15,8 +15,12 @@ use std::time::{Duration, Instant};
 
 pub const PROFILER: &str = env!("CARGO_BIN_EXE_profiler");
 
-/// Far longer than anything here takes: what is still running then, hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+/// Far longer than anything here takes: what is still running then, hangs. `PROFILER_PATIENCE=N` makes it N times as long, for
+/// emulated machines.
+fn limit() -> Duration {
+    let patience = std::env::var("PROFILER_PATIENCE").ok().and_then(|times| times.parse().ok());
+    Duration::from_secs(60) * patience.unwrap_or(1)
+}
 
 /// What a command printed and how it ended.
 #[derive(Debug)]
@@ -77,7 +81,7 @@ impl Running {
             if let Some(status) = self.child.try_wait().expect("a child of ours") {
                 break status;
             }
-            assert!(start.elapsed() < LIMIT, "it hangs");
+            assert!(start.elapsed() < limit(), "it hangs");
             thread::sleep(Duration::from_millis(2));
         };
         let mut texts = self.readers.drain(..).map(|reader| reader.join().expect("a reader"));
@@ -122,15 +126,18 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(start.elapsed() < LIMIT, "{what} never came");
+        assert!(start.elapsed() < limit(), "{what} never came");
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// The program with known answers, built beside `profiler` when it is not there yet.
+/// The program with known answers, built beside `profiler` unless `PROFILER_WORKLOAD` says where it is.
 pub fn workload() -> &'static str {
     static PATH: OnceLock<String> = OnceLock::new();
     PATH.get_or_init(|| {
+        if let Ok(path) = std::env::var("PROFILER_WORKLOAD") {
+            return path;
+        }
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--package", "workload"])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
