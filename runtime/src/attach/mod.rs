@@ -3,6 +3,7 @@
 //! In: the plan of each program. Out: [`Links`], whose dropping detaches.
 //! Guarantee: when one program cannot be attached, none stays attached.
 
+mod function;
 mod pmu;
 mod sampling;
 mod tracepoint;
@@ -38,15 +39,18 @@ pub struct AttachError {
     pub place: String,
     /// The kernel's answer.
     pub error: io::Error,
+    /// What the answer means there; empty when it speaks for itself.
+    pub meaning: &'static str,
 }
 
 /// Attaches all programs but those that the session itself runs (`BEGIN`, `END`, timers).
 pub fn attach(object: &Object, loaded: &Loaded) -> Result<Links, AttachError> {
     let mut links = Links::default();
     for program in &object.programs {
-        let failed = |place: &str, error| AttachError {
+        let failed = |place: &str, error: io::Error| AttachError {
             probe: program.probes.first().unwrap_or(&program.name).clone(),
             place: place.to_owned(),
+            meaning: function::meaning(&program.attach, &error),
             error,
         };
         let fd = loaded.program(&program.name).ok_or_else(|| failed("", io::ErrorKind::NotFound.into()))?;
@@ -74,6 +78,11 @@ fn attach_program(program: &Program, fd: BorrowedFd<'_>, links: &mut Links) -> R
         Attach::Uprobe { path, at_return, sites, multi, pid } => {
             let place = uprobe::Place { path, at_return: *at_return, pid: *pid };
             uprobe::attach(fd, &place, sites, *multi, links)?;
+        }
+        Attach::Kprobe { at_return, sites, multi: true } => function::attach_multi(fd, *at_return, sites, links)?,
+        Attach::Kprobe { at_return, sites, multi: false } => function::attach_each(fd, *at_return, sites, links)?,
+        Attach::Trampoline { function, .. } => {
+            links.slow.push(link::trampoline(fd).map_err(|error| (function.clone(), error))?);
         }
         Attach::PerfEvent { kind, config, rate, pid } => {
             sampling::attach(fd, *kind, *config, *rate, *pid, links).map_err(|error| ("a perf event".into(), error))?;
@@ -141,6 +150,9 @@ impl fmt::Display for AttachError {
             write!(f, " to {}", self.place)?;
         }
         write!(f, ": {}", self.error)?;
+        if !self.meaning.is_empty() {
+            return write!(f, "; {}", self.meaning);
+        }
         match self.error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => f.write_str("; this needs CAP_PERFMON, or root"),
             Some(libc::ENOENT) => f.write_str("; there is no such probe here"),
@@ -159,7 +171,8 @@ mod tests {
     #[test]
     fn an_error_says_what_to_do() {
         let error = io::Error::from_raw_os_error(libc::EMFILE);
-        let text = AttachError { probe: "uprobe:x:*".into(), place: "f of /bin/x".into(), error }.to_string();
+        let text =
+            AttachError { probe: "uprobe:x:*".into(), place: "f of /bin/x".into(), error, meaning: "" }.to_string();
         assert!(
             text.starts_with("cannot attach uprobe:x:* to f of /bin/x: ") && text.ends_with("(ulimit -n)"),
             "{text}"
