@@ -190,25 +190,3 @@ fn what_cannot_be_probed_is_explained() {
     let inside = run(&["-e", "kprobe:vfs_read+1 { exit(); }"]);
     assert!(inside.code() == 3 && inside.stderr.contains("in the middle of an instruction"), "{}", inside.stderr);
 }
-
-#[test]
-fn runs_that_the_kernel_left_out_are_counted() {
-    if skip() || lacks("kprobe") {
-        return;
-    }
-    // Taking a stack in one program calls the function that the other sits in: the kernel runs no kprobe inside another.
-    let script = "kprobe:vfs_read /pid == cpid && arg2 == 640/ { @[kstack] = count(); } kprobe:get_perf_callchain { @inner = count(); }";
-    let ended = run(&["--strict", "-e", script, "-c", &format!("{} reads 1000 640", workload())]);
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
-    let number = |text: Option<&str>| text.and_then(|text| text.parse::<u32>().ok()).expect("a number");
-    let mut numbers = release.split(['.', '-']);
-    // Since 6.7: kprobes that were left out are counted.
-    if (number(numbers.next()), number(numbers.next())) < (6, 7) {
-        println!("SKIPPED: this kernel does not count them");
-        return;
-    }
-    let words = "runs of kprobe:get_perf_callchain: skipped by the kernel";
-    assert!(ended.code() == 4 && ended.stderr.contains(words), "{}", ended.stderr);
-    let line = ended.stderr.lines().find(|line| line.contains(words)).expect("it was found");
-    assert!(line.contains("1000"), "{line}");
-}
