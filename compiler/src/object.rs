@@ -111,6 +111,22 @@ pub enum Attach {
         /// Only this process.
         pid: Option<u32>,
     },
+    /// Entries or returns of kernel functions; the context is the registers.
+    Kprobe {
+        /// At the return instead of the entry.
+        at_return: bool,
+        /// The functions, each with its cookie.
+        sites: Vec<FunctionSite>,
+        /// One multi link (the program's section is `kprobe.multi`); else one perf event a site. Since 5.18.
+        multi: bool,
+    },
+    /// The entry or exit of the kernel function that the program's section names; the context is its arguments.
+    Trampoline {
+        /// The function.
+        function: String,
+        /// At the exit, where the result follows the arguments.
+        at_return: bool,
+    },
     /// A perf event on each CPU.
     PerfEvent {
         /// `PERF_TYPE_*`.
@@ -122,6 +138,44 @@ pub enum Attach {
         /// Only this process.
         pid: Option<u32>,
     },
+}
+
+impl Attach {
+    /// Whether the program runs when a function returns.
+    pub fn at_return(&self) -> bool {
+        matches!(
+            self,
+            Attach::Uprobe { at_return: true, .. }
+                | Attach::Kprobe { at_return: true, .. }
+                | Attach::Trampoline { at_return: true, .. }
+        )
+    }
+
+    /// What the kernel calls this way of probing a function; `None` where it is no function.
+    pub fn function_mechanism(&self) -> Option<&'static str> {
+        Some(match self {
+            Attach::Uprobe { multi: true, .. } => "uprobe.multi",
+            Attach::Uprobe { .. } => "uprobe",
+            Attach::Kprobe { multi: true, .. } => "kprobe.multi",
+            Attach::Kprobe { .. } => "kprobe",
+            Attach::Trampoline { at_return: false, .. } => "fentry",
+            Attach::Trampoline { .. } => "fexit",
+            _ => return None,
+        })
+    }
+}
+
+/// Where a kprobe sits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionSite {
+    /// The function.
+    pub function: String,
+    /// Its module, when the script names one.
+    pub module: Option<String>,
+    /// Bytes from its entry.
+    pub offset_bytes: u64,
+    /// What `bpf_get_attach_cookie` yields there.
+    pub cookie: u64,
 }
 
 /// Where a uprobe sits.

@@ -35,6 +35,11 @@ pub trait Target: std::fmt::Debug {
     fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError>;
     /// The file offset of a virtual address of an executable file; `None` when no executable segment holds it.
     fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError>;
+    /// How functions of the kernel can be probed. The first call asks the kernel.
+    fn function_probing(&self) -> FunctionProbing;
+    /// Functions of the kernel and its modules that can be probed, by pattern; `module` is the pattern of a module's name, or
+    /// `vmlinux` for the kernel itself. A name that several functions have is there several times. Sorted, at least one.
+    fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError>;
     /// The address of a kernel symbol.
     fn kernel_symbol(&self, name: &str) -> Option<u64>;
     /// The cgroup v2 id of a path.
@@ -71,6 +76,26 @@ pub enum TargetError {
     Refused(String),
     /// It is not what it should be (not an ELF file, a directory…): in words.
     Invalid(String),
+}
+
+/// How functions of the kernel can be probed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FunctionProbing {
+    /// Kprobes; or why there are none, as the end of a sentence.
+    pub kprobe: Result<(), String>,
+    /// Whether one attachment can hold many functions (`kprobe.multi`).
+    pub kprobe_multi: bool,
+    /// Programs at the entries and exits of functions that BTF describes (`fentry`); or why there are none.
+    pub fentry: Result<(), String>,
+}
+
+/// A function of the kernel that can be probed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KernelFunction {
+    /// Its name.
+    pub name: String,
+    /// The module that it is in; `None` in the kernel itself.
+    pub module: Option<String>,
 }
 
 /// A tracepoint's record, from its `format` file.

@@ -5,15 +5,19 @@
 
 mod binary;
 pub mod elf;
+mod functions;
 mod kernel;
 pub mod library;
+mod probing;
 mod replaced;
 mod tracefs;
 
 use crate::sys::mmap::MappedFile;
 use elf::Symbols;
 use profiler_compiler::btf::Btf;
-use profiler_compiler::target::{Arch, FunctionSymbol, Target, TargetError, TracepointFormat};
+use profiler_compiler::target::{
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, Target, TargetError, TracepointFormat,
+};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,6 +34,8 @@ pub struct Host {
     btf: OnceLock<Option<Btf>>,
     tracefs: OnceLock<Result<PathBuf, TargetError>>,
     symbols: Mutex<HashMap<PathBuf, Arc<Symbols>>>,
+    probing: OnceLock<FunctionProbing>,
+    functions: OnceLock<Result<functions::Functions, TargetError>>,
 }
 
 impl Host {
@@ -101,6 +107,16 @@ impl Target for Host {
 
     fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError> {
         Ok(self.symbols(path)?.file_offset(address))
+    }
+
+    fn function_probing(&self) -> FunctionProbing {
+        self.probing.get_or_init(|| probing::ask(self.btf())).clone()
+    }
+
+    fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError> {
+        let read = || functions::Functions::read(self.tracefs().ok());
+        let functions = self.functions.get_or_init(read).as_ref().map_err(Clone::clone)?;
+        functions.find(module, function)
     }
 
     fn kernel_symbol(&self, name: &str) -> Option<u64> {

@@ -205,6 +205,12 @@ mod tests {
         assert!(read.starts_with("fentry:vfs_read\n    struct file * file\n"), "{read}");
         let exit = listing("fexit:vfs_read", true).expect("it is");
         assert!(exit.contains(" retval\n"), "{exit}");
+        assert!(listing("fn:vfs_rea*", false).expect("a pattern").contains("fn:vfs_read\n"));
+        match listing("kprobe:vfs_rea*", false) {
+            Ok(text) => assert!(text.contains("kprobe:vfs_read\n"), "{text}"),
+            Err(ListError::Target { error: TargetError::Refused(words), .. }) => println!("SKIPPED: {words}"),
+            Err(error) => panic!("{error}"),
+        }
         assert!(!listing("*vfs_read*", false).expect("a pattern").contains("fentry"));
         let switch = listing("rawtracepoint:sched_switch", true).expect("it is");
         assert!(switch.contains("    struct task_struct * prev\n"), "{switch}");

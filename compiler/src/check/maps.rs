@@ -53,6 +53,8 @@ impl Maps {
             block.predicate.iter().for_each(|e| facts::walk_expr(e, &mut note));
             facts::walk_stmts(&block.body, &mut note);
         }
+        // A constant may stand for a map.
+        script.defines.iter().for_each(|define| facts::walk_expr(&define.value, &mut note));
         let info = |(name, span): (String, Span)| MapInfo {
             name: format!("@{name}"),
             span,

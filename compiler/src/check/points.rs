@@ -38,6 +38,8 @@ pub struct Seed {
     pub no_args: &'static str,
     /// Whether `arg0` … are the `u64`s of the context.
     pub raw_args: bool,
+    /// What `retval` is at the exit of a function that BTF describes.
+    pub retval: Option<ArgField>,
     /// Whether `-p` must be tested in the program.
     pub filter_pid: bool,
 }
@@ -77,6 +79,7 @@ impl Seed {
             args: Vec::new(),
             no_args: "tracepoints have `args`; `profiler list -v PROBE` shows them",
             raw_args: false,
+            retval: None,
             filter_pid: false,
         }
     }

@@ -7,6 +7,7 @@ use crate::ast::{BinaryOp, UnaryOp};
 use crate::ir::{Addr, BinOp, CmpOp, Operand, Size, VReg, Width};
 use crate::lower::body::{VarPlace, Wanted};
 use crate::lower::{Body, Value};
+use crate::object::Attach;
 use crate::typed::{Expr, ExprKind, VarIndex};
 use crate::types::{Int, Type};
 
@@ -84,7 +85,14 @@ impl Body<'_, '_> {
             }
             ExprKind::ContextArg(n) => {
                 let context = self.b.context();
-                let arg = self.b.load(Addr::reg(context, *n as i32 * 8), Size::B8);
+                let pointer = matches!(e.ty, Type::Pointer { .. });
+                let arg = if pointer && matches!(self.probe.attach, Attach::Trampoline { .. }) {
+                    // Verifier: it types such pointers and refuses arithmetic on some, and pointers to pointers at all;
+                    // read by a helper they are numbers.
+                    self.read_kernel_scalar(context, i64::from(*n) * 8, Size::B8)
+                } else {
+                    self.b.load(Addr::reg(context, *n as i32 * 8), Size::B8)
+                };
                 self.extended(arg, &e.ty)
             }
             ExprKind::Register(offset) => {

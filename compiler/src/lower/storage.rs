@@ -45,9 +45,9 @@ pub enum Place {
 /// Which programs update a map, by how they can interrupt each other on one CPU.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Writers {
-    /// Raw tracepoint programs outside of the system-call path; each is guarded against itself only.
+    /// Raw tracepoint programs outside of the system-call path, and fentry programs; each is guarded against itself only.
     raw: Vec<usize>,
-    /// Programs of perf events and perf tracepoints, which the kernel never nests on a CPU.
+    /// Programs of perf events, perf tracepoints and kprobes, which the kernel never nests on a CPU.
     perf: bool,
     /// Programs on system-call entry and exit, which cannot interrupt each other.
     syscall: bool,
@@ -63,8 +63,7 @@ impl Writers {
             return;
         }
         match probe.context.kind {
-            ContextKind::Tracepoint | ContextKind::PerfEvent => self.perf = true,
-            ContextKind::Registers => self.preemptible = true,
+            ContextKind::Tracepoint | ContextKind::PerfEvent | ContextKind::Registers => self.perf = true,
             ContextKind::RawTracepoint if probe.context.syscalls.is_some() => self.syscall = true,
             ContextKind::RawTracepoint | ContextKind::Empty => {
                 if !self.raw.contains(&index) {

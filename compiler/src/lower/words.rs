@@ -11,7 +11,7 @@ use crate::types::{Space, Type};
 /// `BPF_F_USER_STACK`.
 const USER_STACK: i64 = 1 << 8;
 
-/// The program's own frame and `bpf_trace_runN`, which called it: not part of the traced code.
+/// The program's own frame and that of `bpf_trace_runN` or of the trampoline, which called it: not part of the traced code.
 const RAW_TRACEPOINT_FRAMES: i64 = 2;
 
 /// What the kernel answers when another stack has the same hash: `-EEXIST`.
@@ -118,7 +118,7 @@ impl Body<'_, '_> {
         let table = self.stack_table(stack.limit);
         let flags = match (stack.space, &self.probe.attach) {
             (Space::User, _) => USER_STACK,
-            (Space::Kernel, Attach::RawTracepoint { .. }) => RAW_TRACEPOINT_FRAMES,
+            (Space::Kernel, Attach::RawTracepoint { .. } | Attach::Trampoline { .. }) => RAW_TRACEPOINT_FRAMES,
             (Space::Kernel, _) => 0,
         };
         let id = self.b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(table), Arg::Value(flags.into())]);

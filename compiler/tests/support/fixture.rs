@@ -6,7 +6,9 @@
 use profiler_compiler::btf::{Btf, BtfId};
 use profiler_compiler::glob;
 use profiler_compiler::similar;
-use profiler_compiler::target::{Arch, FunctionSymbol, Target, TargetError, TracepointField, TracepointFormat};
+use profiler_compiler::target::{
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, Target, TargetError, TracepointField, TracepointFormat,
+};
 
 #[path = "../../src/btf/fixture.rs"]
 mod blob;
@@ -15,6 +17,8 @@ mod blob;
 #[derive(Debug)]
 pub struct Machine {
     btf: Option<Btf>,
+    /// How its functions can be probed.
+    pub probing: FunctionProbing,
 }
 
 const TRACEPOINTS: [(&str, &str); 7] = [
@@ -33,6 +37,18 @@ const MANY: u32 = 1100;
 const FUNCTIONS: [(&str, u64, u64); 4] =
     [("main", 0x1000, 0x40), ("work", 0x1100, 0x80), ("work_again", 0x1200, 0), ("same_as_work", 0x1100, 0x80)];
 
+/// Functions of the kernel with their modules.
+const KERNEL_FUNCTIONS: [(&str, Option<&str>); 8] = [
+    ("in_two", Some("first")),
+    ("in_two", Some("second")),
+    ("kfree", None),
+    ("twice", None),
+    ("twice", None),
+    ("untyped", None),
+    ("vfs_read", None),
+    ("vfs_write", None),
+];
+
 impl Machine {
     /// With the kernel's types, or with a kernel that does not tell them.
     pub fn new(with_btf: bool) -> Machine {
@@ -46,7 +62,16 @@ impl Machine {
         let text = blob.pointer(char_ty);
         let members = [("values", values, 0), ("task", task, 256), ("address", address, 320), ("text", text, 448)];
         blob.record(4, "parcel", 64, &members);
-        Machine { btf: with_btf.then(|| blob.open()) }
+        let nothing = BtfId::VOID;
+        let size = blob.pointer(u64_ty);
+        let access = blob.proto(BtfId(1), &[("file", task), ("buf", text), ("count", u64_ty), ("pos", size)]);
+        let anything = blob.pointer(nothing);
+        let free = blob.proto(nothing, &[("object", anything)]);
+        for (name, proto) in [("vfs_read", access), ("vfs_write", access), ("kfree", free)] {
+            blob.add(name, 12, 1, proto.0, &[]);
+        }
+        let probing = FunctionProbing { kprobe: Ok(()), kprobe_multi: true, fentry: Ok(()) };
+        Machine { btf: with_btf.then(|| blob.open()), probing }
     }
 }
 
@@ -160,6 +185,27 @@ impl Target for Machine {
 
     fn file_offset(&self, _path: &str, address: u64) -> Result<Option<u64>, TargetError> {
         Ok((0x1000..0x2000).contains(&address).then_some(address))
+    }
+
+    fn function_probing(&self) -> FunctionProbing {
+        self.probing.clone()
+    }
+
+    fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError> {
+        if function == "do_int3" {
+            return Err(TargetError::Invalid("the kernel lets nobody trace this function".into()));
+        }
+        let matching = KERNEL_FUNCTIONS.iter().filter(|(name, found)| {
+            glob::matches(function, name) && module.is_none_or(|m| glob::matches(m, found.unwrap_or("vmlinux")))
+        });
+        let found: Vec<_> = matching
+            .map(|(name, module)| KernelFunction { name: (*name).into(), module: module.map(str::to_owned) })
+            .collect();
+        if found.is_empty() {
+            let near = similar::nearest(function, KERNEL_FUNCTIONS.iter().map(|(name, _)| *name), 3);
+            return Err(TargetError::Missing { near });
+        }
+        Ok(found)
     }
 
     fn kernel_symbol(&self, name: &str) -> Option<u64> {

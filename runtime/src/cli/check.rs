@@ -19,6 +19,7 @@ pub fn check(arguments: &ScriptArguments) -> Result<u8, Failure> {
     let _ = stderr.write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
     if arguments.verbose {
         let (programs, maps) = (object.programs.len(), object.maps.len());
+        engine::say_how_functions_are_probed(&object, &mut stderr);
         let _ = writeln!(stderr, "{}: {programs} programs, {maps} maps, no errors", source.name);
     }
     Ok(OK)

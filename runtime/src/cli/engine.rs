@@ -204,6 +204,20 @@ fn ready(handshake: Option<&str>) {
     }
 }
 
+/// Says of each program at functions in which of the kernel's ways it is attached.
+pub fn say_how_functions_are_probed(object: &Object, out: &mut dyn Write) {
+    for program in &object.programs {
+        let Some(way) = program.attach.function_mechanism() else { continue };
+        let probe = program.probes.first().map_or(program.name.as_str(), String::as_str);
+        let more = match program.probes.len() {
+            0 | 1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        // A closed standard error has no reader.
+        let _ = writeln!(out, "{probe}{more}: as {way}");
+    }
+}
+
 /// What a run that failed means to its user.
 fn refused(source: &Source, script: &ScriptArguments, child: Option<u32>, error: &RunError) -> Failure {
     match error {

@@ -32,6 +32,9 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         // A closed standard error has no reader to warn.
         let _ = std::io::stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
     }
+    if arguments.script.verbose {
+        engine::say_how_functions_are_probed(&object, &mut std::io::stderr());
+    }
     engine::run(&source, &object, arguments, child, output(arguments.output.as_deref())?)
 }
 

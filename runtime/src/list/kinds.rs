@@ -3,7 +3,7 @@
 //! In: the part of a pattern behind the kind. Out: names, sorted, as they stand behind the kind in a script.
 
 use profiler_compiler::btf::{Btf, Kind as BtfKind, Parameter};
-use profiler_compiler::target::{Target, TargetError, TracepointField};
+use profiler_compiler::target::{KernelFunction, Target, TargetError, TracepointField};
 use profiler_compiler::{glob, similar};
 
 /// Names within a kind; an empty name is the kind itself.
@@ -31,13 +31,16 @@ impl Kind {
 }
 
 /// All kinds, in the order of listings.
-pub(super) static KINDS: [Kind; 12] = [
+pub(super) static KINDS: [Kind; 15] = [
     constant("BEGIN", &["begin"], |_, rest| select(&[""], rest)),
     constant("END", &["end"], |_, rest| select(&[""], rest)),
     by_name("fentry", &["f", "kfunc"], functions, |target, name| function_arguments(target, name, false)),
     by_name("fexit", &["fr", "kretfunc"], functions, |target, name| function_arguments(target, name, true)),
+    by_name("fn", &[], probed_functions, |target, name| function_arguments(target, name, false)),
     constant("hardware", &["h"], |_, rest| select(&HARDWARE, rest)),
     constant("interval", &["i"], |_, rest| select(&["hz:", "ms:", "s:", "us:"], rest)),
+    by_name("kprobe", &["k"], kprobes, |target, name| function_arguments(target, name, false)),
+    by_name("kretprobe", &["kr"], kprobes, |target, name| function_arguments(target, name, true)),
     constant("profile", &["p"], |_, rest| select(&["hz:", "ms:", "s:", "us:"], rest)),
     Kind {
         name: "rawtracepoint",
@@ -153,7 +156,36 @@ fn functions(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
     if !glob::is_pattern(rest) && btf.find(BtfKind::Function, rest).is_some() {
         return Ok(vec![rest.to_owned()]);
     }
-    choose(btf.functions().map(|(_, name)| name), rest)
+    let mut names = choose(btf.functions().map(|(_, name)| name), rest)?;
+    // Where the kernel says which functions can be traced, the others are left out.
+    if let Ok(traceable) = probed_functions(target, rest) {
+        names.retain(|name| traceable.binary_search(name).is_ok());
+    }
+    Ok(names)
+}
+
+/// Functions that can be probed, those of modules with the module's name.
+fn probed_functions(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
+    let (module, function) = match rest.split_once(':') {
+        Some((module, function)) => (Some(module), function),
+        None => (None, rest),
+    };
+    let line = |found: &KernelFunction| match &found.module {
+        Some(module) => format!("{module}:{}", found.name),
+        None => found.name.clone(),
+    };
+    let mut names: Names = target.kernel_functions(module, function)?.iter().map(line).collect();
+    names.sort_unstable();
+    names.dedup();
+    Ok(names)
+}
+
+fn kprobes(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
+    target
+        .function_probing()
+        .kprobe
+        .map_err(|reason| TargetError::Refused(format!("this kernel has none: {reason}")))?;
+    probed_functions(target, rest)
 }
 
 fn function_arguments(target: &dyn Target, name: &str, with_result: bool) -> Vec<String> {

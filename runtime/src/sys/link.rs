@@ -3,7 +3,7 @@
 //! In: a program and where to attach it. Out: a descriptor whose closing detaches.
 //! Guarantee: nothing stays attached when the descriptor, or the process, is gone.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, c_char};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
@@ -56,6 +56,40 @@ pub fn uprobe_multi(program: BorrowedFd<'_>, sites: &UprobeSites<'_>) -> io::Res
         ..Default::default()
     };
     create(program, 0, sys::BPF_TRACE_UPROBE_MULTI, &options)
+}
+
+/// The places of a multi link: functions of the kernel, each with the cookie of the same index.
+#[derive(Debug)]
+pub struct KprobeSites<'a> {
+    /// Names of functions.
+    pub functions: &'a [CString],
+    /// What `bpf_get_attach_cookie` yields there.
+    pub cookies: &'a [u64],
+    /// At the return instead of the entry.
+    pub at_return: bool,
+}
+
+/// Attaches a program to many functions of the kernel. Since 5.18.
+pub fn kprobe_multi(program: BorrowedFd<'_>, sites: &KprobeSites<'_>) -> io::Result<OwnedFd> {
+    if sites.functions.len() != sites.cookies.len() {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let mut names: Vec<*const c_char> = sites.functions.iter().map(|name| name.as_ptr()).collect();
+    let mut options = options();
+    options.__bindgen_anon_1.kprobe_multi = sys::bpf_link_create_opts__bindgen_ty_1__bindgen_ty_2 {
+        flags: if sites.at_return { sys::BPF_F_KPROBE_MULTI_RETURN } else { 0 },
+        cnt: names.len() as u32,
+        syms: names.as_mut_ptr(),
+        cookies: sites.cookies.as_ptr(),
+        ..Default::default()
+    };
+    create(program, 0, sys::BPF_TRACE_KPROBE_MULTI, &options)
+}
+
+/// Attaches a program to the entry or exit of the kernel function that it was loaded for. Since 5.5.
+pub fn trampoline(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: without a name the kernel takes the function from the program.
+    check(unsafe { sys::bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) }).map(own)
 }
 
 fn options() -> sys::bpf_link_create_opts {

@@ -12,6 +12,7 @@ pub mod mmap;
 pub mod perf;
 pub mod poll;
 pub mod process;
+pub mod program;
 pub mod ring;
 pub mod signal;
 pub mod time;

@@ -67,6 +67,15 @@ pub fn open_uprobe(kind: u32, config: u64, path: &CStr, file_offset: u64, pid: O
     open(&mut attr, pid.map_or(Where::Cpu(0), Where::Process))
 }
 
+/// A kprobe; `kind` and `config` say entry or return and come from `/sys/bus/event_source/devices/kprobe`.
+pub fn open_kprobe(kind: u32, config: u64, function: &CStr, offset_bytes: u64) -> io::Result<OwnedFd> {
+    let mut attr = attr(kind, config);
+    // The string outlives the call in which the kernel copies it.
+    attr.__bindgen_anon_3.kprobe_func = function.as_ptr() as u64;
+    attr.__bindgen_anon_4.probe_offset = offset_bytes;
+    open(&mut attr, Where::Cpu(0))
+}
+
 /// Ties a program to an event the old way, for kernels without perf links; closing the event detaches it.
 pub fn set_program(event: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the request takes a descriptor by value.

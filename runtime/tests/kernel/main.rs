@@ -6,6 +6,7 @@
 mod cases;
 mod endings;
 mod faults;
+mod kernel_functions;
 mod limits;
 mod loss;
 mod machine;

@@ -3,7 +3,7 @@
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
-use crate::object::Constant;
+use crate::object::{Attach, Constant};
 use crate::source::Span;
 use crate::target::Arch;
 use crate::typed::{self, ContextKind, ExprKind};
@@ -41,9 +41,10 @@ impl Builtin for Arg {
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let attach = &cx.seed.attach;
         let kind = match cx.seed.context.kind {
-            ContextKind::Registers if !matches!(attach, crate::object::Attach::Uprobe { at_return: true, .. }) => {
+            ContextKind::Registers if !attach.at_return() => {
                 argument_register(cx.env.target.arch(), self.index).map(ExprKind::Register)
             }
+            _ if matches!(attach, Attach::Trampoline { .. }) => typed_argument(cx, self.index, span),
             ContextKind::RawTracepoint if cx.seed.raw_args => Some(ExprKind::ContextArg(self.index)),
             _ => None,
         };
@@ -64,7 +65,15 @@ impl Builtin for Arg {
     }
 }
 
-fn argument_register(arch: Arch, index: u32) -> Option<u32> {
+/// The argument that BTF has at this place, as a number.
+fn typed_argument(cx: &check::Body<'_, '_>, index: u32, span: Span) -> Option<ExprKind> {
+    let arg = cx.seed.args.iter().find(|arg| matches!(arg.kind, ExprKind::ContextArg(n) if n == index))?;
+    let typed = typed::Expr { kind: arg.kind.clone(), ty: arg.ty.clone(), span };
+    Some(ExprKind::Convert(Box::new(typed)))
+}
+
+/// Where `pt_regs` keeps the n-th integer or pointer that a function gets in registers.
+pub fn argument_register(arch: Arch, index: u32) -> Option<u32> {
     match arch {
         Arch::X86_64 => X86_64_ARGS.get(index as usize).copied(),
         Arch::Aarch64 => (index < AARCH64_ARGS).then_some(index * 8),

@@ -2,7 +2,7 @@
 
 use super::Builtin;
 
-mod arg;
+pub mod arg;
 mod cgroup;
 mod comm;
 mod cpid;

@@ -28,9 +28,16 @@ impl Builtin for Retval {
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        if !matches!(cx.seed.attach, Attach::Uprobe { at_return: true, .. }) {
+        if let (Attach::Trampoline { at_return: true, function }, None) = (&cx.seed.attach, &cx.seed.retval) {
+            let message = format!("`{function}` returns nothing");
+            return cx.fail(Diagnostic::error(Code(413), span, message).help("leave `retval` out"));
+        }
+        if let Some(result) = &cx.seed.retval {
+            return typed::Expr { kind: result.kind.clone(), ty: result.ty.clone(), span };
+        }
+        if !cx.seed.attach.at_return() {
             let message = "only a return probe has `retval`";
-            return cx.fail(Diagnostic::error(Code(333), span, message).help("probe the return: `uretprobe:PATH:FUNCTION`; the result of a system call is `args.ret` of its `sys_exit_` tracepoint"));
+            return cx.fail(Diagnostic::error(Code(333), span, message).help("probe the return: `uretprobe:PATH:FUNCTION`, `kretprobe:FUNCTION` or `fexit:FUNCTION`; the result of a system call is `args.ret` of its `sys_exit_` tracepoint"));
         }
         // rax in x86's `pt_regs`; x0 on arm64.
         let offset = match cx.env.target.arch() {

@@ -47,7 +47,7 @@ impl Function for Reg {
             let message = "this probe does not show registers";
             return cx.fail(
                 Diagnostic::error(Code(341), span, message)
-                    .help("`uprobe`, `uretprobe`, `profile`, `software` and `hardware` do"),
+                    .help("`kprobe`, `kretprobe`, `uprobe`, `uretprobe`, `profile`, `software` and `hardware` do"),
             );
         }
         match register_offset(cx.env.target.arch(), &name) {

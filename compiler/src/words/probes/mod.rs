@@ -4,8 +4,14 @@ use super::ProbeKind;
 
 mod begin;
 mod end;
+mod fentry;
+mod fexit;
+mod r#fn;
 mod hardware;
+mod instead;
 mod interval;
+mod kprobe;
+mod kretprobe;
 mod profile;
 mod rawtracepoint;
 mod software;
@@ -18,8 +24,13 @@ mod uretprobe;
 pub const ALL: &[&dyn ProbeKind] = &[
     &begin::Begin,
     &end::End,
+    &fentry::Fentry,
+    &fexit::Fexit,
+    &r#fn::Fn,
     &hardware::Hardware,
     &interval::Interval,
+    &kprobe::Kprobe,
+    &kretprobe::Kretprobe,
     &profile::Profile,
     &rawtracepoint::RawTracepoint,
     &software::Software,
@@ -28,24 +39,10 @@ pub const ALL: &[&dyn ProbeKind] = &[
     &uretprobe::Uretprobe,
 ];
 
-/// What to do instead of probing a function of the kernel.
-const KERNEL_FUNCTION: &str = "kernel functions cannot be probed yet; a tracepoint often sits in the same place: \
-    `profiler list 'tracepoint:*:*NAME*'`, `profiler list 'rawtracepoint:*NAME*'`";
-
 /// Kinds that are missing, sorted by name.
 pub const ABSENT: &[(&str, &str)] = &[
     ("asyncwatchpoint", "memory cannot be watched yet"),
-    ("f", KERNEL_FUNCTION),
-    ("fentry", KERNEL_FUNCTION),
-    ("fexit", KERNEL_FUNCTION),
-    ("fr", KERNEL_FUNCTION),
     ("iter", "kernel objects cannot be iterated yet"),
-    ("k", KERNEL_FUNCTION),
-    ("kfunc", KERNEL_FUNCTION),
-    ("kprobe", KERNEL_FUNCTION),
-    ("kr", KERNEL_FUNCTION),
-    ("kretfunc", KERNEL_FUNCTION),
-    ("kretprobe", KERNEL_FUNCTION),
     ("usdt", "static probes of programs cannot be used yet; the function around one can: `uprobe:BINARY:FUNCTION`"),
     ("watchpoint", "memory cannot be watched yet"),
 ];

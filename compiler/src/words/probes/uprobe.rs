@@ -104,7 +104,8 @@ fn sites(cx: &Points<'_, '_>, path: &str, function: &Ident) -> Result<Vec<Site>,
     Ok(sites)
 }
 
-fn number(text: &str) -> Option<u64> {
+/// A number in decimal or, behind `0x`, hexadecimal digits.
+pub(super) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),

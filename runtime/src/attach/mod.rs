@@ -1,0 +1,181 @@
+//! From loaded programs to programs that run.
+//!
+//! In: the plan of each program. Out: [`Links`], whose dropping detaches.
+//! Guarantee: when one program cannot be attached, none stays attached.
+
+mod function;
+mod pmu;
+mod sampling;
+mod tracepoint;
+mod uprobe;
+
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
+
+use profiler_compiler::object::{Attach, Object, Program};
+
+use crate::load::Loaded;
+use crate::sys::link;
+use crate::sys::perf;
+
+/// What keeps programs attached.
+#[derive(Debug, Default)]
+pub struct Links {
+    /// Raw tracepoints and sampling events: detached in microseconds.
+    quick: Vec<OwnedFd>,
+    /// Tracepoints and uprobes: 40 to 110 ms each, in the kernel.
+    slow: Vec<OwnedFd>,
+}
+
+/// Why a program could not be attached.
+#[derive(Debug)]
+pub struct AttachError {
+    /// Its probe, as the script names it.
+    pub probe: String,
+    /// What was tried.
+    pub place: String,
+    /// The kernel's answer.
+    pub error: io::Error,
+    /// What the answer means there; empty when it speaks for itself.
+    pub meaning: &'static str,
+}
+
+/// Attaches all programs but those that the session itself runs (`BEGIN`, `END`, timers).
+pub fn attach(object: &Object, loaded: &Loaded) -> Result<Links, AttachError> {
+    let mut links = Links::default();
+    for program in &object.programs {
+        let failed = |place: &str, error: io::Error| AttachError {
+            probe: program.probes.first().unwrap_or(&program.name).clone(),
+            place: place.to_owned(),
+            meaning: function::meaning(&program.attach, &error),
+            error,
+        };
+        let fd = loaded.program(&program.name).ok_or_else(|| failed("", io::ErrorKind::NotFound.into()))?;
+        attach_program(program, fd, &mut links).map_err(|(place, error)| failed(&place, error))?;
+    }
+    Ok(links)
+}
+
+type Failure = (String, io::Error);
+
+fn attach_program(program: &Program, fd: BorrowedFd<'_>, links: &mut Links) -> Result<(), Failure> {
+    match &program.attach {
+        Attach::Begin | Attach::End | Attach::Timer { .. } => {}
+        Attach::RawTracepoint { names } => {
+            for name in names {
+                let failed = |error| (name.clone(), error);
+                links.quick.push(c_string(name).and_then(|name| link::raw_tracepoint(fd, &name)).map_err(failed)?);
+            }
+        }
+        Attach::Tracepoint { category, event } => {
+            let link =
+                tracepoint::attach(fd, category, event).map_err(|error| (format!("{category}:{event}"), error))?;
+            links.slow.push(link);
+        }
+        Attach::Uprobe { path, at_return, sites, multi, pid } => {
+            let place = uprobe::Place { path, at_return: *at_return, pid: *pid };
+            uprobe::attach(fd, &place, sites, *multi, links)?;
+        }
+        Attach::Kprobe { at_return, sites, multi: true } => function::attach_multi(fd, *at_return, sites, links)?,
+        Attach::Kprobe { at_return, sites, multi: false } => function::attach_each(fd, *at_return, sites, links)?,
+        Attach::Trampoline { function, .. } => {
+            links.slow.push(link::trampoline(fd).map_err(|error| (function.clone(), error))?);
+        }
+        Attach::PerfEvent { kind, config, rate, pid } => {
+            sampling::attach(fd, *kind, *config, *rate, *pid, links).map_err(|error| ("a perf event".into(), error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Ties a program to a perf event; the result detaches it when closed.
+fn tie(event: OwnedFd, program: BorrowedFd<'_>, cookie: u64) -> io::Result<OwnedFd> {
+    match link::perf_event(program, event.as_fd(), cookie) {
+        // Since 5.15: links to perf events. Before, the event itself holds the program, without a cookie.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) && cookie == 0 => {
+            perf::set_program(event.as_fd(), program)?;
+            Ok(event)
+        }
+        link => link,
+    }
+}
+
+fn c_string(text: &str) -> io::Result<CString> {
+    CString::new(text).map_err(|_| io::ErrorKind::InvalidInput.into())
+}
+
+/// Most threads that detach at a time.
+const DETACHERS: usize = 8;
+
+impl Links {
+    /// Detaches what detaches at once.
+    pub fn drop_quick(&mut self) {
+        self.quick.clear();
+    }
+
+    /// Detaches everything, the slow ones side by side.
+    fn drop_all(&mut self) {
+        self.quick.clear();
+        let rest = std::mem::take(&mut self.slow);
+        if rest.len() < 2 {
+            return;
+        }
+        let mut batches: Vec<Vec<OwnedFd>> = (0..DETACHERS.min(rest.len())).map(|_| Vec::new()).collect();
+        let count = batches.len();
+        for (index, slow_link) in rest.into_iter().enumerate() {
+            batches[index % count].push(slow_link);
+        }
+        thread::scope(|scope| {
+            for share in batches {
+                // Without a thread the share is dropped, and so detached, by the failed call itself.
+                let _ = thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, move || drop(share));
+            }
+        });
+    }
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        self.drop_all();
+    }
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot attach {}", self.probe)?;
+        if !self.place.is_empty() {
+            write!(f, " to {}", self.place)?;
+        }
+        write!(f, ": {}", self.error)?;
+        if !self.meaning.is_empty() {
+            return write!(f, "; {}", self.meaning);
+        }
+        match self.error.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => f.write_str("; this needs CAP_PERFMON, or root"),
+            Some(libc::ENOENT) => f.write_str("; there is no such probe here"),
+            Some(libc::EMFILE) => f.write_str("; raise the limit of open files (ulimit -n)"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for AttachError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let error = io::Error::from_raw_os_error(libc::EMFILE);
+        let text =
+            AttachError { probe: "uprobe:x:*".into(), place: "f of /bin/x".into(), error, meaning: "" }.to_string();
+        assert!(
+            text.starts_with("cannot attach uprobe:x:* to f of /bin/x: ") && text.ends_with("(ulimit -n)"),
+            "{text}"
+        );
+    }
+}

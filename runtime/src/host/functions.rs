@@ -1,0 +1,171 @@
+//! The functions of the kernel and its modules that can be probed.
+//!
+//! In: ftrace's list of them, or, where that cannot be read, the kernel's symbols without those on the kprobes' blacklist.
+//! Out: functions by pattern, or why a name is none. Guarantee: the list is read once.
+
+use std::fs;
+use std::path::Path;
+
+use profiler_compiler::target::{KernelFunction, TargetError};
+use profiler_compiler::{glob, similar};
+
+use super::NEAR_NAMES;
+
+const SYMBOLS: &str = "/proc/kallsyms";
+const BLACKLIST: &str = "/sys/kernel/debug/kprobes/blacklist";
+
+/// All functions.
+#[derive(Debug)]
+pub(super) struct Functions {
+    text: String,
+    source: Source,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// `vfs_read`, `ext4_init [ext4]`: what can be traced.
+    Ftrace,
+    /// `ffffffff81000000 T vfs_read`, with the module behind a tab: everything that has a name.
+    Symbols,
+}
+
+impl Functions {
+    /// Reads the list.
+    pub(super) fn read(tracefs: Option<&Path>) -> Result<Functions, TargetError> {
+        let listed = tracefs.and_then(|root| fs::read_to_string(root.join("available_filter_functions")).ok());
+        if let Some(text) = listed.filter(|text| !text.is_empty()) {
+            return Ok(Functions { text, source: Source::Ftrace });
+        }
+        let text = fs::read_to_string(SYMBOLS)
+            .map_err(|error| TargetError::Refused(format!("{SYMBOLS} cannot be read: {error}")))?;
+        Ok(Functions { text, source: Source::Symbols })
+    }
+
+    /// Functions that match, sorted; a name that several have is there several times.
+    pub(super) fn find(&self, module: Option<&str>, pattern: &str) -> Result<Vec<KernelFunction>, TargetError> {
+        let in_module = |found: Option<&str>| match module {
+            None => true,
+            Some(wanted) => glob::matches(wanted, found.unwrap_or("vmlinux")),
+        };
+        let mut found: Vec<KernelFunction> = self
+            .all()
+            .filter(|(name, _)| glob::matches(pattern, name))
+            .filter(|(_, module)| in_module(*module))
+            .map(|(name, module)| KernelFunction { name: name.to_owned(), module: module.map(str::to_owned) })
+            .collect();
+        if self.source == Source::Symbols && !found.is_empty() {
+            let forbidden = fs::read_to_string(BLACKLIST).unwrap_or_default();
+            found.retain(|function| !is_blacklisted(&forbidden, &function.name));
+            if found.is_empty() {
+                return Err(TargetError::Invalid("the kernel's blacklist forbids it".to_owned()));
+            }
+        }
+        if found.is_empty() {
+            return Err(self.missing(module, pattern));
+        }
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let source = self.source;
+        self.text.lines().filter_map(move |line| match source {
+            Source::Ftrace => traceable(line),
+            Source::Symbols => code_symbol(line),
+        })
+    }
+
+    /// Why a name is not in the list: it is none, or the kernel has it and lets nobody trace it.
+    fn missing(&self, module: Option<&str>, pattern: &str) -> TargetError {
+        if glob::is_pattern(pattern) || module.is_some_and(glob::is_pattern) {
+            return TargetError::Missing { near: Vec::new() };
+        }
+        if self.source == Source::Ftrace
+            && let Ok(text) = fs::read_to_string(SYMBOLS)
+            && text.lines().filter_map(code_symbol).any(|(name, _)| name == pattern)
+        {
+            let words = "the kernel lets nobody trace this function: it is not in tracefs' available_filter_functions";
+            return TargetError::Invalid(words.to_owned());
+        }
+        TargetError::Missing { near: similar::nearest(pattern, self.all().map(|(name, _)| name), NEAR_NAMES) }
+    }
+}
+
+/// Name and module in a line of ftrace's list.
+fn traceable(line: &str) -> Option<(&str, Option<&str>)> {
+    // Since 5.19: places whose function is gone are listed under such names.
+    let (name, module) = match line.split_once(' ') {
+        Some((name, rest)) => (name, rest.trim_start_matches('[').split(']').next()),
+        None => (line, None),
+    };
+    (!name.is_empty() && !name.starts_with("__ftrace_invalid_address__")).then_some((name, module))
+}
+
+/// Name and module in a line of the kernel's symbols, when it is one of code.
+fn code_symbol(line: &str) -> Option<(&str, Option<&str>)> {
+    let (_, rest) = line.split_once(' ')?;
+    let (kind, rest) = rest.split_once(' ')?;
+    if !matches!(kind, "t" | "T" | "w" | "W") {
+        return None;
+    }
+    let (name, module) = match rest.split_once('\t') {
+        Some((name, module)) => (name, Some(module.trim_matches(['[', ']']))),
+        None => (rest, None),
+    };
+    // Padding before functions, halves of functions that the compiler moved away, and programs.
+    let is_function = !name.starts_with("__pfx_") && !name.contains(".cold") && module != Some("bpf");
+    is_function.then_some((name, module))
+}
+
+/// `0xffffffff81000000-0xffffffff81000010\tname`
+fn is_blacklisted(blacklist: &str, name: &str) -> bool {
+    blacklist.lines().any(|line| line.split_once('\t').is_some_and(|(_, forbidden)| forbidden == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Functions, Source, code_symbol, is_blacklisted, traceable};
+    use profiler_compiler::target::TargetError;
+
+    fn listed(text: &str) -> Functions {
+        Functions { text: text.to_owned(), source: Source::Ftrace }
+    }
+
+    #[test]
+    fn lines_have_names_and_modules() {
+        assert_eq!(traceable("vfs_read"), Some(("vfs_read", None)));
+        assert_eq!(traceable("ext4_init [ext4]"), Some(("ext4_init", Some("ext4"))));
+        assert_eq!(traceable("__ftrace_invalid_address___64"), None);
+        assert_eq!(code_symbol("ffffffff81000000 T vfs_read"), Some(("vfs_read", None)));
+        assert_eq!(code_symbol("ffffffffc0000000 t init\t[ext4]"), Some(("init", Some("ext4"))));
+        assert_eq!(code_symbol("ffffffff81000000 D jiffies"), None);
+        assert_eq!(code_symbol("ffffffff81000000 t __pfx_vfs_read"), None);
+        assert_eq!(code_symbol("nonsense"), None);
+        assert!(is_blacklisted("0x1-0x2\tdo_int3\n0x2-0x3\tnmi\n", "nmi") && !is_blacklisted("0x1-0x2\tnmi_x", "nmi"));
+    }
+
+    #[test]
+    fn functions_are_found_by_name_pattern_and_module() {
+        let functions = listed("vfs_write\nvfs_read\nvfs_read [nfs]\nfree\n");
+        let found = |module, pattern| {
+            let found = functions.find(module, pattern);
+            found.map(|list| list.iter().map(|f| (f.name.clone(), f.module.clone())).collect::<Vec<_>>())
+        };
+        let kernel = |name: &str| (name.to_owned(), None);
+        let nfs = ("vfs_read".to_owned(), Some("nfs".to_owned()));
+        assert_eq!(found(None, "vfs_read"), Ok(vec![kernel("vfs_read"), nfs.clone()]));
+        assert_eq!(found(Some("vmlinux"), "vfs_*"), Ok(vec![kernel("vfs_read"), kernel("vfs_write")]));
+        assert_eq!(found(Some("n*"), "*"), Ok(vec![nfs]));
+        let near = |names: &[&str]| Err(TargetError::Missing { near: names.iter().map(|n| (*n).to_owned()).collect() });
+        assert_eq!(found(None, "vfs_raed"), near(&["vfs_read"]));
+        assert_eq!(found(None, "zz*"), near(&[]));
+    }
+
+    #[test]
+    fn this_kernel_has_functions() {
+        match Functions::read(None).and_then(|functions| functions.find(None, "vfs_read")) {
+            Ok(found) => assert!(found.iter().any(|f| f.name == "vfs_read" && f.module.is_none())),
+            Err(error) => println!("SKIPPED: {error:?}"),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Functions of the kernel: counts, arguments and results against workloads whose answers are known.
+//!
+//! In: probes by each of the kernel's ways. Out: exact counts. Where the kernel has no such way, the test says so.
+
+use super::machine::{Ended, run, skip, workload};
+use std::process::Command;
+
+/// `profiler COMMAND ARGUMENTS`: its standard output and error.
+fn profiler(arguments: &[&str]) -> (String, String) {
+    let output = Command::new(super::machine::PROFILER).args(arguments).output().expect("the binary runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// Whether this kernel lacks a kind of probe; says why, in the kernel's and the profiler's words.
+fn lacks(kind: &str) -> bool {
+    let (_, errors) = profiler(&["check", "-e", &format!("{kind}:vfs_read {{ exit(); }}")]);
+    let reason = errors.lines().find_map(|line| line.strip_prefix("error[E0410]: "));
+    if let Some(reason) = reason {
+        println!("SKIPPED: {reason}");
+    }
+    reason.is_some()
+}
+
+/// Runs a script against a workload; it must end well.
+fn against(script: &str, work: &str) -> Ended {
+    let ended = run(&["--strict", "-e", script, "-c", &format!("{} {work}", workload())]);
+    assert_eq!(ended.code(), 0, "{script}\n{}", ended.stderr);
+    ended
+}
+
+/// The number that a map's entry shows; 0 when it is not there.
+fn entry(ended: &Ended, key: &str) -> u64 {
+    let line = ended.stdout.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
+    line.map_or(0, |number| number.parse().expect("a number"))
+}
+
+fn attached(ended: &Ended) -> usize {
+    let line = ended.stderr.lines().find_map(|line| line.strip_prefix("Attached "));
+    line.and_then(|line| line.split(' ').next()?.parse().ok()).expect("a number of probes")
+}
+
+#[test]
+fn a_kprobe_counts_each_call_and_sees_its_arguments() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let script = "kprobe:vfs_read /pid == cpid && arg2 == 640/ { @calls = count(); @typed = sum(args.count);
+          @who[func, probe, comm] = count(); @name[str(((struct file *)arg0).f_path.dentry.d_name.name)] = count();
+          @same = sum(reg(\"dx\") == arg2); }
+        kprobe:vfs_read+0 /pid == cpid && arg2 == 640/ { @again = count(); }
+        kprobe:__do_sys_getppid /pid == cpid/ { @getppid = count(); }";
+    let ended = against(script, "reads 1000 640");
+    assert_eq!(attached(&ended), 3);
+    for key in ["@calls", "@again", "@same", "@who[vfs_read, kprobe:vfs_read, workload]", "@name[zero]"] {
+        assert_eq!(entry(&ended, key), 1000, "{key}: {}", ended.stdout);
+    }
+    assert_eq!((entry(&ended, "@typed"), entry(&ended, "@getppid")), (640_000, 0), "{}", ended.stdout);
+    assert_eq!(entry(&against(script, "getppid 3000 2"), "@getppid"), 6000);
+}
+
+#[test]
+fn a_kretprobe_sees_what_came_back() {
+    if skip() || lacks("kretprobe") {
+        return;
+    }
+    let script = "kprobe:vfs_read /pid == cpid/ { @count[tid] = arg2; }
+        kretprobe:vfs_read /@count[tid] == 640/ { @bytes = sum(retval); @who[func, probe] = count(); }
+        kretprobe:vfs_* /pid == cpid && retval == 640/ { @many[func, probe] = sum(retval); }";
+    let ended = against(script, "reads 1000 640");
+    assert_eq!(entry(&ended, "@bytes"), 640_000, "{}", ended.stdout);
+    assert_eq!(entry(&ended, "@who[vfs_read, kretprobe:vfs_read]"), 1000, "{}", ended.stdout);
+    assert_eq!(entry(&ended, "@many[vfs_read, kretprobe:vfs_read]"), 640_000, "{}", ended.stdout);
+}
+
+#[test]
+fn a_wildcard_counts_each_function_under_its_name() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    // Each function of the wildcard against a probe of its own; every run of the workload makes the same calls.
+    let ended = against(
+        "kprobe:vfs_* /pid == cpid/ { @[func] = count(); @all = count(); @name[probe] = count(); }",
+        "files 100",
+    );
+    let (listed, _) = profiler(&["list", "kprobe:vfs_*"]);
+    assert_eq!(attached(&ended), listed.lines().count());
+    let mut sum = 0;
+    for name in ["vfs_read", "vfs_open", "vfs_statx", "vfs_write", "vfs_fstat", "vfs_getattr_nosec", "vfs_fstatat"] {
+        assert_eq!(entry(&ended, &format!("@[{name}]")), entry(&ended, &format!("@name[kprobe:{name}]")));
+    }
+    for line in ended.stdout.lines().filter_map(|line| line.strip_prefix("@[")?.split_once("]: ")) {
+        sum += line.1.parse::<u64>().expect("a number");
+        assert!(listed.lines().any(|listed| listed == format!("kprobe:{}", line.0)), "{}", line.0);
+    }
+    assert_eq!(sum, entry(&ended, "@all"), "{}", ended.stdout);
+    let alone = against(
+        "kprobe:vfs_open /pid == cpid/ { @open = count(); } kprobe:vfs_read /pid == cpid/ { @read = count(); }",
+        "files 100",
+    );
+    assert_eq!(entry(&ended, "@[vfs_open]"), entry(&alone, "@open"), "{}", ended.stdout);
+    assert_eq!(entry(&ended, "@[vfs_read]"), entry(&alone, "@read"), "{}", ended.stdout);
+    assert!(entry(&alone, "@open") >= 100, "{}", alone.stdout);
+}
+
+#[test]
+fn fentry_and_fexit_have_typed_arguments_and_the_result() {
+    if skip() || lacks("fentry") {
+        return;
+    }
+    let script = "fentry:vfs_read /pid == cpid && args.count == 640/ { @in = count(); @raw = sum(arg2); @who[func, probe] = count();
+          @name[str(args.file.f_path.dentry.d_name.name)] = count(); $p = args.buf; @odd[($p + (uint64)pid) > $p] = count(); }
+        fexit:vfs_read /pid == cpid && args.count == 640/ { @out = sum(retval); @less[retval < 0] = count(); }
+        kretfunc:vfs_open /pid == cpid && retval < 0/ { @failed = count(); }";
+    let ended = against(script, "reads 1000 640");
+    for key in ["@in", "@who[vfs_read, fentry:vfs_read]", "@name[zero]", "@odd[true]", "@less[false]"] {
+        assert_eq!(entry(&ended, key), 1000, "{key}: {}", ended.stdout);
+    }
+    assert_eq!((entry(&ended, "@raw"), entry(&ended, "@out")), (640_000, 640_000), "{}", ended.stdout);
+    assert_eq!(attached(&ended), 3);
+    let many = against(
+        "f:vfs_* /pid == cpid/ { @[func, probe] = count(); } kprobe:vfs_* /pid == cpid/ { @k[func] = count(); }",
+        "reads 1000 640",
+    );
+    for line in many.stdout.lines().filter_map(|line| line.strip_prefix("@[")?.split_once("]: ")) {
+        let (function, probe) = line.0.split_once(", ").expect("two keys");
+        assert_eq!(probe, format!("fentry:{function}"));
+        assert_eq!(line.1.parse(), Ok(entry(&many, &format!("@k[{function}]"))), "{}", many.stdout);
+    }
+    assert!(entry(&many, "@[vfs_read, fentry:vfs_read]") >= 1000, "{}", many.stdout);
+}
+
+#[test]
+fn fn_means_the_same_by_whatever_way() {
+    if skip() || lacks("fn") {
+        return;
+    }
+    let script = "fn:vfs_read /pid == cpid && args.count == 640 && arg2 == 640/ { @one[probe, func] = count(); }
+        fn:vfs_r* /pid == cpid && arg2 == 640/ { @many[probe, func] = count(); }";
+    let ended = against(script, "reads 1000 640");
+    for map in ["@one", "@many"] {
+        assert_eq!(entry(&ended, &format!("{map}[fn:vfs_read, vfs_read]")), 1000, "{map}: {}", ended.stdout);
+    }
+    let (_, said) = profiler(&["check", "-v", "-e", "fn:vfs_read { exit(); }"]);
+    assert!(said.starts_with("fn:vfs_read: as fentry\n") || said.starts_with("fn:vfs_read: as kprobe\n"), "{said}");
+}
+
+#[test]
+fn stacks_begin_at_the_function() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    for kind in ["kprobe:vfs_read", "kprobe:vfs_rea*", "fentry:vfs_read"] {
+        if kind.starts_with('f') && lacks("fentry") {
+            continue;
+        }
+        let ended =
+            against(&format!("{kind} /pid == cpid && arg2 == 640/ {{ print(kstack(2)); exit(); }}"), "reads 10 640");
+        let frames: Vec<&str> = ended.stdout.lines().map(str::trim).filter(|line| line.contains('+')).collect();
+        assert!(frames[0].starts_with("vfs_read+") && frames[1].starts_with("ksys_read+"), "{kind}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn only_the_process_of_p_is_seen() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let own = std::process::id().to_string();
+    let script = "kprobe:vfs_read { @[pid] = count(); } kretprobe:vfs_read { @[pid] = count(); } fn:vfs_write { @[pid] = count(); }
+        interval:ms:300 { exit(); }";
+    let ended = run(&["-q", "-p", &own, "-e", script]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let others = ended.stdout.lines().filter(|line| line.starts_with("@[") && !line.starts_with(&format!("@[{own}]")));
+    assert_eq!(others.count(), 0, "{}", ended.stdout);
+}
+
+#[test]
+fn what_cannot_be_probed_is_explained() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let told = |script: &str| profiler(&["check", "-e", script]).1;
+    let missing = told("kprobe:vfs_raed { exit(); }");
+    assert!(missing.contains("error[E0405]") && missing.contains("vfs_read"), "{missing}");
+    // In assembler: it has a name, and ftrace cannot trace it.
+    let forbidden = told("kprobe:entry_SYSCALL_64 { exit(); }");
+    assert!(forbidden.contains("error[E0406]: kernel function `entry_SYSCALL_64` cannot be probed"), "{forbidden}");
+    // Not at an instruction: only the kernel knows.
+    let inside = run(&["-e", "kprobe:vfs_read+1 { exit(); }"]);
+    assert!(inside.code() == 3 && inside.stderr.contains("in the middle of an instruction"), "{}", inside.stderr);
+}
