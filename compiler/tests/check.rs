@@ -2,7 +2,7 @@
 //! through the whole compiler; and that every code has its script and its page.
 //!
 //! A file under `tests/diagnostics/SUBJECT` ends with the diagnostics that its text must give, as lines that begin with `//!`.
-//! A first line `// with: …` gives the command line: `no-btf`, `unsafe`, `child`, or parameters. `PROFILER_BLESS=1` writes the
+//! A first line `// with: …` gives the command line: `no-btf`, `old` (Linux 5.15), `unsafe`, `child`, or parameters. `PROFILER_BLESS=1` writes the
 //! diagnostics anew.
 
 use profiler_compiler::CATALOGUE;
@@ -53,7 +53,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
     let words: Vec<&str> =
         text.lines().next().and_then(|line| line.strip_prefix("// with: ")).unwrap_or("").split_whitespace().collect();
     let has = |word: &str| words.contains(&word);
-    let is_parameter = |w: &&&str| !["no-btf", "unsafe", "child"].contains(*w);
+    let is_parameter = |w: &&&str| !["no-btf", "unsafe", "child", "old"].contains(*w);
     let (named, positional): (Vec<&str>, Vec<&str>) =
         words.iter().filter(is_parameter).partition(|word| word.starts_with("--"));
     let named = named.iter().map(|word| match word.trim_start_matches('-').split_once('=') {
@@ -67,7 +67,11 @@ fn surroundings(text: &str) -> (Machine, Options) {
         named: named.collect(),
         allow_unsafe: has("unsafe"),
     };
-    (Machine::new(!has("no-btf")), options)
+    let mut machine = Machine::new(!has("no-btf"));
+    if has("old") {
+        machine.kernel = (5, 15);
+    }
+    (machine, options)
 }
 
 /// All diagnostics of a script, warnings of a good one included.

@@ -10,6 +10,7 @@ mod assign;
 mod body;
 mod calls;
 mod config;
+mod constant;
 mod declarations;
 mod errors;
 mod expr;
@@ -26,6 +27,7 @@ mod types;
 use std::collections::BTreeMap;
 
 pub use body::Body;
+pub use constant::constant;
 pub use declarations::no_length;
 pub use errors::Report;
 pub use expr::truncate;

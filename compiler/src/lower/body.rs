@@ -169,6 +169,14 @@ impl<'a, 'p> Body<'a, 'p> {
         Addr::reg(base, offset as i32)
     }
 
+    /// The address of these bytes, which nothing can change.
+    pub fn constant_bytes(&mut self, bytes: &[u8]) -> Addr {
+        let mut padded = bytes.to_vec();
+        padded.resize(bytes.len().next_multiple_of(8), 0);
+        let offset = self.shared.rodata(&padded);
+        Addr::reg(self.b.data_addr(Section::Rodata, offset), 0)
+    }
+
     /// Sets memory to zero; large areas by one copy from zeros.
     pub fn zero(&mut self, addr: Addr, size_bytes: u32) {
         const MAX_STORES_BYTES: u32 = 128;

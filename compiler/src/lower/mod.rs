@@ -10,6 +10,8 @@ mod body;
 mod conditions;
 mod events;
 mod expr;
+mod find;
+mod ids;
 mod lookups;
 mod maps;
 mod memory;

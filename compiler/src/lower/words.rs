@@ -131,7 +131,7 @@ impl Body<'_, '_> {
         let to = self.room_unwritten(ty);
         self.b.store(to, id, Size::B8);
         if stack.space == Space::User {
-            let both = self.b.call(Helper::GetCurrentPidTgid, &[]);
+            let both = self.process_ids();
             let process = self.b.bin(BinOp::Shr, Width::W64, both, 32);
             // Stacks are counted by process: the thread's half stays zero.
             self.b.store(to.plus(8), process, Size::B8);

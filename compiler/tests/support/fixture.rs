@@ -15,6 +15,8 @@ mod blob;
 #[derive(Debug)]
 pub struct Machine {
     btf: Option<Btf>,
+    /// Its version.
+    pub kernel: (u32, u32),
 }
 
 const TRACEPOINTS: [(&str, &str); 7] = [
@@ -46,7 +48,7 @@ impl Machine {
         let text = blob.pointer(char_ty);
         let members = [("values", values, 0), ("task", task, 256), ("address", address, 320), ("text", text, 448)];
         blob.record(4, "parcel", 64, &members);
-        Machine { btf: with_btf.then(|| blob.open()) }
+        Machine { btf: with_btf.then(|| blob.open()), kernel: (6, 12) }
     }
 }
 
@@ -92,7 +94,7 @@ impl Target for Machine {
     }
 
     fn kernel(&self) -> (u32, u32) {
-        (6, 12)
+        self.kernel
     }
 
     fn possible_cpus(&self) -> u32 {

@@ -67,7 +67,9 @@ impl Machine<'_> {
             Helper::GetFuncIp => world.function_address,
             Helper::GetAttachCookie => world.cookie,
             Helper::TaskPtRegs => world.task_registers,
-            Helper::SendSignal => {
+            // A kernel of 250 Hz.
+            Helper::Jiffies64 => world.look_at_clock() / 4_000_000,
+            Helper::SendSignal | Helper::SendSignalThread => {
                 world.signals.push(args.number(0)? as u32);
                 0
             }

@@ -12,16 +12,24 @@ mod curtask;
 mod elapsed;
 mod func;
 mod gid;
+mod has_cpid;
+mod jiffies;
 mod kstack;
+mod leader_comm;
+mod leader_tid;
 mod ncpus;
 mod nsecs;
 mod numaid;
+mod pcomm;
 mod pid;
+mod ppid;
 mod probe;
+mod probetype;
 mod rand;
 mod retval;
 mod tid;
 mod uid;
+mod usermode;
 mod username;
 mod ustack;
 
@@ -46,16 +54,24 @@ pub const ALL: &[&dyn Builtin] = &[
     &elapsed::Elapsed,
     &func::Func,
     &gid::Gid,
+    &has_cpid::HasCpid,
+    &jiffies::Jiffies,
     &kstack::Kstack,
+    &leader_comm::LeaderComm,
+    &leader_tid::LeaderTid,
     &ncpus::Ncpus,
     &nsecs::Nsecs,
     &numaid::NumaId,
+    &pcomm::Pcomm,
     &pid::Pid,
+    &ppid::Ppid,
     &probe::Probe,
+    &probetype::ProbeType,
     &rand::Rand,
     &retval::Retval,
     &tid::Tid,
     &uid::Uid,
+    &usermode::UserMode,
     &username::Username,
     &ustack::Ustack,
 ];
