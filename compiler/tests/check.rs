@@ -66,6 +66,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
         positional: positional.iter().map(ToString::to_string).collect(),
         named: named.collect(),
         allow_unsafe: has("unsafe"),
+        settings: Vec::new(),
     };
     let mut machine = Machine::new(!has("no-btf"));
     if has("old") {

@@ -30,6 +30,9 @@ pub enum Value {
 /// Objects up to this size go on the stack.
 const MAX_STACK_OBJECT_BYTES: u32 = 64;
 
+/// Objects from this size on are in scratch memory.
+pub(super) const FIRST_SCRATCH_BYTES: u32 = MAX_STACK_OBJECT_BYTES + 8;
+
 /// So much of the 512-byte stack is for objects; the rest is for spilled registers.
 const MAX_STACK_OBJECTS_BYTES: u32 = 320;
 

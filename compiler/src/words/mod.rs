@@ -169,6 +169,8 @@ impl<'a> Record<'a> {
 pub trait Sink {
     /// Text of a kind that JSON output names (`printf`, `time`, `join`, `cat`, `syscall`).
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
+    /// A warning (`warnf`) or an error (`errorf`) of the script at this place.
+    fn note(&mut self, kind: &'static str, text: &[u8], span: Span);
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value);
     /// A map printed by `print(@x, top, div)`; zero means all and undivided.

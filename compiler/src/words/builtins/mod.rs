@@ -6,7 +6,7 @@ mod arg;
 mod cgroup;
 mod comm;
 mod cpid;
-mod cpu;
+pub(super) mod cpu;
 mod ctx;
 mod curtask;
 mod elapsed;

@@ -2,14 +2,18 @@
 
 use super::Function;
 
+mod assert;
 mod assert_str;
 mod bswap;
 mod buf;
 mod cat;
+mod cgroup_path;
 mod cgroupid;
 mod clear;
+mod debugf;
 mod default_str_length;
 mod delete;
+mod errorf;
 mod exit;
 mod fail;
 mod find;
@@ -30,32 +34,51 @@ mod kptr;
 pub(super) mod kstack;
 mod ksym;
 mod len;
+mod macaddr;
+mod memcmp;
 mod ntop;
+mod percpu_kaddr;
 mod print;
 mod printf;
 mod pton;
 mod reg;
+mod signal;
+mod signal_name;
+mod signal_thread;
 mod static_assert;
 mod str;
+mod str_concat;
 mod strcap;
+mod strcontains;
+mod strerror;
 mod strftime;
+mod strlen;
+mod strncmp;
+mod strstr;
+mod syscall_name;
 mod system;
 mod time;
 mod uptr;
 pub(super) mod ustack;
 mod usym;
+mod warnf;
+mod write_user;
 mod zero;
 
 /// All functions.
 pub const ALL: &[&dyn Function] = &[
+    assert::WORD,
     assert_str::WORD,
     bswap::WORD,
     buf::WORD,
     cat::WORD,
+    cgroup_path::WORD,
     cgroupid::WORD,
     clear::WORD,
+    debugf::WORD,
     default_str_length::WORD,
     delete::WORD,
+    errorf::WORD,
     exit::WORD,
     fail::WORD,
     find::WORD,
@@ -76,20 +99,35 @@ pub const ALL: &[&dyn Function] = &[
     kstack::WORD,
     ksym::WORD,
     len::WORD,
+    macaddr::WORD,
+    memcmp::WORD,
     ntop::WORD,
+    percpu_kaddr::WORD,
     print::WORD,
     printf::WORD,
     pton::WORD,
     reg::WORD,
+    signal::WORD,
+    signal_name::WORD,
+    signal_thread::WORD,
     static_assert::WORD,
     str::WORD,
+    str_concat::WORD,
     strcap::WORD,
+    strcontains::WORD,
+    strerror::WORD,
     strftime::WORD,
+    strlen::WORD,
+    strncmp::WORD,
+    strstr::WORD,
+    syscall_name::WORD,
     system::WORD,
     time::WORD,
     uptr::WORD,
     ustack::WORD,
     usym::WORD,
+    warnf::WORD,
+    write_user::WORD,
     zero::WORD,
 ];
 
