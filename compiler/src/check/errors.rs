@@ -45,19 +45,25 @@ impl Report {
         self.list.truncate(mark);
     }
 
-    /// Makes probes that do not exist, reported after a mark, as bad as the script wants them to be.
-    pub fn forgive_missing(&mut self, mark: usize, missing: MissingProbes) {
+    /// Makes probes that do not exist, reported after a mark, as bad as the script wants them to be;
+    /// whether there were any that it forgives.
+    pub fn forgive_missing(&mut self, mark: usize, missing: MissingProbes) -> bool {
         if missing == MissingProbes::Error {
-            return;
+            return false;
         }
+        let mut forgiven = false;
         let later = self.list.split_off(mark.min(self.list.len()));
         for diagnostic in later {
             if diagnostic.code != MISSING {
                 self.list.push(diagnostic);
-            } else if missing == MissingProbes::Warn {
+                continue;
+            }
+            forgiven = true;
+            if missing == MissingProbes::Warn {
                 self.list.push(Diagnostic { severity: Severity::Warning, ..diagnostic });
             }
         }
+        forgiven
     }
 
     /// All of them by place.

@@ -84,6 +84,8 @@ pub struct Env<'a> {
     pub report: Report,
     /// Whether a type changed in this round.
     pub changed: bool,
+    /// Whether a probe that does not exist was forgiven, so that its block was left out.
+    pub left_out: bool,
 }
 
 /// Most rounds of inference; widths only grow, so real scripts need three.
@@ -110,6 +112,7 @@ pub fn check(
         stack_mode: settings.stack_mode,
         report: Report::default(),
         changed: false,
+        left_out: false,
     };
     env.report.extend(settings.diagnostics);
     parameters::check(script, options, &mut env.report);
@@ -127,7 +130,7 @@ pub fn check(
     let is_whole = !env.report.has_errors();
     program.probes = infer(&work, &mut env);
     if is_whole {
-        program.maps = env.maps.finish(&mut env.report);
+        program.maps = env.maps.finish(&mut env.report, !env.left_out);
     }
     (program, env.report.finish())
 }
@@ -153,7 +156,7 @@ fn expand<'a>(
         for point in &block.points {
             let mark = env.report.mark();
             let seeds = Points::new(env, facts.clone()).expand(point);
-            env.report.forgive_missing(mark, missing);
+            env.left_out |= env.report.forgive_missing(mark, missing);
             for mut seed in seeds {
                 name_probes(&mut seed, probe_names);
                 work.push(Work { block, seed, vars: Vec::new() });

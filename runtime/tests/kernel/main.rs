@@ -34,6 +34,13 @@ fn values_are_true() {
 }
 
 #[test]
+fn words_answer_what_is_true() {
+    if !skip() {
+        run("words.cases", include_str!("words.cases"));
+    }
+}
+
+#[test]
 fn mistakes_are_explained() {
     if !skip() {
         run("mistakes.cases", include_str!("mistakes.cases"));
