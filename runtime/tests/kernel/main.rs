@@ -9,6 +9,7 @@ mod faults;
 mod limits;
 mod loss;
 mod machine;
+mod namespaces;
 mod probes;
 
 use machine::skip;

@@ -27,6 +27,7 @@ mod probe;
 mod probetype;
 mod rand;
 mod retval;
+mod sarg;
 mod tid;
 mod uid;
 mod usermode;
@@ -69,6 +70,16 @@ pub const ALL: &[&dyn Builtin] = &[
     &probetype::ProbeType,
     &rand::Rand,
     &retval::Retval,
+    &sarg::Sarg { index: 0, name: "sarg0" },
+    &sarg::Sarg { index: 1, name: "sarg1" },
+    &sarg::Sarg { index: 2, name: "sarg2" },
+    &sarg::Sarg { index: 3, name: "sarg3" },
+    &sarg::Sarg { index: 4, name: "sarg4" },
+    &sarg::Sarg { index: 5, name: "sarg5" },
+    &sarg::Sarg { index: 6, name: "sarg6" },
+    &sarg::Sarg { index: 7, name: "sarg7" },
+    &sarg::Sarg { index: 8, name: "sarg8" },
+    &sarg::Sarg { index: 9, name: "sarg9" },
     &tid::Tid,
     &uid::Uid,
     &usermode::UserMode,
