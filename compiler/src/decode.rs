@@ -17,6 +17,10 @@ pub trait Lookup: std::fmt::Debug {
     fn probe_name(&self, index: u64) -> Option<&str>;
     /// A string of the object.
     fn string(&self, index: u64) -> Option<&str>;
+    /// The path of a cgroup in the hierarchies that match a pattern; empty when it is gone.
+    fn cgroup_path(&self, _id: u64, _hierarchies: &str) -> String {
+        String::new()
+    }
     /// The name of an enum's value.
     fn enumerator(&self, id: crate::btf::BtfId, number: i64) -> Option<String>;
     /// What follows a string that fills its room without a NUL, the sign that it was cut.
@@ -65,6 +69,10 @@ fn decode_present(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value>
             Value::Timestamp { since_boot_ns: word64(bytes, 0)?, format: lookup.string(word64(bytes, 8)?)?.to_string() }
         }
         Type::Username => Value::Username(word64(bytes, 0)? as u32),
+        Type::MacAddress => Value::Str(mac_address(first(bytes)?)),
+        Type::CgroupPath => {
+            Value::Str(lookup.cgroup_path(word64(bytes, 0)?, lookup.string(word64(bytes, 8)?)?).into_bytes())
+        }
         Type::ProbeName => Value::Str(lookup.probe_name(word64(bytes, 0)?)?.as_bytes().to_vec()),
     })
 }
@@ -130,6 +138,12 @@ fn stack_value(ty: StackType, bytes: &[u8], lookup: &dyn Lookup) -> Option<Stack
     };
     let frames = if id < 0 { Vec::new() } else { lookup.stack(ty, id).unwrap_or_default() };
     Some(Stack { space: ty.space, mode: ty.mode, pid, frames })
+}
+
+/// `AA:BB:CC:DD:EE:FF`.
+fn mac_address(bytes: [u8; 6]) -> Vec<u8> {
+    let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+    digits.join(":").into_bytes()
 }
 
 fn inet(bytes: &[u8]) -> Option<IpAddr> {

@@ -15,6 +15,8 @@
 //! | kernel symbol, user name, probe name | `u64` address, user id, index into the object's probe names |
 //! | user symbol | `u64` address, `u64` process |
 //! | inet | `u64` family (2 or 10), 16 bytes of address |
+//! | hardware address | 6 bytes, 2 of zero |
+//! | cgroup path | `u64` id, `u64` index into the object's strings |
 //! | timestamp | `u64` ns since boot, `u64` index into the object's strings |
 
 use crate::btf::Btf;
@@ -36,7 +38,7 @@ pub fn of(ty: &Type, btf: Option<&Btf>) -> Layout {
         Type::Unknown | Type::None => Layout { size_bytes: 0, align_bytes: 1 },
         Type::Bool => plain(1),
         Type::Int(int) | Type::Enum { int, .. } => plain(u32::from(int.size_bytes)),
-        Type::Pointer { .. } | Type::KernelSymbol | Type::Username | Type::ProbeName => plain(8),
+        Type::Pointer { .. } | Type::KernelSymbol | Type::Username | Type::ProbeName | Type::MacAddress => plain(8),
         Type::Str { capacity_bytes } => Layout { size_bytes: *capacity_bytes, align_bytes: 1 },
         Type::Buf { capacity_bytes } => Layout { size_bytes: 4 + capacity_bytes.next_multiple_of(4), align_bytes: 4 },
         Type::Struct(id) => Layout { size_bytes: btf.map_or(0, |b| b.size_bytes(*id)), align_bytes: 8 },
@@ -49,7 +51,7 @@ pub fn of(ty: &Type, btf: Option<&Btf>) -> Layout {
             Space::Kernel => plain(8),
             Space::User => Layout { size_bytes: 16, align_bytes: 8 },
         },
-        Type::UserSymbol | Type::Timestamp => Layout { size_bytes: 16, align_bytes: 8 },
+        Type::UserSymbol | Type::Timestamp | Type::CgroupPath => Layout { size_bytes: 16, align_bytes: 8 },
         Type::Inet => Layout { size_bytes: 24, align_bytes: 8 },
     }
 }

@@ -19,6 +19,7 @@ pub mod histogram;
 pub mod ir;
 pub mod layout;
 pub mod lower;
+pub mod numbers;
 pub mod object;
 pub mod parse;
 pub mod similar;

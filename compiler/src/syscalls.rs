@@ -21,6 +21,21 @@ pub fn name(arch: Arch, number: u32) -> Option<&'static str> {
     table(arch).iter().find(|(_, candidate)| *candidate == number).map(|(name, _)| *name)
 }
 
+/// What the manual calls a system call, by the name of its tracepoint.
+pub fn manual_name(name: &'static str) -> &'static str {
+    match name {
+        "newfstat" => "fstat",
+        "newlstat" => "lstat",
+        "newstat" => "stat",
+        "newuname" => "uname",
+        "sendfile64" => "sendfile",
+        "umount" => "umount2",
+        "arm64_personality" => "personality",
+        "fadvise64_64" => "fadvise64",
+        other => other,
+    }
+}
+
 /// All system calls of a processor, sorted by name.
 pub fn table(arch: Arch) -> &'static [(&'static str, u32)] {
     match arch {

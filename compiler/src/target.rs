@@ -24,6 +24,10 @@ pub trait Target: std::fmt::Debug {
     }
     /// Where `task_struct` keeps the word that says "in a 32-bit system call"; `None` when the kernel runs none.
     fn compat_status_offset(&self) -> Option<u32>;
+    /// Device and inode of the pid namespace that the profiler is in; `None` for the initial one.
+    fn pid_namespace(&self) -> Option<(u64, u64)> {
+        None
+    }
     /// Tracepoints `(category, event)` that match two patterns (`*` wildcards), sorted.
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError>;
     /// The fields of a tracepoint's record.

@@ -65,6 +65,10 @@ pub enum Type {
     Username,
     /// The name of a probe.
     ProbeName,
+    /// A hardware address.
+    MacAddress,
+    /// The number of a cgroup, printed as its path.
+    CgroupPath,
 }
 
 /// An integer type.
@@ -173,6 +177,8 @@ impl Type {
             Type::Timestamp => "timestamp".into(),
             Type::Username => "username".into(),
             Type::ProbeName => "probe name".into(),
+            Type::MacAddress => "hardware address".into(),
+            Type::CgroupPath => "cgroup path".into(),
         }
     }
 }

@@ -2,7 +2,8 @@
 //! through the whole compiler; and that every code has its script and its page.
 //!
 //! A file under `tests/diagnostics/SUBJECT` ends with the diagnostics that its text must give, as lines that begin with `//!`.
-//! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `unsafe`, `child`, or parameters. `PROFILER_BLESS=1` writes the
+//! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old` (Linux 5.15), `unsafe`, `child`, or
+//! parameters. `PROFILER_BLESS=1` writes the
 //! diagnostics anew.
 
 use profiler_compiler::CATALOGUE;
@@ -53,7 +54,8 @@ fn surroundings(text: &str) -> (Machine, Options) {
     let words: Vec<&str> =
         text.lines().next().and_then(|line| line.strip_prefix("// with: ")).unwrap_or("").split_whitespace().collect();
     let has = |word: &str| words.contains(&word);
-    let is_parameter = |w: &&&str| !["no-btf", "no-kprobes", "no-fentry", "unsafe", "child"].contains(*w);
+    let known = ["no-btf", "no-kprobes", "no-fentry", "old", "unsafe", "child"];
+    let is_parameter = |w: &&&str| !known.contains(*w);
     let (named, positional): (Vec<&str>, Vec<&str>) =
         words.iter().filter(is_parameter).partition(|word| word.starts_with("--"));
     let named = named.iter().map(|word| match word.trim_start_matches('-').split_once('=') {
@@ -66,6 +68,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
         positional: positional.iter().map(ToString::to_string).collect(),
         named: named.collect(),
         allow_unsafe: has("unsafe"),
+        settings: Vec::new(),
     };
     let mut machine = Machine::new(!has("no-btf"));
     if has("no-kprobes") {
@@ -73,6 +76,9 @@ fn surroundings(text: &str) -> (Machine, Options) {
     }
     if has("no-fentry") {
         machine.probing.fentry = Err("it refuses programs at the entries of functions".into());
+    }
+    if has("old") {
+        machine.kernel = (5, 15);
     }
     (machine, options)
 }

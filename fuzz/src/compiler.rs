@@ -41,6 +41,7 @@ pub fn compile(input: &[u8]) {
         positional: vec!["1".into(), "text".into()],
         named: vec![("switch".into(), None), ("count".into(), Some("3".into()))],
         allow_unsafe: mark == b'!',
+        settings: Vec::new(),
     };
     MACHINES.with(|machines| {
         let with_btf = mark != b'?';

@@ -11,7 +11,7 @@ use profiler_compiler::check::Options;
 use profiler_compiler::decode::{Lookup, decode};
 use profiler_compiler::format as formats;
 use profiler_compiler::object::{MapValue, Object};
-use profiler_compiler::source::Source;
+use profiler_compiler::source::{Source, Span};
 use profiler_compiler::strftime::{self as times, Dialect, Zone};
 use profiler_compiler::types::{Space, StackMode, StackType, Type};
 use profiler_compiler::value::{Stack, SymbolName, Symbols, Value};
@@ -19,7 +19,7 @@ use profiler_compiler::words::Sink;
 use profiler_compiler::{CATALOGUE, compile as pipeline};
 use profiler_runtime::render::json::Json;
 use profiler_runtime::render::text::Text;
-use profiler_runtime::render::{MapPrint, MapSnapshot, Render};
+use profiler_runtime::render::{MapPrint, MapSnapshot, Place, Render};
 use profiler_runtime::session;
 
 use super::fixture::Machine;
@@ -124,6 +124,9 @@ impl Sink for Outputs {
     fn text(&mut self, kind: &'static str, bytes: &[u8]) {
         self.both().into_iter().for_each(|output| output.text(kind, bytes));
     }
+    fn note(&mut self, kind: &'static str, text: &[u8], _span: Span) {
+        self.both().into_iter().for_each(|output| output.note(kind, text, &Place::default()));
+    }
     fn value(&mut self, value: &Value) {
         self.both().into_iter().for_each(|output| output.value(value, &Names));
     }
@@ -146,7 +149,7 @@ impl Sink for Outputs {
 fn with_object<T>(act: impl FnOnce(&Object) -> T) -> T {
     thread_local! {
         static OBJECT: Object = {
-            let options = Options { pid: None, child_pid: None, positional: Vec::new(), named: Vec::new(), allow_unsafe: true };
+            let options = Options { allow_unsafe: true, ..Options::default() };
             let compiled = pipeline::compile(&Source::new("x", SCRIPT), &CATALOGUE, &Machine::new(true), &options);
             compiled.unwrap_or_else(|problems| panic!("{problems:#?}")).object
         };

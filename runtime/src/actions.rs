@@ -9,13 +9,17 @@ use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use profiler_compiler::object::{Object, UserMap};
+use profiler_compiler::source::Span;
 use profiler_compiler::value::{Symbols, Value};
 use profiler_compiler::words::Sink;
 
 use crate::load::Loaded;
 use crate::maps;
-use crate::render::{MapPrint, MapSnapshot, Render};
+use crate::render::{MapPrint, MapSnapshot, Place, Render};
 use crate::tables::Tables;
+
+/// Says where in the script a span is.
+pub type Locate<'a> = &'a dyn Fn(Span) -> Place;
 
 /// The runtime's half of functions.
 pub struct Actions<'a> {
@@ -31,6 +35,8 @@ pub struct Actions<'a> {
     pub render: &'a mut dyn Render,
     /// Whether `system` may run commands.
     pub allow_unsafe: bool,
+    /// Where in the script a span is.
+    pub locate: Option<Locate<'a>>,
     /// The code of the first `exit`.
     pub exit: Option<u8>,
     /// The first map that could not be read or changed, and why.
@@ -67,6 +73,11 @@ impl<'a> Actions<'a> {
 impl Sink for Actions<'_> {
     fn text(&mut self, kind: &'static str, bytes: &[u8]) {
         self.render.text(kind, bytes);
+    }
+
+    fn note(&mut self, kind: &'static str, text: &[u8], span: Span) {
+        let place = self.locate.map(|locate| locate(span)).unwrap_or_default();
+        self.render.note(kind, text, &place);
     }
 
     fn value(&mut self, value: &Value) {

@@ -89,6 +89,10 @@ impl Target for Host {
         kernel::compat_status_offset(self.btf())
     }
 
+    fn pid_namespace(&self) -> Option<(u64, u64)> {
+        kernel::pid_namespace()
+    }
+
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {
         tracefs::tracepoints(self.tracefs()?, category, event)
     }

@@ -6,6 +6,7 @@
 
 pub mod actions;
 pub mod attach;
+mod cgroups;
 pub mod child;
 pub mod elf;
 pub mod host;

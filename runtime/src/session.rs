@@ -13,7 +13,7 @@ use profiler_compiler::object::{Attach, Loss, Object};
 use profiler_compiler::value::Symbols;
 use profiler_compiler::words::{Record, Sink};
 
-use crate::actions::Actions;
+use crate::actions::{Actions, Locate};
 use crate::attach::{AttachError, Links, attach};
 use crate::child::{Child, ChildError};
 use crate::ledger;
@@ -49,6 +49,8 @@ pub struct RunOptions<'a> {
     pub enumerator: Option<Enumerator<'a>>,
     /// Called once all probes are attached, before the command of `-c` runs.
     pub when_attached: Option<&'a dyn Fn()>,
+    /// Where in the script a span is.
+    pub locate: Option<Locate<'a>>,
 }
 
 /// How a run ended.
@@ -116,9 +118,18 @@ pub fn run(
     let signals = Signals::listen().map_err(system("listening for signals"))?;
     let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
     let tables = Tables { object, loaded: &loaded, enumerator: options.enumerator };
-    let allow_unsafe = options.allow_unsafe;
-    let actions =
-        Actions { object, loaded: &loaded, tables: &tables, symbols, render, allow_unsafe, exit: None, failure: None };
+    let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
+    let actions = Actions {
+        object,
+        loaded: &loaded,
+        tables: &tables,
+        symbols,
+        render,
+        allow_unsafe,
+        locate,
+        exit: None,
+        failure: None,
+    };
     let mut session = Session {
         rings: open_rings(object, &loaded).map_err(system("mapping the ring buffers"))?,
         received: vec![0; object.programs.len()],

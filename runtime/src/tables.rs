@@ -10,6 +10,7 @@ use profiler_compiler::decode::Lookup;
 use profiler_compiler::object::Object;
 use profiler_compiler::types::StackType;
 
+use crate::cgroups;
 use crate::load::Loaded;
 
 /// Names an enum's value.
@@ -38,6 +39,14 @@ impl Lookup for Tables<'_> {
 
     fn string(&self, index: u64) -> Option<&str> {
         self.object.strings.get(usize::try_from(index).ok()?).map(String::as_str)
+    }
+
+    fn truncation_trailer(&self) -> &str {
+        &self.object.config.str_trunc_trailer
+    }
+
+    fn cgroup_path(&self, id: u64, hierarchies: &str) -> String {
+        cgroups::path(id, hierarchies)
     }
 
     fn enumerator(&self, id: BtfId, number: i64) -> Option<String> {

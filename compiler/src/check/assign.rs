@@ -81,6 +81,18 @@ impl Body<'_, '_> {
         Some(StmtKind::AssignVar(var, self.convert_to_var(value, var)))
     }
 
+    /// The variable that is to receive values of a type; declared here when it is new.
+    pub fn receive(&mut self, name: &str, ty: &Type, at: Span) -> Option<typed::VarIndex> {
+        let Some(var) = self.find_var(name) else { return Some(self.declare(name, ty.clone())) };
+        let old = self.var_type(var).clone();
+        let Some(both) = unify(&old, ty) else {
+            self.clash(&format!("${name}"), &old, at, ty, at);
+            return None;
+        };
+        self.set_var_type(var, both);
+        Some(var)
+    }
+
     fn convert_to_var(&self, value: typed::Expr, var: typed::VarIndex) -> typed::Expr {
         Self::convert(value, self.var_type(var))
     }

@@ -23,6 +23,8 @@ pub struct Body<'a, 'e> {
     scopes: Vec<Vec<(String, VarIndex)>>,
     /// Copies made by `unroll` so far in this round.
     copies: u32,
+    /// Whether a condition that is known to fail is around what is being checked.
+    pub unreachable: bool,
 }
 
 /// `unroll` copies its body; bpftrace has the same limit.
@@ -33,7 +35,7 @@ const MAX_COPIES: u32 = 10_000;
 impl<'a, 'e> Body<'a, 'e> {
     /// A body whose variables had these types in the round before.
     pub fn new(env: &'a mut Env<'e>, seed: &'a Seed, vars: Vec<typed::Var>) -> Body<'a, 'e> {
-        Body { env, seed, vars, declared: 0, scopes: vec![Vec::new()], copies: 0 }
+        Body { env, seed, vars, declared: 0, scopes: vec![Vec::new()], copies: 0, unreachable: false }
     }
 
     /// Checks the block.
@@ -88,6 +90,14 @@ impl<'a, 'e> Body<'a, 'e> {
         checked
     }
 
+    fn reached_if(&mut self, reached: bool, stmts: &[Stmt]) -> Vec<typed::Stmt> {
+        let outer = self.unreachable;
+        self.unreachable |= !reached;
+        let checked = self.scoped(stmts);
+        self.unreachable = outer;
+        checked
+    }
+
     fn stmt(&mut self, stmt: &Stmt, out: &mut Vec<typed::Stmt>) {
         let span = stmt.span;
         let kind = match &stmt.kind {
@@ -105,7 +115,10 @@ impl<'a, 'e> Body<'a, 'e> {
             },
             StmtKind::If { cond, then, otherwise } => {
                 let cond = self.condition(cond);
-                typed::StmtKind::If(cond, self.scoped(then), self.scoped(otherwise))
+                let known = super::constant(&cond);
+                let then = self.reached_if(known != Some(0), then);
+                let otherwise = self.reached_if(matches!(known, None | Some(0)), otherwise);
+                typed::StmtKind::If(cond, then, otherwise)
             }
             StmtKind::Unroll { count, body } => {
                 self.unroll(count, body, out);
@@ -148,7 +161,7 @@ impl<'a, 'e> Body<'a, 'e> {
             checked.kind,
             typed::ExprKind::Int(_) | typed::ExprKind::Str(_) | typed::ExprKind::Var(_) | typed::ExprKind::Binary(..)
         );
-        if pure && checked.ty != Type::Unknown {
+        if pure && !matches!(checked.ty, Type::Unknown | Type::None) {
             self.error(
                 Diagnostic::warning(Code(901), e.span, "this value is not used")
                     .help("assign it, or print it with `print(…)`"),

@@ -16,6 +16,18 @@ use crate::words::{Aggregated, Function};
 const MAX_FRAMES: i64 = 127;
 
 impl Body<'_, '_> {
+    /// A string argument; reports other types.
+    pub fn text_arg(&mut self, what: &str, e: &Expr) -> Option<typed::Expr> {
+        let value = self.value_for(e);
+        if let Type::Unknown | Type::Str { .. } = value.ty {
+            return (value.ty != Type::Unknown).then_some(value);
+        }
+        let message = format!("`{what}` takes a string, this is {}", self.one(&value.ty));
+        let help = "a string behind a pointer is read with `str(…)`";
+        self.error(Diagnostic::error(Code(385), value.span, message).help(help));
+        None
+    }
+
     /// A typed call.
     pub fn call_of(
         &self,
@@ -157,7 +169,7 @@ impl Body<'_, '_> {
         if !self.arity("kstack", args.len(), 0..=2, span) {
             return None;
         }
-        let (mut mode, mut limit) = (StackMode::Bpftrace, MAX_FRAMES);
+        let (mut mode, mut limit) = (self.env.stack_mode, MAX_FRAMES);
         for arg in args {
             match &arg.kind {
                 ExprKind::Name(name) if name == "bpftrace" => mode = StackMode::Bpftrace,

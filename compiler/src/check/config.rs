@@ -1,12 +1,15 @@
-//! The `config = { … }` block.
+//! The `config = { … }` block, and the settings of the environment, which win over it.
 //!
-//! In: its entries. Out: [`Settings`] with bpftrace's defaults.
-//! Guarantee: an unknown key or a value of the wrong kind is a diagnostic, never ignored.
+//! In: entries of the block, and names with values of `BPFTRACE_NAME=value`. Out: [`Settings`] with bpftrace's defaults.
+//! Guarantee: an unknown key of the block or a value of the wrong kind is a diagnostic; a setting that has nothing to set here is
+//! a warning.
 
-use crate::ast::{ConfigEntry, ExprKind};
+use crate::ast::{ConfigEntry, Expr, ExprKind, Ident};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Config;
 use crate::similar;
+use crate::source::Span;
+use crate::types::StackMode;
 
 /// What a script may set.
 #[derive(Debug)]
@@ -19,38 +22,112 @@ pub struct Settings {
     pub max_strlen: u32,
     /// Bytes of the data ring.
     pub ring_size_bytes: u32,
+    /// Most probes.
+    pub max_probes: u32,
+    /// What a probe that does not exist is.
+    pub missing_probes: MissingProbes,
+    /// How stacks are printed that do not say how.
+    pub stack_mode: StackMode,
     /// What was wrong.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// What a probe that does not exist is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingProbes {
+    /// A mistake: nothing runs.
+    Error,
+    /// A warning: the rest runs.
+    Warn,
+    /// Nothing worth a word.
+    Ignore,
 }
 
 /// A power of two; 8 MiB hold a quarter of a second of a million small records a second.
 const RING_SIZE_BYTES: u32 = 8 << 20;
 
-const KEYS: [&str; 7] = [
+/// Most probes unless the script says otherwise. bpftrace has 1024; a wildcard over functions costs little here.
+const MAX_PROBES: u32 = 1 << 16;
+
+const KEYS: [&str; 10] = [
+    "license",
     "max_cat_bytes",
     "max_map_keys",
+    "max_probes",
     "max_strlen",
     "missing_probes",
     "perf_rb_pages",
     "print_maps_on_exit",
     "stack_mode",
+    "str_trunc_trailer",
 ];
 
-/// Reads the block.
-pub fn read(entries: &[ConfigEntry]) -> Settings {
+/// Settings of bpftrace that have nothing to set here, and why.
+const WITHOUT_EFFECT: [(&str, &str); 12] = [
+    ("cache_user_symbols", "symbols of a process are kept as long as they are needed"),
+    ("cpp_demangle", "names of C++ are always shown as they are written in the source"),
+    ("lazy_symbolication", "symbols are always read when they are needed"),
+    ("log_size", "the verifier's log is as large as it has to be"),
+    ("max_bpf_progs", "the limit is 1024"),
+    ("on_stack_limit", "the compiler decides what is on the stack"),
+    ("show_debug_info", "symbols come from symbol tables"),
+    ("unstable_dw_ustack", "stacks are taken by frame pointers"),
+    ("unstable_import_statement", "`import` is as stable as the rest"),
+    ("unstable_tseries", "there is no `tseries` yet"),
+    ("unstable_typeinfo", "there is no `typeinfo`"),
+    ("use_blazesym", "it is always used"),
+];
+
+/// Names that settings had in older versions of bpftrace.
+const RENAMED: [(&str, &str); 4] = [
+    ("cat_bytes_max", "max_cat_bytes"),
+    ("map_keys_max", "max_map_keys"),
+    ("no_cpp_demangle", "cpp_demangle"),
+    ("strlen", "max_strlen"),
+];
+
+/// Licences that the kernel counts as compatible with its own (`include/linux/license.h`).
+const LICENCES: [&str; 6] =
+    ["GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"];
+
+/// Reads the block, then the environment.
+pub fn read(entries: &[ConfigEntry], environment: &[(String, String)]) -> Settings {
     let mut settings = Settings {
         runtime: Config::default(),
         max_map_keys: 4096,
         max_strlen: 1024,
         ring_size_bytes: RING_SIZE_BYTES,
+        max_probes: MAX_PROBES,
+        missing_probes: MissingProbes::Error,
+        stack_mode: StackMode::Bpftrace,
         diagnostics: Vec::new(),
     };
     for entry in entries {
-        if let Err(diagnostic) = settings.apply(entry) {
-            settings.diagnostics.push(diagnostic);
+        let result = settings.apply(entry);
+        settings.diagnostics.extend(result.err());
+    }
+    for (name, value) in environment {
+        // The environment holds much that is no setting; of settings without effect nothing is said, for they are not the script's.
+        if KEYS.contains(&name.as_str())
+            && let Err(diagnostic) = settings.apply(&entry_of(name, value))
+        {
+            let message = format!("in the environment, BPFTRACE_{}: {}", name.to_uppercase(), diagnostic.message);
+            settings.diagnostics.push(Diagnostic { message, ..diagnostic });
         }
     }
     settings
+}
+
+/// A variable of the environment as an entry of the block.
+fn entry_of(name: &str, value: &str) -> ConfigEntry {
+    let span = Span::default();
+    let kind = match (value.parse(), value) {
+        (Ok(number), _) => ExprKind::Int(number),
+        (_, "true") => ExprKind::Bool(true),
+        (_, "false") => ExprKind::Bool(false),
+        _ => ExprKind::Str(value.as_bytes().to_vec()),
+    };
+    ConfigEntry { key: Ident { text: name.into(), span }, value: Expr { kind, span } }
 }
 
 impl Settings {
@@ -59,25 +136,44 @@ impl Settings {
             "print_maps_on_exit" => self.runtime.print_maps_on_exit = boolean(entry)?,
             "max_cat_bytes" => self.runtime.max_cat_bytes = number(entry, 1, 1 << 30)?,
             "max_map_keys" => self.max_map_keys = number(entry, 1, 1 << 24)? as u32,
+            "max_probes" => self.max_probes = number(entry, 1, 1 << 20)? as u32,
             "max_strlen" => self.max_strlen = number(entry, 1, 16 << 10)? as u32,
             "perf_rb_pages" => {
                 self.ring_size_bytes = (number(entry, 1, 1 << 17)? as u32).next_power_of_two() * 4096;
             }
-            // One value each that means what we do anyway; the others come with the words that need them.
-            "missing_probes" => word(entry, &["error"])?,
-            "stack_mode" => word(entry, &["bpftrace"])?,
-            other => {
-                let near = similar::nearest(other, KEYS.iter().copied(), 1);
-                let help = near.first().map_or_else(
-                    || format!("known settings: {}", KEYS.join(", ")),
-                    |near| format!("did you mean `{near}`?"),
-                );
-                let message = format!("there is no setting called `{other}`");
-                return Err(Diagnostic::error(Code(210), entry.key.span, message).help(help));
+            "str_trunc_trailer" => self.runtime.str_trunc_trailer = text(entry)?,
+            "missing_probes" => {
+                let modes = [MissingProbes::Error, MissingProbes::Warn, MissingProbes::Ignore];
+                self.missing_probes = modes[one_of(entry, &["error", "warn", "ignore"])?];
             }
+            "stack_mode" => {
+                let modes = [StackMode::Bpftrace, StackMode::Perf, StackMode::Raw];
+                self.stack_mode = modes[one_of(entry, &["bpftrace", "perf", "raw"])?];
+            }
+            // The programs say `GPL` in any case: the kernel asks no more.
+            "license" => {
+                one_of(entry, &LICENCES)?;
+            }
+            other => return Err(no_effect(entry, other)),
         }
         Ok(())
     }
+}
+
+/// What is said of a setting that sets nothing: a warning when bpftrace has it, else an error.
+fn no_effect(entry: &ConfigEntry, name: &str) -> Diagnostic {
+    if let Some((_, why)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {
+        return Diagnostic::warning(Code(908), entry.key.span, format!("`{name}` has nothing to set here")).help(*why);
+    }
+    let message = format!("there is no setting called `{name}`");
+    let renamed = RENAMED.iter().find(|(old, _)| *old == name).map(|(_, new)| (*new).to_string());
+    let near = renamed.clone().or_else(|| similar::nearest(name, KEYS.iter().copied(), 1).into_iter().next());
+    let help = match near {
+        Some(near) if renamed.is_some() => format!("it is called `{near}` now"),
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known settings: {}", KEYS.join(", ")),
+    };
+    Diagnostic::error(Code(210), entry.key.span, message).help(help)
 }
 
 fn number(entry: &ConfigEntry, low: u64, high: u64) -> Result<u64, Diagnostic> {
@@ -101,15 +197,22 @@ fn boolean(entry: &ConfigEntry) -> Result<bool, Diagnostic> {
     }
 }
 
-fn word(entry: &ConfigEntry, known: &[&str]) -> Result<(), Diagnostic> {
-    let given = match &entry.value.kind {
-        ExprKind::Name(name) => name.as_str(),
-        ExprKind::Str(text) => std::str::from_utf8(text).unwrap_or(""),
-        _ => "",
-    };
-    if known.contains(&given) {
-        return Ok(());
+fn text(entry: &ConfigEntry) -> Result<String, Diagnostic> {
+    match &entry.value.kind {
+        ExprKind::Str(text) => Ok(String::from_utf8_lossy(text).into_owned()),
+        ExprKind::Name(name) => Ok(name.clone()),
+        _ => {
+            let message = format!("`{}` takes a string", entry.key.text);
+            Err(Diagnostic::error(Code(311), entry.value.span, message))
+        }
     }
-    let message = format!("`{}` can only be `{}` so far", entry.key.text, known.join("` or `"));
-    Err(Diagnostic::error(Code(311), entry.value.span, message))
+}
+
+/// The position of the given word among those that are known.
+fn one_of(entry: &ConfigEntry, known: &[&str]) -> Result<usize, Diagnostic> {
+    let given = text(entry).unwrap_or_default();
+    known.iter().position(|word| *word == given).ok_or_else(|| {
+        let message = format!("`{}` can only be `{}`", entry.key.text, known.join("` or `"));
+        Diagnostic::error(Code(311), entry.value.span, message)
+    })
 }

@@ -81,9 +81,10 @@ impl Body<'_, '_> {
             return word.check(self, args, span);
         }
         if let Some(word) = catalogue.builtin(&name.text)
-            && args.is_empty()
+            && let Some(checked) =
+                if args.is_empty() { Some(word.check(self, span)) } else { word.check_with(self, args, span) }
         {
-            return word.check(self, span);
+            return checked;
         }
         if let Some(word) = catalogue.aggregation(&name.text) {
             let message = format!("`{}()` has no value of its own: it must be assigned to a map", name.text);
@@ -93,6 +94,10 @@ impl Body<'_, '_> {
         if catalogue.builtin(&name.text).is_some() {
             let message = format!("`{}` is no function: it takes no argument", name.text);
             return self.fail(Diagnostic::error(Code(203), name.span, message).help(format!("write `{}`", name.text)));
+        }
+        if let Some((_, instead)) = catalogue.absent_functions.iter().find(|(absent, _)| *absent == name.text) {
+            let message = format!("`{}` is not there yet", name.text);
+            return self.fail(Diagnostic::error(Code(380), name.span, message).help(*instead));
         }
         let message = format!("there is no function called `{}`", name.text);
         let known = catalogue.functions.iter().map(|w| w.name()).chain(catalogue.aggregations.iter().map(|w| w.name()));

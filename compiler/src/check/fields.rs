@@ -20,6 +20,10 @@ impl Body<'_, '_> {
             return self.arg(field, span);
         }
         let base = self.expr(base);
+        self.field_of(base, field, span)
+    }
+
+    fn field_of(&mut self, base: typed::Expr, field: &Ident, span: Span) -> typed::Expr {
         match base.ty.clone() {
             Type::Unknown => base,
             Type::Pointer { to, space } => match *to {
@@ -45,6 +49,14 @@ impl Body<'_, '_> {
         }
         diagnostic.span = field.span.to(Span { start: span.end, end: span.end });
         self.fail(diagnostic)
+    }
+
+    /// `base.a.b`: fields by their names.
+    pub fn path(&mut self, base: typed::Expr, names: &[&str], span: Span) -> typed::Expr {
+        names.iter().fold(base, |base, name| {
+            let field = Ident { text: (*name).into(), span };
+            self.field_of(base, &field, span)
+        })
     }
 
     fn member(

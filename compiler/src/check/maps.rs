@@ -84,12 +84,14 @@ impl Maps {
         &mut self.list[map.0]
     }
 
-    /// The maps for lowering; a map that was used and never written is an error.
-    pub fn finish(&mut self, report: &mut Report) -> Vec<typed::Map> {
+    /// The maps for lowering; a map that was used and never written is an error, unless the block that writes it may be one that
+    /// was left out.
+    pub fn finish(&mut self, report: &mut Report, is_complete: bool) -> Vec<typed::Map> {
         let mut maps = Vec::with_capacity(self.list.len());
         for info in &self.list {
             let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(Type::Unknown)));
-            let Some(value) = known else {
+            let left_out = (!is_complete).then_some(MapValue::Plain(Type::I64));
+            let Some(value) = known.or(left_out) else {
                 match info.is_written {
                     false => report.push(never_assigned(info)),
                     // A wrong assignment was reported where it stands.

@@ -10,6 +10,7 @@ mod assign;
 mod body;
 mod calls;
 mod config;
+mod constant;
 mod declarations;
 mod errors;
 mod expr;
@@ -26,6 +27,9 @@ mod types;
 use std::collections::BTreeMap;
 
 pub use body::Body;
+use config::MissingProbes;
+
+pub use constant::constant;
 pub use declarations::no_length;
 pub use errors::Report;
 pub use expr::truncate;
@@ -39,6 +43,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::target::Target;
 use crate::typed;
+use crate::types::StackMode;
 use crate::words::Catalogue;
 
 /// What a user asked for on the command line.
@@ -54,6 +59,8 @@ pub struct Options {
     pub named: Vec<(String, Option<String>)>,
     /// Whether functions that change the system may be used.
     pub allow_unsafe: bool,
+    /// Settings of the environment: names in small letters, without `BPFTRACE_`.
+    pub settings: Vec<(String, String)>,
 }
 
 /// What all bodies of a script share while they are checked.
@@ -71,10 +78,14 @@ pub struct Env<'a> {
     pub maps: Maps,
     /// Room of a string that the script does not size.
     pub max_strlen: u32,
+    /// How stacks are printed that do not say how.
+    pub stack_mode: StackMode,
     /// What is wrong.
     pub report: Report,
     /// Whether a type changed in this round.
     pub changed: bool,
+    /// Whether a probe that does not exist was forgiven, so that its block was left out.
+    pub left_out: bool,
 }
 
 /// Most rounds of inference; widths only grow, so real scripts need three.
@@ -90,7 +101,7 @@ pub fn check(
     target: &dyn Target,
     options: &Options,
 ) -> (typed::Program, Vec<Diagnostic>) {
-    let settings = config::read(&script.config);
+    let settings = config::read(&script.config, &options.settings);
     let mut env = Env {
         target,
         options,
@@ -98,8 +109,10 @@ pub fn check(
         defines: script.defines.iter().map(|d| (d.name.text.clone(), d.value.clone())).collect(),
         maps: Maps::collect(script),
         max_strlen: settings.max_strlen,
+        stack_mode: settings.stack_mode,
         report: Report::default(),
         changed: false,
+        left_out: false,
     };
     env.report.extend(settings.diagnostics);
     parameters::check(script, options, &mut env.report);
@@ -110,13 +123,14 @@ pub fn check(
         ring_size_bytes: settings.ring_size_bytes,
         ..typed::Program::default()
     };
-    let work = expand(script, &mut env, &mut program.probe_names);
+    let work = expand(script, &mut env, &mut program.probe_names, settings.missing_probes);
+    limit_probes(&work, settings.max_probes, &mut env.report);
     // The blocks whose probes exist are checked even when others do not, so that all mistakes are told at once; but a map may
     // get its value in a block that could not be checked.
     let is_whole = !env.report.has_errors();
     program.probes = infer(&work, &mut env);
     if is_whole {
-        program.maps = env.maps.finish(&mut env.report);
+        program.maps = env.maps.finish(&mut env.report, !env.left_out);
     }
     (program, env.report.finish())
 }
@@ -130,12 +144,20 @@ struct Work<'a> {
 }
 
 /// Turns every attach point into the programs that it needs.
-fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<String>) -> Vec<Work<'a>> {
+fn expand<'a>(
+    script: &'a ast::Script,
+    env: &mut Env<'_>,
+    probe_names: &mut Vec<String>,
+    missing: MissingProbes,
+) -> Vec<Work<'a>> {
     let mut work = Vec::new();
     for block in &script.blocks {
         let facts = Facts::of(block);
         for point in &block.points {
-            for mut seed in Points::new(env, facts.clone()).expand(point) {
+            let mark = env.report.mark();
+            let seeds = Points::new(env, facts.clone()).expand(point);
+            env.left_out |= env.report.forgive_missing(mark, missing);
+            for mut seed in seeds {
                 name_probes(&mut seed, probe_names);
                 work.push(Work { block, seed, vars: Vec::new() });
             }
@@ -153,6 +175,23 @@ fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<
         }
     }
     work
+}
+
+/// Reports the first probe that is one too many, and scripts of which no probe is left.
+fn limit_probes(work: &[Work<'_>], most: u32, report: &mut Report) {
+    let mut count = 0;
+    for item in work {
+        count += item.seed.points;
+        if count > most {
+            let span = item.block.points.first().map_or(item.block.span, |point| point.span);
+            let message = format!("this script has {count} probes up to here, `max_probes` is {most}");
+            report.push(Diagnostic::error(Code(501), span, message).help("narrow the wildcards, or raise the setting"));
+            return;
+        }
+    }
+    if work.is_empty() && !report.has_errors() {
+        report.push(Diagnostic::error(Code(605), Span::default(), "none of this script's probes exists here"));
+    }
 }
 
 /// Gives a program's probes (and functions) their numbers.

@@ -441,11 +441,15 @@ pub enum Helper {
     GetCurrentUidGid = 15,
     GetCurrentComm = 16,
     GetStackid = 27,
+    ProbeWriteUser = 36,
     GetCurrentTask = 35,
     GetNumaNodeId = 42,
+    GetStack = 67,
     GetCurrentCgroupId = 80,
     GetCurrentAncestorCgroupId = 123,
     SendSignal = 109,
+    SendSignalThread = 117,
+    Jiffies64 = 118,
     ProbeReadUser = 112,
     ProbeReadKernel = 113,
     ProbeReadUserStr = 114,
@@ -496,9 +500,11 @@ impl Helper {
             | Helper::GetCurrentCgroupId
             | Helper::KtimeGetBootNs
             | Helper::GetCurrentTaskBtf
+            | Helper::Jiffies64
             | Helper::KtimeGetTaiNs => 0,
             Helper::GetCurrentAncestorCgroupId
             | Helper::SendSignal
+            | Helper::SendSignalThread
             | Helper::GetFuncIp
             | Helper::GetAttachCookie
             | Helper::TaskPtRegs => 1,
@@ -510,12 +516,17 @@ impl Helper {
             | Helper::RingbufQuery
             | Helper::TaskStorageDelete => 2,
             Helper::GetStackid
+            | Helper::ProbeWriteUser
             | Helper::ProbeReadUser
             | Helper::ProbeReadKernel
             | Helper::ProbeReadUserStr
             | Helper::ProbeReadKernelStr
             | Helper::RingbufReserve => 3,
-            Helper::MapUpdateElem | Helper::GetNsCurrentPidTgid | Helper::RingbufOutput | Helper::TaskStorageGet => 4,
+            Helper::MapUpdateElem
+            | Helper::GetNsCurrentPidTgid
+            | Helper::GetStack
+            | Helper::RingbufOutput
+            | Helper::TaskStorageGet => 4,
             Helper::TracePrintk => 5,
         }
     }
@@ -537,6 +548,7 @@ impl Helper {
             Helper::KtimeGetNs
             | Helper::KtimeGetBootNs
             | Helper::KtimeGetTaiNs
+            | Helper::Jiffies64
             | Helper::GetPrandomU32
             | Helper::RingbufQuery => Effect::Reads,
             _ => Effect::Writes,

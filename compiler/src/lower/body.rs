@@ -30,6 +30,9 @@ pub enum Value {
 /// Objects up to this size go on the stack.
 const MAX_STACK_OBJECT_BYTES: u32 = 64;
 
+/// Objects from this size on are in scratch memory.
+pub(super) const FIRST_SCRATCH_BYTES: u32 = MAX_STACK_OBJECT_BYTES + 8;
+
 /// So much of the 512-byte stack is for objects; the rest is for spilled registers.
 const MAX_STACK_OBJECTS_BYTES: u32 = 320;
 
@@ -167,6 +170,14 @@ impl<'a, 'p> Body<'a, 'p> {
             None => self.b.copy(0),
         };
         Addr::reg(base, offset as i32)
+    }
+
+    /// The address of these bytes, which nothing can change.
+    pub fn constant_bytes(&mut self, bytes: &[u8]) -> Addr {
+        let mut padded = bytes.to_vec();
+        padded.resize(bytes.len().next_multiple_of(8), 0);
+        let offset = self.shared.rodata(&padded);
+        Addr::reg(self.b.data_addr(Section::Rodata, offset), 0)
     }
 
     /// Sets memory to zero; large areas by one copy from zeros.

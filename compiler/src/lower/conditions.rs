@@ -102,7 +102,7 @@ impl Body<'_, '_> {
         self.b.jump(equal);
     }
 
-    fn compare_bytes(&mut self, a: Addr, b: Addr, size_bytes: u32, equal: BlockId, other: BlockId) {
+    pub(super) fn compare_bytes(&mut self, a: Addr, b: Addr, size_bytes: u32, equal: BlockId, other: BlockId) {
         let mut at = 0;
         while at < size_bytes {
             let left = (size_bytes - at) as usize;

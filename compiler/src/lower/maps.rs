@@ -40,7 +40,7 @@ impl AggregateSlot {
 }
 
 impl Body<'_, '_> {
-    fn map_place(&self, map: MapIndex) -> Place {
+    pub(super) fn map_place(&self, map: MapIndex) -> Place {
         self.shared.places[map.0].clone()
     }
 
@@ -76,7 +76,7 @@ impl Body<'_, '_> {
     }
 
     /// The same for a key that may have been looked up before.
-    fn look_up_once(&mut self, map: MapIndex, id: MapId, key: Option<&Expr>) -> VReg {
+    pub(super) fn look_up_once(&mut self, map: MapIndex, id: MapId, key: Option<&Expr>) -> VReg {
         if let Some(found) = self.known_lookup(map, key) {
             return found;
         }
@@ -127,7 +127,7 @@ impl Body<'_, '_> {
         if scalar { Value::Scalar(result.into()) } else { Value::Memory(Addr::reg(result, 0)) }
     }
 
-    fn plain_type(&self, map: MapIndex) -> Type {
+    pub(super) fn plain_type(&self, map: MapIndex) -> Type {
         match &self.shared.program.maps[map.0].value {
             MapValue::Plain(ty) => ty.clone(),
             MapValue::Aggregate { .. } => Type::U64,

@@ -225,7 +225,7 @@ impl Body<'_, '_> {
     }
 
     /// Copies a value of one type as a larger one of the same kind.
-    fn copy_as(&mut self, from: Addr, from_ty: &Type, ty: &Type, to: Addr) {
+    pub(super) fn copy_as(&mut self, from: Addr, from_ty: &Type, ty: &Type, to: Addr) {
         match (from_ty, ty) {
             (Type::Tuple(have), Type::Tuple(want)) if have != want => {
                 let (_, from_offsets) = layout::tuple(have, self.shared.target.btf_if_needed(from_ty));

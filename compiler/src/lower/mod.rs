@@ -10,17 +10,22 @@ mod body;
 mod conditions;
 mod events;
 mod expr;
+mod find;
+mod ids;
 mod lookups;
 mod maps;
 mod memory;
 mod prologue;
+mod search;
 mod stmt;
 mod storage;
+mod table;
 mod words;
 
 pub use body::{Body, Value};
 pub use events::Channel;
 pub use maps::AggregateSlot;
+pub use search::{MAX_HAYSTACK_BYTES, MAX_NEEDLE_BYTES};
 pub use words::space_of;
 
 use std::collections::BTreeSet;

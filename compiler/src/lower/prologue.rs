@@ -22,7 +22,7 @@ impl Body<'_, '_> {
             self.syscall_filter(filter);
         }
         if let Some(pid) = self.probe.only_pid {
-            let both = self.b.call(Helper::GetCurrentPidTgid, &[]);
+            let both = self.process_ids();
             let process = self.b.bin(BinOp::Shr, Width::W64, both, 32);
             self.go_on_if(CmpOp::Eq, process, i64::from(pid));
         }

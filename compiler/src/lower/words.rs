@@ -6,7 +6,7 @@ use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, Map, MapId, MapKind, Op
 use crate::lower::{Body, Value};
 use crate::object::{Attach, Constant, Loss, StackTable};
 use crate::typed::{ContextKind, Expr};
-use crate::types::{Space, Type};
+use crate::types::{Space, StackType, Type};
 
 /// `BPF_F_USER_STACK`.
 const USER_STACK: i64 = 1 << 8;
@@ -116,11 +116,7 @@ impl Body<'_, '_> {
     pub fn stack(&mut self, ty: &Type) -> Value {
         let Type::Stack(stack) = ty else { return Value::None };
         let table = self.stack_table(stack.limit);
-        let flags = match (stack.space, &self.probe.attach) {
-            (Space::User, _) => USER_STACK,
-            (Space::Kernel, Attach::RawTracepoint { .. } | Attach::Trampoline { .. }) => RAW_TRACEPOINT_FRAMES,
-            (Space::Kernel, _) => 0,
-        };
+        let flags = self.stack_flags(stack.space);
         let id = self.b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(table), Arg::Value(flags.into())]);
         let (collision, done) = (self.b.new_block(), self.b.new_block());
         self.b.branch(CmpOp::Eq, Width::W64, id, EEXIST, collision, done, Likely::Otherwise);
@@ -131,12 +127,39 @@ impl Body<'_, '_> {
         let to = self.room_unwritten(ty);
         self.b.store(to, id, Size::B8);
         if stack.space == Space::User {
-            let both = self.b.call(Helper::GetCurrentPidTgid, &[]);
+            let both = self.process_ids();
             let process = self.b.bin(BinOp::Shr, Width::W64, both, 32);
             // Stacks are counted by process: the thread's half stays zero.
             self.b.store(to.plus(8), process, Size::B8);
         }
         Value::Memory(to)
+    }
+
+    /// How many frames a stack has that is taken now.
+    pub fn stack_depth(&mut self, stack: StackType) -> VReg {
+        let size_bytes = u32::from(stack.limit) * 8;
+        let room = self.memory(size_bytes, "stack");
+        let to = self.address_arg(room);
+        let size = Arg::Value(i64::from(size_bytes).into());
+        let flags = Arg::Value(self.stack_flags(stack.space).into());
+        let bytes = self.b.call(Helper::GetStack, &[Arg::Context, to, size, flags]);
+        let depth = self.b.bin(BinOp::Sar, Width::W64, bytes, 3);
+        let (failed, done) = (self.b.new_block(), self.b.new_block());
+        self.b.branch(CmpOp::SLt, Width::W64, depth, 0, failed, done, Likely::Otherwise);
+        self.b.switch_to(failed);
+        self.b.assign(depth, 0);
+        self.b.jump(done);
+        self.b.switch_to(done);
+        depth
+    }
+
+    /// Which stack, and how many frames of the profiler's own are left out.
+    fn stack_flags(&self, space: Space) -> i64 {
+        match (space, &self.probe.attach) {
+            (Space::User, _) => USER_STACK,
+            (Space::Kernel, Attach::RawTracepoint { .. } | Attach::Trampoline { .. }) => RAW_TRACEPOINT_FRAMES,
+            (Space::Kernel, _) => 0,
+        }
     }
 
     fn stack_table(&mut self, limit: u8) -> MapId {

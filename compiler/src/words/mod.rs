@@ -52,6 +52,15 @@ pub trait Builtin: Debug + Sync {
     }
     /// The typed expression for this use; reports what is wrong.
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr;
+    /// The same for `name(arguments)`; `None` when it takes none.
+    fn check_with(
+        &'static self,
+        _cx: &mut check::Body<'_, '_>,
+        _args: &[ast::Expr],
+        _span: Span,
+    ) -> Option<typed::Expr> {
+        None
+    }
     /// Its value.
     fn lower(&self, cx: &mut lower::Body<'_, '_>, ty: &Type, constants: &[Constant]) -> lower::Value;
 }
@@ -160,6 +169,8 @@ impl<'a> Record<'a> {
 pub trait Sink {
     /// Text of a kind that JSON output names (`printf`, `time`, `join`, `cat`, `syscall`).
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
+    /// A warning (`warnf`) or an error (`errorf`) of the script at this place.
+    fn note(&mut self, kind: &'static str, text: &[u8], span: Span);
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value);
     /// A map printed by `print(@x, top, div)`; zero means all and undivided.
@@ -195,6 +206,8 @@ pub struct Catalogue {
     pub probes: &'static [&'static dyn ProbeKind],
     /// Probe kinds that users of other tracers know and that are missing here, each with what to do instead.
     pub absent_probes: &'static [(&'static str, &'static str)],
+    /// The same for functions.
+    pub absent_functions: &'static [(&'static str, &'static str)],
 }
 
 /// The words of the language.
@@ -204,6 +217,7 @@ pub const CATALOGUE: Catalogue = Catalogue {
     aggregations: aggregations::ALL,
     probes: probes::ALL,
     absent_probes: probes::ABSENT,
+    absent_functions: functions::ABSENT,
 };
 
 impl Catalogue {

@@ -19,6 +19,8 @@ pub struct Machine {
     btf: Option<Btf>,
     /// How its functions can be probed.
     pub probing: FunctionProbing,
+    /// Its version.
+    pub kernel: (u32, u32),
 }
 
 const TRACEPOINTS: [(&str, &str); 7] = [
@@ -71,7 +73,7 @@ impl Machine {
             blob.add(name, 12, 1, proto.0, &[]);
         }
         let probing = FunctionProbing { kprobe: Ok(()), kprobe_multi: true, fentry: Ok(()) };
-        Machine { btf: with_btf.then(|| blob.open()), probing }
+        Machine { btf: with_btf.then(|| blob.open()), probing, kernel: (6, 12) }
     }
 }
 
@@ -117,7 +119,7 @@ impl Target for Machine {
     }
 
     fn kernel(&self) -> (u32, u32) {
-        (6, 12)
+        self.kernel
     }
 
     fn possible_cpus(&self) -> u32 {

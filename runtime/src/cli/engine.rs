@@ -3,6 +3,7 @@
 //! In: arguments as the user gave them. Out: an object, a listing, or a run's exit code.
 //! Guarantee: every refusal comes back as a [`Failure`] with the exit code that the command documents.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -21,9 +22,9 @@ use profiler_runtime::elf;
 use profiler_runtime::host::Host;
 use profiler_runtime::list::{self, ListError};
 use profiler_runtime::load::{self, LoadError, Refusal};
-use profiler_runtime::render::Render;
 use profiler_runtime::render::json::Json;
 use profiler_runtime::render::text::Text;
+use profiler_runtime::render::{Place, Render};
 use profiler_runtime::session::{self, RunError, RunOptions};
 use profiler_runtime::symbols::HostSymbols;
 
@@ -77,12 +78,17 @@ pub fn compile(source: &Source, script: &ScriptArguments, child: Option<u32>) ->
 }
 
 fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
+    // Names and values that are no text are no settings.
+    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    let settings = std::env::vars_os().filter_map(text);
+    let settings = settings.filter_map(|(name, value)| Some((name.strip_prefix("BPFTRACE_")?.to_lowercase(), value)));
     Options {
         pid: script.pid,
         child_pid,
         positional: script.parameters.clone(),
         named: script.named.clone(),
         allow_unsafe: script.allow_unsafe,
+        settings: settings.collect(),
     }
 }
 
@@ -167,6 +173,7 @@ pub fn run(
         allow_unsafe: arguments.script.allow_unsafe,
         enumerator: Some(&enumerator),
         when_attached: Some(&|| ready(arguments.handshake)),
+        locate: Some(&|span| Place::of(source, span)),
     };
     let mut render: Box<dyn Render> = match arguments.format {
         Format::Text => Box::new(Text::new(out, Box::new(std::io::stderr()), arguments.quiet)),

@@ -60,6 +60,16 @@ pub(super) fn compat_status_offset(btf: Option<&Btf>) -> Option<u32> {
     Some(offset("task_struct", "thread_info")? + offset("thread_info", "status")?)
 }
 
+/// Device and inode of our pid namespace as the kernel numbers them; `None` when it is the initial one.
+pub(super) fn pid_namespace() -> Option<(u64, u64)> {
+    /// `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
+    const INITIAL: u64 = 0xEFFF_FFFC;
+    let meta = fs::metadata("/proc/self/ns/pid").ok()?;
+    // The kernel's own numbers of devices have 20 bits for the minor part.
+    let device = u64::from(libc::major(meta.dev())) << 20 | u64::from(libc::minor(meta.dev()));
+    (meta.ino() != INITIAL).then_some((device, meta.ino()))
+}
+
 /// The address of a kernel symbol; `None` when there is none or addresses are hidden from us.
 pub(super) fn symbol(name: &str) -> Option<u64> {
     let mut lines = BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms").ok()?);

@@ -92,6 +92,16 @@ impl Refusal {
                     "split the block into several probes, or look values up in a map instead of comparing one by one",
                 );
         }
+        if let Some(helper) = self.withheld_helper() {
+            let words = format!("this kernel does not let this probe use `{helper}`, which something here needs");
+            let help = match helper {
+                "bpf_probe_write_user" => {
+                    "kernels in lockdown let nobody write into processes: see /sys/kernel/security/lockdown"
+                }
+                _ => "another kind of probe, or a newer kernel, may let it",
+            };
+            return Diagnostic::error(Code(604), span, words).help(help);
+        }
         let report = match kept {
             Ok(path) => format!("please report it with the script and the log in {}", path.display()),
             Err(error) => format!("please report it with the script and the output of `-d verifier` ({error})"),
@@ -104,6 +114,12 @@ impl Refusal {
                 self.program,
                 excerpt.concat()
             ))
+    }
+
+    /// The helper that the kernel keeps from this kind of probe.
+    fn withheld_helper(&self) -> Option<&str> {
+        let (_, rest) = ["cannot use helper ", "unknown func "].iter().find_map(|w| self.reason.split_once(w))?;
+        rest.split(['#', ' ']).next()
     }
 
     /// The log's last lines that say something, in their order.

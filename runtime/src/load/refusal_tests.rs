@@ -40,6 +40,15 @@ fn what_is_wrong_before_any_instruction_is_shown_is_placed_too() {
 }
 
 #[test]
+fn a_helper_that_the_kernel_withholds_is_no_bug() {
+    let source = Source::new("s", "BEGIN { }\n");
+    let refusal = because("program of this type cannot use helper bpf_probe_write_user#36");
+    let told = refusal.diagnostic(&source, None, &Ok(PathBuf::new()));
+    assert_eq!(told.code, Code(604));
+    assert!(told.message.contains("`bpf_probe_write_user`") && told.help.is_some_and(|help| help.contains("lockdown")));
+}
+
+#[test]
 fn a_diagnostic_shows_the_place_the_excerpt_and_what_to_do() {
     let source = Source::new("s", "BEGIN {\n  $p = @out[0];\n  @sum += *$p;\n}\n");
     let refusal = Refusal::in_messages(MESSAGES).expect("a log");

@@ -11,7 +11,7 @@ use profiler_compiler::value::{Bucket, Histogram, Labels, Symbols, Value};
 
 use super::buffer::Buffer;
 use super::entries::{Entry, arranged, write_key};
-use super::{MapPrint, MapSnapshot, Render};
+use super::{MapPrint, MapSnapshot, Place, Render};
 
 /// JSON for programs.
 #[derive(Debug)]
@@ -52,6 +52,16 @@ impl Render for Json {
 
     fn text(&mut self, kind: &'static str, bytes: &[u8]) {
         self.line(kind, |out| write_string(bytes, out));
+    }
+
+    fn note(&mut self, kind: &'static str, text: &[u8], place: &Place) {
+        let out = self.out.bytes();
+        put(out, format_args!("{{\"type\": \"{kind}\", \"msg\": "));
+        write_string(text, out);
+        out.extend_from_slice(b", \"filename\": ");
+        write_string(place.file.as_bytes(), out);
+        put(out, format_args!(", \"line\": {}, \"col\": {}}}\n", place.line, place.column));
+        self.out.settle();
     }
 
     fn value(&mut self, value: &Value, symbols: &dyn Symbols) {

@@ -10,6 +10,7 @@ mod fixtures;
 pub mod json;
 pub mod text;
 
+use profiler_compiler::source::{Source, Span};
 use profiler_compiler::value::{Symbols, Value};
 use profiler_compiler::words::Aggregation;
 
@@ -35,6 +36,27 @@ pub struct MapPrint {
     pub div: u64,
 }
 
+/// Where in a script a message comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The script's name.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+    /// The first column, from 1.
+    pub column: u32,
+    /// One past the last column, when it is in the same line.
+    pub end_column: Option<u32>,
+}
+
+impl Place {
+    /// The place of a span.
+    pub fn of(source: &Source, span: Span) -> Place {
+        let ((line, column), (end_line, end)) = (source.line_column(span.start), source.line_column(span.end));
+        Place { file: source.name.clone(), line, column, end_column: (end_line == line).then_some(end) }
+    }
+}
+
 /// An output format.
 pub trait Render {
     /// All probes are attached.
@@ -42,6 +64,8 @@ pub trait Render {
     /// Text of a kind that JSON names (`printf`, `time`, `join`, `cat`, `syscall`). `join` and `syscall` come without the
     /// newline that the text output ends them with.
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
+    /// A warning (`warnf`) or an error (`errorf`) of the script.
+    fn note(&mut self, kind: &'static str, text: &[u8], place: &Place);
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value, symbols: &dyn Symbols);
     /// A map.

@@ -10,7 +10,7 @@ use profiler_compiler::value::{Symbols, Value};
 
 use super::buffer::Buffer;
 use super::entries::{arranged, write_key};
-use super::{MapPrint, MapSnapshot, Render};
+use super::{MapPrint, MapSnapshot, Place, Render};
 
 /// Text for people.
 pub struct Text {
@@ -52,6 +52,16 @@ impl Render for Text {
             out.push(b'\n');
         }
         self.out.settle();
+    }
+
+    fn note(&mut self, kind: &'static str, text: &[u8], place: &Place) {
+        let severity = if kind == "errorf" { "ERROR" } else { "WARNING" };
+        let end = place.end_column.map_or_else(String::new, |end| format!("-{end}"));
+        let text = String::from_utf8_lossy(text);
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        // What was printed before stands before it, where both go to one terminal.
+        let _ = self.out.flush();
+        self.note(format_args!("{}:{}:{}{end}: {severity}: {text}\n", place.file, place.line, place.column));
     }
 
     fn value(&mut self, value: &Value, symbols: &dyn Symbols) {

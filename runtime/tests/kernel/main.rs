@@ -10,6 +10,7 @@ mod kernel_functions;
 mod limits;
 mod loss;
 mod machine;
+mod namespaces;
 mod probes;
 
 use machine::skip;
@@ -31,6 +32,13 @@ fn counts_are_exact() {
 fn values_are_true() {
     if !skip() {
         run("values.cases", include_str!("values.cases"));
+    }
+}
+
+#[test]
+fn words_answer_what_is_true() {
+    if !skip() {
+        run("words.cases", include_str!("words.cases"));
     }
 }
 

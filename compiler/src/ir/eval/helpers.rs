@@ -13,6 +13,8 @@ use crate::ir::{Helper, MapId};
 const USER_STACK: u64 = 1 << 8;
 /// `BPF_F_SKIP_FIELD_MASK`: how many innermost frames are left out.
 const SKIP_MASK: u64 = 0xff;
+/// What the kernel answers when something is not allowed.
+const EPERM: i64 = -1;
 /// `BPF_LOCAL_STORAGE_GET_F_CREATE`.
 const CREATE: u64 = 1;
 /// `struct bpf_pidns_info`: two 32-bit numbers.
@@ -67,7 +69,9 @@ impl Machine<'_> {
             Helper::GetFuncIp => world.function_address,
             Helper::GetAttachCookie => world.cookie,
             Helper::TaskPtRegs => world.task_registers,
-            Helper::SendSignal => {
+            // A kernel of 250 Hz.
+            Helper::Jiffies64 => world.look_at_clock() / 4_000_000,
+            Helper::SendSignal | Helper::SendSignalThread => {
                 world.signals.push(args.number(0)? as u32);
                 0
             }
@@ -85,6 +89,9 @@ impl Machine<'_> {
             Helper::GetCurrentComm => self.current_comm(args)?,
             Helper::GetNsCurrentPidTgid => self.namespace_pid_tgid(args)?,
             Helper::TracePrintk => self.trace(args)?,
+            Helper::GetStack => self.get_stack(args)?,
+            // As under lockdown.
+            Helper::ProbeWriteUser => EPERM,
             _ => return self.call_on_map(helper, args),
         };
         Ok(result as u64)
@@ -202,6 +209,20 @@ impl Machine<'_> {
             Some(frames) if !frames.is_empty() => self.stack_id(map, frames.to_vec()),
             _ => Ok(EFAULT),
         }
+    }
+
+    /// The frames themselves; the rest of the memory is cleared.
+    fn get_stack(&mut self, args: &Args) -> Result<i64, Fault> {
+        let (to, size_bytes, flags) = (args.number(1)?, args.size(2)?, args.number(3)?);
+        let world = &self.environment;
+        let stack = if flags & USER_STACK != 0 { &world.user_stack } else { &world.kernel_stack };
+        let frames = stack.as_ref().and_then(|stack| stack.get((flags & SKIP_MASK) as usize..)).map(<[u64]>::to_vec);
+        let mut bytes: Vec<u8> = frames.iter().flatten().flat_map(|frame| frame.to_le_bytes()).collect();
+        bytes.truncate(size_bytes);
+        let len = bytes.len() as i64;
+        bytes.resize(size_bytes, 0);
+        self.memory.write(to, &Bytes::defined(bytes))?;
+        Ok(if frames.is_some() { len } else { EFAULT })
     }
 
     fn output(&mut self, args: &Args) -> Result<i64, Fault> {

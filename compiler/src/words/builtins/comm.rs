@@ -1,6 +1,8 @@
 //! `comm`: the name of the current thread, at most 15 characters.
 
+use crate::ast;
 use crate::check;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{Arg, Helper};
 use crate::lower::{self, Value};
 use crate::object::Constant;
@@ -36,6 +38,12 @@ impl Builtin for Comm {
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let kind = ExprKind::Builtin(self, Vec::new());
         typed::Expr { kind, ty: Type::Str { capacity_bytes: COMM_BYTES }, span }
+    }
+
+    fn check_with(&'static self, cx: &mut check::Body<'_, '_>, _args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
+        let message = "the name of another process is not there yet";
+        let help = "keep names where they are at hand: `@name[pid] = comm`";
+        Some(cx.fail(Diagnostic::error(Code(380), span, message).help(help)))
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, ty: &Type, _constants: &[Constant]) -> Value {

@@ -6,22 +6,31 @@ pub mod arg;
 mod cgroup;
 mod comm;
 mod cpid;
-mod cpu;
+pub(super) mod cpu;
 mod ctx;
 mod curtask;
 mod elapsed;
 mod func;
 mod gid;
+mod has_cpid;
+mod jiffies;
 mod kstack;
+mod leader_comm;
+mod leader_tid;
 mod ncpus;
 mod nsecs;
 mod numaid;
+mod pcomm;
 mod pid;
+mod ppid;
 mod probe;
+mod probetype;
 mod rand;
 mod retval;
+mod sarg;
 mod tid;
 mod uid;
+mod usermode;
 mod username;
 mod ustack;
 
@@ -46,16 +55,34 @@ pub const ALL: &[&dyn Builtin] = &[
     &elapsed::Elapsed,
     &func::Func,
     &gid::Gid,
+    &has_cpid::HasCpid,
+    &jiffies::Jiffies,
     &kstack::Kstack,
+    &leader_comm::LeaderComm,
+    &leader_tid::LeaderTid,
     &ncpus::Ncpus,
     &nsecs::Nsecs,
     &numaid::NumaId,
+    &pcomm::Pcomm,
     &pid::Pid,
+    &ppid::Ppid,
     &probe::Probe,
+    &probetype::ProbeType,
     &rand::Rand,
     &retval::Retval,
+    &sarg::Sarg { index: 0, name: "sarg0" },
+    &sarg::Sarg { index: 1, name: "sarg1" },
+    &sarg::Sarg { index: 2, name: "sarg2" },
+    &sarg::Sarg { index: 3, name: "sarg3" },
+    &sarg::Sarg { index: 4, name: "sarg4" },
+    &sarg::Sarg { index: 5, name: "sarg5" },
+    &sarg::Sarg { index: 6, name: "sarg6" },
+    &sarg::Sarg { index: 7, name: "sarg7" },
+    &sarg::Sarg { index: 8, name: "sarg8" },
+    &sarg::Sarg { index: 9, name: "sarg9" },
     &tid::Tid,
     &uid::Uid,
+    &usermode::UserMode,
     &username::Username,
     &ustack::Ustack,
 ];

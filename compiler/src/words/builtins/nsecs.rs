@@ -1,6 +1,8 @@
 //! `nsecs`: time in nanoseconds since boot, including suspend.
 
+use crate::ast;
 use crate::check;
+use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::Helper;
 use crate::lower::{self, Value};
 use crate::object::Constant;
@@ -20,7 +22,7 @@ impl Builtin for Nsecs {
 
     fn doc(&self) -> Doc {
         Doc {
-            signature: "nsecs",
+            signature: "nsecs, nsecs(clock)",
             summary: "nanoseconds since boot",
             page: include_str!("../../../../spec/words/builtins/nsecs.md"),
         }
@@ -31,7 +33,41 @@ impl Builtin for Nsecs {
         typed::Expr { kind, ty: Type::U64, span }
     }
 
-    fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
-        Value::Scalar(cx.b.call(Helper::KtimeGetBootNs, &[]).into())
+    fn check_with(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
+        let name = match args {
+            [ast::Expr { kind: ast::ExprKind::Name(name), .. }] => name.as_str(),
+            _ => "",
+        };
+        let Some(clock) = CLOCKS.iter().position(|(known, _)| *known == name) else {
+            let message = "`nsecs` takes the clock it reads: boot, monotonic, tai or sw_tai";
+            return Some(cx.fail(Diagnostic::error(Code(381), span, message)));
+        };
+        if CLOCKS[clock].1 == Helper::KtimeGetTaiNs && cx.env.target.kernel() < TAI_SINCE {
+            let message = "this kernel does not tell probes the atomic clock";
+            let help = "Linux 6.1 and later do; `nsecs(boot)` and `nsecs(monotonic)` work here";
+            return Some(cx.fail(Diagnostic::error(Code(382), span, message).help(help)));
+        }
+        let kind = ExprKind::Builtin(self, vec![Constant::Int(clock as i64)]);
+        Some(typed::Expr { kind, ty: Type::U64, span })
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, constants: &[Constant]) -> Value {
+        let clock = match constants {
+            [Constant::Int(clock)] => *clock as usize,
+            _ => 0,
+        };
+        let helper = CLOCKS.get(clock).map_or(Helper::KtimeGetBootNs, |(_, helper)| *helper);
+        Value::Scalar(cx.b.call(helper, &[]).into())
     }
 }
+
+/// The clocks by their names. bpftrace computes `sw_tai` from a difference that it measures once, for kernels that lack `tai`.
+const CLOCKS: [(&str, Helper); 4] = [
+    ("boot", Helper::KtimeGetBootNs),
+    ("monotonic", Helper::KtimeGetNs),
+    ("tai", Helper::KtimeGetTaiNs),
+    ("sw_tai", Helper::KtimeGetTaiNs),
+];
+
+/// The first kernel that gives it to probes.
+const TAI_SINCE: (u32, u32) = (6, 1);

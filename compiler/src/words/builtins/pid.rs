@@ -1,7 +1,9 @@
 //! `pid`: the process id, which the kernel calls tgid.
 
+use crate::ast;
 use crate::check;
-use crate::ir::{BinOp, Helper, Width};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::ir::{BinOp, Width};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
@@ -19,7 +21,11 @@ impl Builtin for Pid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "pid", summary: "process id", page: include_str!("../../../../spec/words/builtins/pid.md") }
+        Doc {
+            signature: "pid, pid(init)",
+            summary: "process id",
+            page: include_str!("../../../../spec/words/builtins/pid.md"),
+        }
     }
 
     fn is_constant(&self) -> bool {
@@ -31,8 +37,34 @@ impl Builtin for Pid {
         typed::Expr { kind, ty: Type::U32, span }
     }
 
-    fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
-        let both = cx.b.call(Helper::GetCurrentPidTgid, &[]);
+    fn check_with(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
+        Some(in_namespace(cx, self, args, span))
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, constants: &[Constant]) -> Value {
+        let both = if constants.is_empty() { cx.process_ids() } else { cx.initial_ids() };
         Value::Scalar(cx.b.bin(BinOp::Shr, Width::W64, both, 32).into())
     }
+}
+
+/// `pid(init)` and `tid(init)`: the number in the initial pid namespace; `curr_ns` is the profiler's own.
+pub(super) fn in_namespace(
+    cx: &mut check::Body<'_, '_>,
+    word: &'static dyn Builtin,
+    args: &[ast::Expr],
+    span: Span,
+) -> typed::Expr {
+    let name = match args {
+        [ast::Expr { kind: ast::ExprKind::Name(name), .. }] => name.as_str(),
+        _ => "",
+    };
+    let constants = match name {
+        "curr_ns" => Vec::new(),
+        "init" => vec![Constant::Int(1)],
+        _ => {
+            let message = format!("`{}` takes the namespace it counts in: init or curr_ns", word.name());
+            return cx.fail(Diagnostic::error(Code(381), span, message));
+        }
+    };
+    typed::Expr { kind: ExprKind::Builtin(word, constants), ty: Type::U32, span }
 }

@@ -1,7 +1,8 @@
 //! `tid`: the thread id, which the kernel calls pid.
 
+use crate::ast;
 use crate::check;
-use crate::ir::{Helper, Size};
+use crate::ir::Size;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
@@ -19,7 +20,11 @@ impl Builtin for Tid {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "tid", summary: "thread id", page: include_str!("../../../../spec/words/builtins/tid.md") }
+        Doc {
+            signature: "tid, tid(init)",
+            summary: "thread id",
+            page: include_str!("../../../../spec/words/builtins/tid.md"),
+        }
     }
 
     fn is_constant(&self) -> bool {
@@ -31,8 +36,12 @@ impl Builtin for Tid {
         typed::Expr { kind, ty: Type::U32, span }
     }
 
-    fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
-        let both = cx.b.call(Helper::GetCurrentPidTgid, &[]);
+    fn check_with(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
+        Some(super::pid::in_namespace(cx, self, args, span))
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, constants: &[Constant]) -> Value {
+        let both = if constants.is_empty() { cx.process_ids() } else { cx.initial_ids() };
         Value::Scalar(cx.b.extend(both, Size::B4, false).into())
     }
 }

@@ -1,4 +1,4 @@
-//! `len(@x)`: the number of entries of a map.
+//! `len(@x), len(stack)`: the number of entries of a map, or of frames of a stack.
 
 use crate::ast;
 use crate::check;
@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
-use crate::typed;
+use crate::typed::{self, ExprKind};
 use crate::types::Type;
 use crate::words::{Doc, Function};
 
@@ -24,8 +24,8 @@ impl Function for Len {
 
     fn doc(&self) -> Doc {
         Doc {
-            signature: "len(@x)",
-            summary: "the number of entries of a map",
+            signature: "len(@x), len(stack)",
+            summary: "the number of entries of a map, or of frames of a stack",
             page: include_str!("../../../../spec/words/functions/len.md"),
         }
     }
@@ -35,7 +35,20 @@ impl Function for Len {
             return check::Body::poison(span);
         }
         let Some(map) = cx.whole_map(&args[0]) else {
-            let message = "`len` takes a whole map";
+            let value = cx.expr(&args[0]);
+            match value.ty {
+                Type::Unknown => return value,
+                // A stack that was kept is a number in the table of stacks, which programs cannot read.
+                Type::Stack(_) if matches!(value.kind, ExprKind::Call(_)) => {
+                    return cx.call_of(self, vec![value], Vec::new(), Type::I64, span);
+                }
+                Type::Stack(_) => {
+                    let message = "the frames of a stack are counted where it is taken";
+                    return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `len(kstack)`"));
+                }
+                _ => {}
+            }
+            let message = "`len` takes a whole map or a stack";
             return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `len(@x)`"));
         };
         let info = cx.env.maps.get(map);
@@ -47,7 +60,10 @@ impl Function for Len {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
-        let Some(Constant::Map(map)) = call.constants.first() else { return Value::None };
+        let Some(Constant::Map(map)) = call.constants.first() else {
+            let Some(Type::Stack(stack)) = call.args.first().map(|arg| &arg.ty) else { return Value::None };
+            return Value::Scalar(cx.stack_depth(*stack).into());
+        };
         cx.map_length(typed::MapIndex(*map))
     }
 }

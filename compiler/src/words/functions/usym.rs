@@ -2,7 +2,7 @@
 
 use crate::ast;
 use crate::check;
-use crate::ir::{BinOp, Helper, Size, Width};
+use crate::ir::{BinOp, Size, Width};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed;
@@ -40,7 +40,7 @@ impl Function for Usym {
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
         let Some(address) = call.args.first() else { return Value::None };
         let address = cx.scalar(address);
-        let both = cx.b.call(Helper::GetCurrentPidTgid, &[]);
+        let both = cx.process_ids();
         let process = cx.b.bin(BinOp::Shr, Width::W64, both, 32);
         let to = cx.room(ty);
         cx.b.store(to, address, Size::B8);

@@ -1,0 +1,42 @@
+//! `is_integer(value)`: whether a value is an integer.
+
+use crate::ast;
+use crate::check;
+use crate::lower::{self, Value};
+use crate::source::Span;
+use crate::typed::{self, ExprKind};
+use crate::types::Type;
+use crate::words::{Doc, Function};
+
+/// The word.
+pub const WORD: &IsInteger = &IsInteger;
+
+/// `is_integer`.
+#[derive(Debug)]
+pub struct IsInteger;
+
+impl Function for IsInteger {
+    fn name(&self) -> &'static str {
+        "is_integer"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc {
+            signature: "is_integer(value)",
+            summary: "whether a value is an integer",
+            page: include_str!("../../../../spec/words/functions/is_integer.md"),
+        }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
+        if !cx.arity("is_integer", args.len(), 1..=1, span) {
+            return check::Body::poison(span);
+        }
+        let is = matches!(cx.expr(&args[0]).ty, Type::Int(_));
+        typed::Expr { kind: ExprKind::Int(i64::from(is)), ty: Type::Bool, span }
+    }
+
+    fn lower(&self, _cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {
+        Value::None
+    }
+}

@@ -1,0 +1,52 @@
+//! `kfunc_exist(name)`: whether the kernel has a function of this name.
+
+use crate::ast;
+use crate::btf::Kind;
+use crate::check;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lower::{self, Value};
+use crate::source::Span;
+use crate::typed::{self, ExprKind};
+use crate::types::Type;
+use crate::words::{Doc, Function};
+
+/// The word.
+pub const WORD: &KfuncExist = &KfuncExist;
+
+/// `kfunc_exist`.
+#[derive(Debug)]
+pub struct KfuncExist;
+
+impl Function for KfuncExist {
+    fn name(&self) -> &'static str {
+        "kfunc_exist"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc {
+            signature: "kfunc_exist(name)",
+            summary: "whether the kernel has a function of this name",
+            page: include_str!("../../../../spec/words/functions/kfunc_exist.md"),
+        }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
+        if !cx.arity("kfunc_exist", args.len(), 1..=1, span) {
+            return check::Body::poison(span);
+        }
+        let Some(name) = cx.constant_str(&args[0]) else {
+            return cx.fail(Diagnostic::error(
+                Code(339),
+                args[0].span,
+                "the function's name must be a string constant",
+            ));
+        };
+        let name = String::from_utf8_lossy(&name);
+        let known = cx.env.target.btf().is_some_and(|btf| btf.find(Kind::Function, &name).is_some());
+        typed::Expr { kind: ExprKind::Int(i64::from(known)), ty: Type::Bool, span }
+    }
+
+    fn lower(&self, _cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {
+        Value::None
+    }
+}

@@ -1,0 +1,68 @@
+//! `macaddr(address)`: a hardware address as text.
+
+use crate::ast;
+use crate::check;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lower::{self, Value};
+use crate::source::Span;
+use crate::typed;
+use crate::types::Type;
+use crate::words::{Doc, Function};
+
+/// The word.
+pub const WORD: &Macaddr = &Macaddr;
+
+/// `macaddr`.
+#[derive(Debug)]
+pub struct Macaddr;
+
+impl Function for Macaddr {
+    fn name(&self) -> &'static str {
+        "macaddr"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc {
+            signature: "macaddr(address)",
+            summary: "a hardware address as text",
+            page: include_str!("../../../../spec/words/functions/macaddr.md"),
+        }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
+        if !cx.arity("macaddr", args.len(), 1..=1, span) {
+            return check::Body::poison(span);
+        }
+        let address = cx.expr(&args[0]);
+        let fits = match &address.ty {
+            Type::Unknown | Type::Pointer { .. } => true,
+            Type::Str { capacity_bytes } => *capacity_bytes >= 6,
+            Type::Array { of, len } => *len >= 6 && of.as_int().is_some_and(|int| int.size_bytes == 1),
+            _ => false,
+        };
+        if !fits {
+            let message =
+                format!("`macaddr` takes an array of 6 bytes or a pointer to them, this is {}", cx.one(&address.ty));
+            return cx.fail(Diagnostic::error(Code(348), args[0].span, message));
+        }
+        cx.call_of(self, vec![address], Vec::new(), Type::MacAddress, span)
+    }
+
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
+        let Some(address) = call.args.first() else { return Value::None };
+        if address.ty.is_scalar() {
+            let from = cx.scalar_reg(address);
+            let to = cx.room(ty);
+            cx.probe_read(to, from, ADDRESS_BYTES, lower::space_of(address));
+            return Value::Memory(to);
+        }
+        let value = cx.expr(address);
+        let from = cx.in_memory(value, &address.ty);
+        let to = cx.room(ty);
+        cx.copy(to, from, ADDRESS_BYTES);
+        Value::Memory(to)
+    }
+}
+
+/// `ETH_ALEN`.
+const ADDRESS_BYTES: u32 = 6;
