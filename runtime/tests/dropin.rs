@@ -161,3 +161,23 @@ fn listings_have_a_probe_a_line() {
         println!("SKIPPED: {}", stderr(&types));
     }
 }
+
+#[test]
+fn the_report_on_the_kernel_is_true() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let output = link.run(&["--info"]);
+    let text = stdout(&output);
+    let says = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("  {name}: ")));
+        line.unwrap_or_else(|| panic!("no line `{name}` in {text}")).to_owned()
+    };
+    assert_eq!((output.status.code(), says("hash"), says("ringbuf")), (Some(0), "yes".to_owned(), "yes".to_owned()));
+    assert_eq!(says("btf"), if std::path::Path::new("/sys/kernel/btf/vmlinux").exists() { "yes" } else { "no" });
+    let kprobe = link.run(&["-q", "--dry-run", "-e", "kprobe:vfs_read { }"]);
+    assert_eq!(says("kprobe") == "yes", kprobe.status.code() == Some(0), "{}", stderr(&kprobe));
+    let entry = link.run(&["-q", "--dry-run", "-e", "fentry:vfs_read { }"]);
+    assert_eq!(says("fentry") == "yes", entry.status.code() == Some(0), "{}", stderr(&entry));
+}

@@ -18,6 +18,8 @@ pub enum Action {
     Print(String),
     /// Print the version.
     Version,
+    /// Print what the kernel offers.
+    Info,
     /// Show probes.
     List(Listing),
     /// Run a script.
@@ -65,6 +67,9 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Action, Notice
     }
     if matches.get_flag("version") {
         return Ok(Action::Version);
+    }
+    if matches.get_flag("info") {
+        return Ok(Action::Info);
     }
     refuse_the_impossible(&matches)?;
     known_buffering(matches.get_one::<String>("buffering").map(String::as_str))?;
@@ -258,6 +263,7 @@ fn command() -> clap::Command {
             flag("verbose").short('v'),
             flag("help").short('h'),
             flag("version").short('V'),
+            flag("info"),
             value("pid").short('p'),
             value("cmd").short('c'),
             value("output").short('o'),

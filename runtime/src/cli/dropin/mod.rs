@@ -6,6 +6,7 @@
 //! refused with its reason when it does. Diagnostics of scripts are ours: they say more.
 
 mod arguments;
+mod info;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -62,6 +63,7 @@ fn act(action: Action) -> Result<u8, Failure> {
     match action {
         Action::Print(text) => print(&text),
         Action::Version => print(VERSION),
+        Action::Info => print(&info::report()),
         Action::List(listing) => list(&listing),
         Action::Run(arguments) => run_script(*arguments),
     }
