@@ -171,8 +171,8 @@ fn the_report_on_the_kernel_is_true() {
     let output = link.run(&["--info"]);
     let text = stdout(&output);
     let says = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(&format!("  {name}: ")));
-        line.unwrap_or_else(|| panic!("no line `{name}` in {text}")).to_owned()
+        let answer = text.lines().find_map(|line| line.strip_prefix(&format!("  {name}: ")));
+        answer.unwrap_or_else(|| panic!("no line `{name}` in {text}")).to_owned()
     };
     assert_eq!((output.status.code(), says("hash"), says("ringbuf")), (Some(0), "yes".to_owned(), "yes".to_owned()));
     assert_eq!(says("btf"), if std::path::Path::new("/sys/kernel/btf/vmlinux").exists() { "yes" } else { "no" });
