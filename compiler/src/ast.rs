@@ -3,6 +3,13 @@
 //! In: made by `parse`. Out: read by `check` and the printers.
 //! Guarantee: free of the parser generator; every node knows its span.
 
+mod definitions;
+
+pub use definitions::{
+    Attributes, CType, CTypeKind, Declarator, Definition, DefinitionKind, EnumDefinition, MemberDefinition,
+    RecordDefinition,
+};
+
 use crate::source::Span;
 
 /// A whole script.
@@ -18,6 +25,8 @@ pub struct Script {
     pub macros: Vec<Macro>,
     /// `let @x = kind(entries)`, in source order.
     pub maps: Vec<MapDeclaration>,
+    /// Definitions of types, in source order.
+    pub definitions: Vec<Definition>,
     /// Probe blocks in source order.
     pub blocks: Vec<ProbeBlock>,
 }
@@ -293,15 +302,21 @@ pub enum ExprKind {
     Offsetof(TypeName, Vec<Ident>),
     /// `(a, b)`, `(a,)`, `()`.
     Tuple(Vec<Expr>),
+    /// `(a = 1, b = "x")`.
+    Record(Vec<(Ident, Expr)>),
     /// `{ …; e }`: the value of the last expression.
     Block(Vec<Stmt>, Box<Expr>),
 }
 
 /// A type as written: `uint64`, `struct task_struct *`, `uint8[16]`, `string[64]`, `uint8 *`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TypeName {
-    /// Base name without `struct`/`union`/`enum`.
+    /// Base name without `struct`/`union`/`enum`; empty for `typeof`.
     pub name: String,
+    /// The value whose type is meant: `typeof(e)`.
+    pub of: Option<Box<Expr>>,
+    /// The type within `typeof(type)`.
+    pub inner: Option<Box<TypeName>>,
     /// The keyword before the name.
     pub tag: TypeTag,
     /// Postfix parts in source order.
@@ -328,7 +343,7 @@ pub enum TypeTag {
 pub enum TypeSuffix {
     /// `*`.
     Pointer,
-    /// `[n]`.
+    /// `[n]`; `[]` is 0.
     Array(u32),
 }
 
@@ -369,6 +384,13 @@ pub enum BinaryOp {
     Mul,
     Div,
     Mod,
+}
+
+impl TypeName {
+    /// A type of which nothing is known but its place.
+    pub fn unnamed(span: Span) -> TypeName {
+        TypeName { name: String::new(), of: None, inner: None, tag: TypeTag::None, suffixes: Vec::new(), span }
+    }
 }
 
 impl BinaryOp {

@@ -3,6 +3,8 @@
 //! In: a [`Script`]. Out: one node a line, children indented by two spaces.
 //! Guarantee: two trees print alike only if they mean the same; spans are left out, so that moving code changes nothing.
 
+mod definitions;
+
 use crate::ast::{
     AttachPoint, BinaryOp, Expr, ExprKind, ProbeBlock, Script, Stmt, StmtKind, TypeName, TypeSuffix, TypeTag,
 };
@@ -22,6 +24,9 @@ pub fn print(script: &Script) -> String {
             p.parent(&format!("define {}", define.name.text), |p| {
                 p.expr(&define.value);
             });
+        }
+        for definition in &script.definitions {
+            p.definition(definition);
         }
         for block in &script.blocks {
             p.block(block);
@@ -58,7 +63,15 @@ fn type_text(ty: &TypeName) -> String {
         TypeTag::Union => "union ",
         TypeTag::Enum => "enum ",
     };
-    let mut text = format!("{tag}{}", ty.name);
+    let mut text = match (&ty.of, &ty.inner) {
+        (Some(of), _) => {
+            let mut printer = Printer { out: String::new(), depth: 0 };
+            printer.expr(of);
+            format!("typeof({})", printer.out.trim_end().replace('\n', ";"))
+        }
+        (None, Some(inner)) => format!("typeof({})", type_text(inner)),
+        (None, None) => format!("{tag}{}", ty.name),
+    };
     for suffix in &ty.suffixes {
         match suffix {
             TypeSuffix::Pointer => text.push('*'),
@@ -184,6 +197,11 @@ impl Printer {
             ExprKind::PositionalCount => self.line("argument $#"),
             ExprKind::Call { name, args } => self.exprs(&format!("call {}", name.text), args),
             ExprKind::Tuple(parts) => self.exprs("tuple", parts),
+            ExprKind::Record(parts) => self.parent("record", |p| {
+                for (name, value) in parts {
+                    p.parent(&format!("part {}", name.text), |p| p.expr(value));
+                }
+            }),
             ExprKind::SizeofType(ty) => self.line(&format!("sizeof type {}", type_text(ty))),
             ExprKind::Offsetof(ty, fields) => {
                 let path: Vec<&str> = fields.iter().map(|field| field.text.as_str()).collect();

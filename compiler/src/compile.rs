@@ -13,7 +13,7 @@ use crate::lower;
 use crate::object::Object;
 use crate::parse;
 use crate::source::Source;
-use crate::target::Target;
+use crate::target::{Defined, Target};
 use crate::typed;
 use crate::words::Catalogue;
 
@@ -63,6 +63,12 @@ pub fn stages(
     options: &Options,
 ) -> Result<Stages, Vec<Diagnostic>> {
     let ast = expand::expand(parse::parse(source)?)?;
+    let (added, problems) = check::define(&ast, target);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let extended = (!added.is_empty()).then(|| Defined::new(target, added));
+    let target = extended.as_ref().map_or(target, |extended| extended as &dyn Target);
     let (typed, diagnostics) = check::check(&ast, catalogue, target, options);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(diagnostics);

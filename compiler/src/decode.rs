@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::layout;
-use crate::types::{Int, Space, StackType, Type};
+use crate::types::{Int, Member, Space, StackType, Type};
 use crate::value::{Stack, Value};
 
 /// Tables that values index.
@@ -42,7 +42,12 @@ pub fn decode(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Value {
 
 fn decode_present(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value> {
     Some(match ty {
-        Type::Unknown | Type::None | Type::Struct(_) => return None,
+        Type::Unknown | Type::None | Type::Struct { .. } => return None,
+        Type::Members(members) => {
+            let bytes = bytes.get(..members.size_bytes as usize)?;
+            let value = |member: &Member| (member.name.clone(), self::member(member, bytes, lookup));
+            Value::Record(members.list.iter().map(value).collect())
+        }
         Type::Bool => Value::Bool(*bytes.first()? != 0),
         Type::Int(int) if int.signed => Value::Int(integer(*int, bytes)?),
         Type::Int(int) => Value::Uint(integer(*int, bytes)? as u64),
@@ -58,7 +63,12 @@ fn decode_present(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value>
             Value::Enum { number, name: lookup.enumerator(*id, number) }
         }
         Type::Array { of, len } => array(of, *len, bytes, lookup)?,
-        Type::Tuple(parts) => tuple(parts, bytes, lookup)?,
+        Type::Tuple(parts) => Value::Tuple(tuple(&parts.iter().collect::<Vec<_>>(), bytes, lookup)?),
+        Type::Record(parts) => {
+            let types: Vec<&Type> = parts.iter().map(|(_, ty)| ty).collect();
+            let values = tuple(&types, bytes, lookup)?;
+            Value::Record(parts.iter().map(|(name, _)| name.clone()).zip(values).collect())
+        }
         Type::Stack(stack) => Value::Stack(stack_value(*stack, bytes, lookup)?),
         Type::KernelSymbol => Value::Symbol { space: Space::Kernel, address: word64(bytes, 0)?, pid: 0 },
         Type::UserSymbol => {
@@ -119,15 +129,33 @@ fn array(of: &Type, len: u32, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value
     Some(Value::Array(bytes.chunks_exact(size).map(|element| decode(of, element, lookup)).collect()))
 }
 
-fn tuple(parts: &[Type], bytes: &[u8], lookup: &dyn Lookup) -> Option<Value> {
-    let (whole, offsets) = layout::tuple(parts, None);
+fn tuple(parts: &[&Type], bytes: &[u8], lookup: &dyn Lookup) -> Option<Vec<Value>> {
+    let (whole, offsets) = layout::tuple(parts.iter().copied(), None);
     let bytes = bytes.get(..whole.size_bytes as usize)?;
-    let part = |(ty, &offset): (&Type, &u32)| {
-        let start = offset as usize;
-        let size = layout::of(ty, None).size_bytes as usize;
-        decode(ty, bytes.get(start..start + size).unwrap_or_default(), lookup)
+    let part = |(ty, &offset): (&&Type, &u32)| part(ty, offset, bytes, lookup);
+    Some(parts.iter().zip(&offsets).map(part).collect())
+}
+
+fn part(ty: &Type, offset_bytes: u32, bytes: &[u8], lookup: &dyn Lookup) -> Value {
+    let start = offset_bytes as usize;
+    let size = layout::of(ty, None).size_bytes as usize;
+    decode(ty, bytes.get(start..start + size).unwrap_or_default(), lookup)
+}
+
+fn member(member: &Member, bytes: &[u8], lookup: &dyn Lookup) -> Value {
+    let (Some((first, width)), Some(int)) = (member.bits, member.ty.as_int()) else {
+        return part(&member.ty, member.offset_bytes, bytes, lookup);
     };
-    Some(Value::Tuple(parts.iter().zip(&offsets).map(part).collect()))
+    let start = member.offset_bytes as usize;
+    // The integer may lie across the end of a packed struct; what is beyond it is no part of the field.
+    let mut word = [0; 8];
+    for (to, from) in word.iter_mut().zip(bytes.get(start..).unwrap_or_default()) {
+        *to = *from;
+    }
+    let down = 64_u32.saturating_sub(width.into()).min(63);
+    let up = u64::from_le_bytes(word) << down.saturating_sub(first.into());
+    let number = if int.signed { (up as i64 >> down) as u64 } else { up >> down };
+    decode(&member.ty, &number.to_le_bytes(), lookup)
 }
 
 fn stack_value(ty: StackType, bytes: &[u8], lookup: &dyn Lookup) -> Option<Stack> {

@@ -9,7 +9,8 @@
 //! | string | its room, NUL-padded |
 //! | buffer | `u32` length, then its room |
 //! | array | the elements |
-//! | tuple | the parts at C offsets |
+//! | tuple, record | the parts at C offsets |
+//! | struct, union | as in the memory that it was read from; aligned to 8 bytes |
 //! | kernel stack | `i64` id in the stack table, negative: the kernel's error |
 //! | user stack | `i64` id, `u32` process, `u32` thread |
 //! | kernel symbol, user name, probe name | `u64` address, user id, index into the object's probe names |
@@ -41,12 +42,14 @@ pub fn of(ty: &Type, btf: Option<&Btf>) -> Layout {
         Type::Pointer { .. } | Type::KernelSymbol | Type::Username | Type::ProbeName | Type::MacAddress => plain(8),
         Type::Str { capacity_bytes } => Layout { size_bytes: *capacity_bytes, align_bytes: 1 },
         Type::Buf { capacity_bytes } => Layout { size_bytes: 4 + capacity_bytes.next_multiple_of(4), align_bytes: 4 },
-        Type::Struct(id) => Layout { size_bytes: btf.map_or(0, |b| b.size_bytes(*id)), align_bytes: 8 },
+        Type::Struct { id, .. } => Layout { size_bytes: btf.map_or(0, |b| b.size_bytes(*id)), align_bytes: 8 },
+        Type::Members(members) => Layout { size_bytes: members.size_bytes, align_bytes: 8 },
         Type::Array { of: element, len } => {
             let element = of(element, btf);
             Layout { size_bytes: element.size_bytes * len, align_bytes: element.align_bytes }
         }
         Type::Tuple(parts) => tuple(parts, btf).0,
+        Type::Record(parts) => tuple(parts.iter().map(|(_, ty)| ty), btf).0,
         Type::Stack(stack) => match stack.space {
             Space::Kernel => plain(8),
             Space::User => Layout { size_bytes: 16, align_bytes: 8 },
@@ -57,10 +60,10 @@ pub fn of(ty: &Type, btf: Option<&Btf>) -> Layout {
 }
 
 /// The layout of a tuple and the offset of each part.
-pub fn tuple(parts: &[Type], btf: Option<&Btf>) -> (Layout, Vec<u32>) {
+pub fn tuple<'a>(parts: impl IntoIterator<Item = &'a Type>, btf: Option<&Btf>) -> (Layout, Vec<u32>) {
     let mut end = 0u32;
     let mut align = 1;
-    let mut offsets = Vec::with_capacity(parts.len());
+    let mut offsets = Vec::new();
     for part in parts {
         let part = of(part, btf);
         end = end.next_multiple_of(part.align_bytes);

@@ -3,6 +3,9 @@
 //! In: assembled by [`crate::compile`]. Out: read by the runtime; `profiler build` writes the ELF alone.
 //! Guarantee: plain data, no file descriptor, no address.
 
+use std::collections::BTreeMap;
+
+use crate::btf::BtfId;
 use crate::source::Span;
 use crate::types::Type;
 use crate::words::{Aggregation, Function};
@@ -16,6 +19,8 @@ pub struct Object {
     pub programs: Vec<Program>,
     /// The script's maps (`@x`), sorted by name.
     pub maps: Vec<UserMap>,
+    /// Names of the values of enums that may be printed.
+    pub enums: BTreeMap<BtfId, Vec<(i64, String)>>,
     /// Kinds of records in the rings; a record's first `u32` is an index in here.
     pub events: Vec<Event>,
     /// Names that values of type probe name index.

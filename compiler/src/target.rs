@@ -3,6 +3,10 @@
 //! In: implemented by the runtime for the running kernel and by fixtures in tests. Out: read by `check` and `lower`.
 //! Guarantee: the compiler learns of a kernel through this trait only.
 
+mod defined;
+
+pub use defined::Defined;
+
 use crate::btf::Btf;
 use crate::types::Type;
 
@@ -52,9 +56,10 @@ pub trait Target: std::fmt::Debug {
 
 fn mentions_struct(ty: &Type) -> bool {
     match ty {
-        Type::Struct(_) => true,
+        Type::Struct { .. } => true,
         Type::Array { of, .. } => mentions_struct(of),
         Type::Tuple(parts) => parts.iter().any(mentions_struct),
+        Type::Record(parts) => parts.iter().any(|(_, ty)| mentions_struct(ty)),
         _ => false,
     }
 }

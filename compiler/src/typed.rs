@@ -201,7 +201,7 @@ pub struct Expr {
 pub enum ExprKind {
     /// A constant of a scalar type.
     Int(i64),
-    /// A string constant.
+    /// A string constant; empty and of another type, the value of that type whose bytes are all zero.
     Str(Vec<u8>),
     /// A scratch variable.
     Var(VarIndex),
@@ -213,7 +213,8 @@ pub enum ExprKind {
     Call(Call),
     /// `-`, `~` on integers; `!` yields a bool.
     Unary(UnaryOp, Box<Expr>),
-    /// Both sides have the same integer type (shifts: the left one's), or are booleans, or strings for `==`/`!=`.
+    /// Both sides have the same integer type (shifts: the left one's), or are booleans, or for `==`/`!=` strings, or arrays,
+    /// tuples or records of one type.
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
     /// `c ? a : b`; both sides have this expression's type.
     Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
@@ -265,7 +266,19 @@ pub enum ExprKind {
         /// Byte offset in it.
         offset_bytes: u32,
     },
-    /// An element with an index known at run time; `base` is a pointer or an array in foreign memory.
+    /// An element of an array in our own memory with an index known at run time; zero when it is out of bounds.
+    PartAt {
+        /// The array.
+        base: Box<Expr>,
+        /// The index.
+        index: Box<Expr>,
+        /// Size of an element.
+        stride_bytes: u32,
+        /// How many there are.
+        len: u32,
+    },
+    /// An element with an index known at run time; `base` is a pointer or an array in foreign memory. Zero when it is out
+    /// of bounds.
     Element {
         /// A pointer to the first element.
         base: Box<Expr>,
@@ -273,10 +286,12 @@ pub enum ExprKind {
         index: Box<Expr>,
         /// Size of an element.
         stride_bytes: u32,
+        /// How many there are, when that is known.
+        len: Option<u32>,
     },
     /// The address of foreign memory that an aggregate expression denotes (a struct or array behind a pointer).
     AddressOf(Box<Expr>),
-    /// A tuple.
+    /// A tuple or record: its parts in the order of the type.
     Tuple(Vec<Expr>),
     /// Statements, then a value.
     Block(Vec<Stmt>, Box<Expr>),
@@ -306,7 +321,9 @@ impl Expr {
                 | ExprKind::AddressOf(inner)
                 | ExprKind::Deref { base: inner, .. }
                 | ExprKind::Part { base: inner, .. } => inner.any(test),
-                ExprKind::Binary(_, a, b) | ExprKind::Element { base: a, index: b, .. } => a.any(test) || b.any(test),
+                ExprKind::Binary(_, a, b)
+                | ExprKind::Element { base: a, index: b, .. }
+                | ExprKind::PartAt { base: a, index: b, .. } => a.any(test) || b.any(test),
                 ExprKind::Ternary(cond, a, b) => cond.any(test) || a.any(test) || b.any(test),
                 ExprKind::Tuple(parts) => parts.iter().any(|part| part.any(test)),
                 ExprKind::Block(..) => true,

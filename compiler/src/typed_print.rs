@@ -174,6 +174,7 @@ impl Printer<'_> {
                 format!("{width} bits from bit {first} of memory at +{offset_bytes}")
             }
             ExprKind::Part { offset_bytes, .. } => format!("part at +{offset_bytes}"),
+            ExprKind::PartAt { stride_bytes, .. } => format!("part of {stride_bytes} bytes"),
             ExprKind::Element { stride_bytes, .. } => format!("element of {stride_bytes} bytes"),
             ExprKind::AddressOf(_) => "address".into(),
             ExprKind::Tuple(_) => "tuple".into(),
@@ -198,7 +199,9 @@ impl Printer<'_> {
                 self.expr(probe, inner);
             }
             ExprKind::Deref { base, .. } | ExprKind::Part { base, .. } => self.expr(probe, base),
-            ExprKind::Binary(_, a, b) | ExprKind::Element { base: a, index: b, .. } => {
+            ExprKind::Binary(_, a, b)
+            | ExprKind::Element { base: a, index: b, .. }
+            | ExprKind::PartAt { base: a, index: b, .. } => {
                 self.expr(probe, a);
                 self.expr(probe, b);
             }

@@ -3,6 +3,8 @@
 //! In: made by `check`. Out: read by `lower`, [`crate::layout`] and the renderers.
 //! Guarantee: a type says everything that is needed to store, compare, decode and print its values.
 
+use std::sync::Arc;
+
 use crate::btf::BtfId;
 
 /// The type of a value.
@@ -33,9 +35,16 @@ pub enum Type {
         /// Whose memory.
         space: Space,
     },
-    /// A struct or union that the kernel's BTF describes.
-    Struct(BtfId),
-    /// An enum that the kernel's BTF describes; stored as its integer.
+    /// A struct or union that the kernel's BTF or the script describes.
+    Struct {
+        /// Which.
+        id: BtfId,
+        /// Whose memory the pointers in it point into.
+        space: Space,
+    },
+    /// The same with its members spelled out, so that values can be decoded without BTF; only objects have it.
+    Members(Arc<Members>),
+    /// An enum that the kernel's BTF or the script describes; stored as its integer.
     Enum {
         /// The enum.
         id: BtfId,
@@ -51,6 +60,8 @@ pub enum Type {
     },
     /// `(a, b, …)`.
     Tuple(Vec<Type>),
+    /// `(a = 1, b = 2, …)`: a tuple whose parts have names.
+    Record(Vec<(String, Type)>),
     /// A stack trace.
     Stack(StackType),
     /// An address in the kernel, printed as a symbol.
@@ -69,6 +80,28 @@ pub enum Type {
     MacAddress,
     /// The number of a cgroup, printed as its path.
     CgroupPath,
+}
+
+/// What a struct or union is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Members {
+    /// All of it.
+    pub size_bytes: u32,
+    /// In order; those of anonymous parts are among them.
+    pub list: Vec<Member>,
+}
+
+/// A member of a struct or union.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// Where it starts; for a bit-field, the integer that holds it.
+    pub offset_bytes: u32,
+    /// A bit-field's first bit from the least significant, and its width.
+    pub bits: Option<(u8, u8)>,
 }
 
 /// An integer type.
@@ -147,6 +180,15 @@ impl Type {
         }
     }
 
+    /// The types of the parts of a tuple or record.
+    pub fn parts(&self) -> Option<Vec<&Type>> {
+        match self {
+            Type::Tuple(parts) => Some(parts.iter().collect()),
+            Type::Record(parts) => Some(parts.iter().map(|(_, ty)| ty).collect()),
+            _ => None,
+        }
+    }
+
     /// The type in the words of the language, for diagnostics; structs by number when no BTF is at hand.
     pub fn describe(&self, btf: Option<&crate::btf::Btf>) -> String {
         match self {
@@ -160,11 +202,17 @@ impl Type {
                 Type::None => "void *".into(),
                 to => format!("{} *", to.describe(btf)),
             },
-            Type::Struct(id) => btf.map_or_else(|| format!("struct #{}", id.0), |b| b.describe(*id)),
+            Type::Members(_) => "struct".into(),
+            Type::Struct { id, .. } => btf.map_or_else(|| format!("struct #{}", id.0), |b| b.describe(*id)),
             Type::Enum { id, .. } => btf.map_or_else(|| format!("enum #{}", id.0), |b| b.describe(*id)),
             Type::Array { of, len } => format!("{}[{len}]", of.describe(btf)),
             Type::Tuple(parts) => {
                 let parts: Vec<String> = parts.iter().map(|p| p.describe(btf)).collect();
+                format!("({})", parts.join(", "))
+            }
+            Type::Record(parts) => {
+                let parts: Vec<String> =
+                    parts.iter().map(|(name, ty)| format!("{name} = {}", ty.describe(btf))).collect();
                 format!("({})", parts.join(", "))
             }
             Type::Stack(stack) => match stack.space {

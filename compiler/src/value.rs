@@ -177,7 +177,7 @@ impl Value {
         }
     }
 
-    /// Order of keys: numbers by value, strings by bytes, tuples part by part.
+    /// Order of keys: numbers by value, strings by bytes, tuples and structs part by part.
     pub fn compare(&self, other: &Value) -> Ordering {
         match (self, other) {
             (Value::Str(a), Value::Str(b)) | (Value::Buf(a), Value::Buf(b)) => a.cmp(b),
@@ -186,6 +186,12 @@ impl Value {
                 .iter()
                 .zip(b)
                 .map(|(a, b)| a.compare(b))
+                .find(|order| order.is_ne())
+                .unwrap_or_else(|| a.len().cmp(&b.len())),
+            (Value::Record(a), Value::Record(b)) => a
+                .iter()
+                .zip(b)
+                .map(|((_, a), (_, b))| a.compare(b))
                 .find(|order| order.is_ne())
                 .unwrap_or_else(|| a.len().cmp(&b.len())),
             (Value::Inet(a), Value::Inet(b)) => a.cmp(b),

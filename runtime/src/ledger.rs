@@ -88,6 +88,7 @@ mod tests {
             elf: Vec::new(),
             programs: vec![program],
             maps: Vec::new(),
+            enums: std::collections::BTreeMap::new(),
             events: Vec::new(),
             probe_names: Vec::new(),
             strings: Vec::new(),

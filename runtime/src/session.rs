@@ -24,7 +24,7 @@ use crate::sys::bpf::test_run;
 use crate::sys::poll;
 use crate::sys::ring::MappedRing;
 use crate::sys::signal::Signals;
-use crate::tables::{Enumerator, Tables};
+use crate::tables::Tables;
 use crate::timers::{Timer, Timers};
 
 /// How to run.
@@ -45,8 +45,6 @@ pub struct RunOptions<'a> {
     pub strict: bool,
     /// `system` may run commands.
     pub allow_unsafe: bool,
-    /// Names of enums' values.
-    pub enumerator: Option<Enumerator<'a>>,
     /// Called once all probes are attached, before the command of `-c` runs.
     pub when_attached: Option<&'a dyn Fn()>,
     /// Where in the script a span is.
@@ -110,14 +108,14 @@ const CAUTIOUS_SLEEP: Duration = Duration::from_secs(1);
 /// Runs an object to its end.
 pub fn run(
     object: &Object,
-    mut options: RunOptions<'_>,
+    mut options: RunOptions,
     render: &mut dyn Render,
     symbols: &dyn Symbols,
 ) -> Result<Outcome, RunError> {
     let target = options.pid.map(|pid| poll::pidfd(pid).map_err(|_| RunError::NoProcess(pid))).transpose()?;
     let signals = Signals::listen().map_err(system("listening for signals"))?;
     let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
-    let tables = Tables { object, loaded: &loaded, enumerator: options.enumerator };
+    let tables = Tables { object, loaded: &loaded };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
     let actions = Actions {
         object,
@@ -174,14 +172,14 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn dry_run(mut self, options: &RunOptions<'_>) -> Result<Outcome, RunError> {
+    fn dry_run(mut self, options: &RunOptions) -> Result<Outcome, RunError> {
         let links = self.attach(options)?;
         drop(links);
         Ok(Outcome { exit_code: 0, received: self.received, losses: Vec::new() })
     }
 
     /// From `BEGIN` to what ends the run. A `BEGIN` that exits attaches nothing.
-    fn start(&mut self, options: &RunOptions<'_>) -> Result<Links, RunError> {
+    fn start(&mut self, options: &RunOptions) -> Result<Links, RunError> {
         if let Some(offset) = self.actions.object.start_time_offset {
             self.actions.loaded.globals().set_bss_u64(offset, poll::boot_clock_ns());
         }
@@ -205,7 +203,7 @@ impl Session<'_> {
         Ok(links)
     }
 
-    fn attach(&mut self, options: &RunOptions<'_>) -> Result<Links, RunError> {
+    fn attach(&mut self, options: &RunOptions) -> Result<Links, RunError> {
         let object = self.actions.object;
         let links = attach(object, self.actions.loaded).map_err(RunError::Attach)?;
         if !options.quiet {
@@ -368,7 +366,7 @@ impl Session<'_> {
     /// Probes whose detaching takes 40 to 110 ms are still attached until results are out. What they do after the last
     /// drain is not read: records stay in the ring, and each map is read once. So nobody waits for the kernel, and no
     /// record is shown after those of `END`.
-    fn finish(mut self, links: Links, options: &RunOptions<'_>) -> Result<Outcome, RunError> {
+    fn finish(mut self, links: Links, options: &RunOptions) -> Result<Outcome, RunError> {
         self.drain_finished();
         self.run_programs(&Attach::End)?;
         self.drain_finished();

@@ -130,6 +130,7 @@ fn object(programs: &[usize]) -> Object {
         elf: b"not an ELF".to_vec(),
         programs: Vec::new(),
         maps: Vec::new(),
+        enums: std::collections::BTreeMap::new(),
         events: programs.iter().map(event).collect(),
         probe_names: Vec::new(),
         strings: Vec::new(),

@@ -13,17 +13,12 @@ use profiler_compiler::types::StackType;
 use crate::cgroups;
 use crate::load::Loaded;
 
-/// Names an enum's value.
-pub type Enumerator<'a> = &'a dyn Fn(BtfId, i64) -> Option<String>;
-
 /// The tables of a running object.
 pub struct Tables<'a> {
     /// What was compiled.
     pub object: &'a Object,
     /// Where its maps are.
     pub loaded: &'a Loaded,
-    /// The kernel's enums.
-    pub enumerator: Option<Enumerator<'a>>,
 }
 
 impl Lookup for Tables<'_> {
@@ -50,7 +45,8 @@ impl Lookup for Tables<'_> {
     }
 
     fn enumerator(&self, id: BtfId, number: i64) -> Option<String> {
-        self.enumerator?(id, number)
+        let names = self.object.enums.get(&id)?;
+        names.iter().find(|(value, _)| *value == number).map(|(_, name)| name.clone())
     }
 }
 

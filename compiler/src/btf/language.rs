@@ -29,7 +29,7 @@ impl Btf {
                 Type::Pointer { to, space: Space::Kernel }
             }
             Some(Kind::Array) => self.array_type(id, depth),
-            Some(Kind::Struct | Kind::Union | Kind::Forward) => Type::Struct(id),
+            Some(Kind::Struct | Kind::Union | Kind::Forward) => Type::Struct { id, space: Space::Kernel },
             Some(Kind::Enum | Kind::Enum64) => {
                 let signed = self.enum_signed(id).unwrap_or_default();
                 register_int(self.size_bytes(id), signed).map_or(Type::Unknown, |int| Type::Enum { id, int })

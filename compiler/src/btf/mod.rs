@@ -6,8 +6,9 @@
 //! places is built in one pass when a number is first looked up.
 //!
 //! `record` cuts the blob into records, `search` finds by name, `shape` reads what a type consists of, `tracepoint` the
-//! raw tracepoints, `language` says what a type is in the probe language.
+//! raw tracepoints, `language` says what a type is in the probe language, `added` holds the types that a script defines itself.
 
+mod added;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod language;
@@ -20,12 +21,14 @@ mod test_malformed;
 mod test_vmlinux;
 mod tracepoint;
 
+pub use added::{Added, NewMember};
 pub use record::Kind;
-pub use shape::{FunctionProto, IntInfo, Member, Parameter};
+pub use shape::{BitUnit, FunctionProto, IntInfo, Member, Parameter};
 pub use tracepoint::RawTracepoint;
 
 use record::{Header, Record, Records};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -47,13 +50,15 @@ impl BtfId {
 
 /// A BTF blob.
 pub struct Btf {
-    bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
+    bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
     types: Range<usize>,
     strings: Range<usize>,
     /// Offset in the types section of every [`INDEX_STRIDE`]th type, from number 1 on.
     offsets: OnceLock<Vec<u32>>,
     /// Number (upper half) and offset of the type that was found by name last: questions about it need no table.
     latest: AtomicU64,
+    /// Types beside those of the blob.
+    added: Added,
 }
 
 impl std::fmt::Debug for Btf {
@@ -70,7 +75,22 @@ impl Btf {
     /// Opens a blob; `None` when the header is not that of little-endian BTF or its sections lie outside of the bytes.
     pub fn new(bytes: Box<dyn AsRef<[u8]> + Send + Sync>) -> Option<Btf> {
         let Header { types, strings } = Header::parse((*bytes).as_ref())?;
-        Some(Btf { bytes, types, strings, offsets: OnceLock::new(), latest: AtomicU64::new(0) })
+        let (offsets, latest, added) = (OnceLock::new(), AtomicU64::new(0), Added::default());
+        Some(Btf { bytes: Arc::from(bytes), types, strings, offsets, latest, added })
+    }
+
+    /// The types of a blob (or of none) and others beside them; they come first where a name is looked up.
+    pub fn with(base: Option<&Btf>, added: Added) -> Btf {
+        let (bytes, types, strings) = match base {
+            Some(base) => (Arc::clone(&base.bytes), base.types.clone(), base.strings.clone()),
+            None => (Arc::new(Vec::new()) as Arc<dyn AsRef<[u8]> + Send + Sync>, 0..0, 0..0),
+        };
+        Btf { bytes, types, strings, offsets: OnceLock::new(), latest: AtomicU64::new(0), added }
+    }
+
+    /// Whether a type is beside those of the blob.
+    pub fn is_added(&self, id: BtfId) -> bool {
+        added::place(id.0).is_some()
     }
 
     /// The kind of a type; `None` for a number that is not in the blob.
@@ -89,6 +109,9 @@ impl Btf {
 
     /// The record of a type; `void` has none.
     fn record(&self, id: BtfId) -> Option<Record<'_>> {
+        if let Some(place) = added::place(id.0) {
+            return self.added.record(place);
+        }
         let index = (id.0 as usize).checked_sub(1)?;
         let latest = self.latest.load(Ordering::Relaxed);
         if latest >> 32 == u64::from(id.0) {
@@ -135,6 +158,9 @@ impl Btf {
 
     /// The string at an offset of the strings section.
     fn string(&self, offset: u32) -> Option<&str> {
+        if let Some(place) = added::place(offset) {
+            return self.added.string(place);
+        }
         let rest = self.strings().get(offset as usize..)?;
         let end = rest.iter().position(|&byte| byte == 0)?;
         std::str::from_utf8(&rest[..end]).ok()

@@ -14,7 +14,7 @@ const HEADER_SIZE_BYTES: usize = 24;
 const RECORD_SIZE_BYTES: usize = 12;
 
 /// What a type is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// `void`: number 0, no record.
     Void,

@@ -15,6 +15,9 @@ const MAX_COPIES_OF_NAME: usize = 4;
 impl Btf {
     /// The first type of a kind with a name.
     pub fn find(&self, kind: Kind, name: &str) -> Option<BtfId> {
+        if let Some(id) = self.added.find(kind, name) {
+            return Some(id);
+        }
         self.name_offsets(name)
             .find_map(|offset| self.first(|record| record.kind == kind && record.name_offset == offset))
     }
@@ -48,6 +51,11 @@ impl Btf {
 
     /// The first enumerator of any enum that has a name, with its value.
     pub fn find_enumerator(&self, name: &str) -> Option<(BtfId, i64)> {
+        let value_in =
+            |id| self.enumerators(id).find(|(candidate, _)| *candidate == name).map(|(_, value)| (id, value));
+        if let Some(found) = self.added.ids().find_map(value_in) {
+            return Some(found);
+        }
         let id = self.name_offsets(name).find_map(|offset| {
             self.first(|record| match record.kind {
                 Kind::Enum => record.entries::<2>().any(|[name, _]| name == offset),
@@ -55,8 +63,7 @@ impl Btf {
                 _ => false,
             })
         })?;
-        let (_, value) = self.enumerators(id).find(|(candidate, _)| *candidate == name)?;
-        Some((id, value))
+        value_in(id)
     }
 
     /// All functions of the kernel that BTF describes, with their names, in the order of the blob.

@@ -41,6 +41,35 @@ impl Member<'_> {
     pub fn byte_offset(&self) -> u32 {
         self.bit_offset / 8
     }
+
+    /// The integer that holds a bit-field of a type of this size; `None` for other members, and where it takes nine bytes.
+    pub fn bit_unit(&self, size_bytes: u32) -> Option<BitUnit> {
+        let width = self.bitfield_width?;
+        let unit_bits = size_bytes.clamp(1, 8).next_power_of_two() * 8;
+        let first = self.bit_offset % unit_bits;
+        if first + u32::from(width) <= unit_bits {
+            let offset_bytes = (self.bit_offset - first) / 8;
+            return Some(BitUnit { offset_bytes, size_bytes: (unit_bits / 8) as u8, first: first as u8, width });
+        }
+        // In a packed struct it may cross the boundary of its own type.
+        let first = self.bit_offset % 8;
+        let bytes = (first + u32::from(width)).div_ceil(8).next_power_of_two();
+        let size_bytes = u8::try_from(bytes).ok().filter(|bytes| *bytes <= 8)?;
+        Some(BitUnit { offset_bytes: self.byte_offset(), size_bytes, first: first as u8, width })
+    }
+}
+
+/// The integer that is read to get at a bit-field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BitUnit {
+    /// Bytes from the start of the struct.
+    pub offset_bytes: u32,
+    /// 1, 2, 4 or 8.
+    pub size_bytes: u8,
+    /// The field's first bit, counted from the least significant.
+    pub first: u8,
+    /// How many bits it has.
+    pub width: u8,
 }
 
 /// A parameter of a function.
@@ -205,6 +234,34 @@ impl Btf {
             return elements.saturating_mul(size);
         }
         0
+    }
+
+    /// Alignment of a type in bytes, as far as sizes and offsets tell: what was packed or aligned by hand is not in BTF.
+    pub fn align_bytes(&self, id: BtfId) -> u32 {
+        self.align_within(id, MAX_DEPTH, &mut { MAX_STRUCTS_SEARCHED })
+    }
+
+    fn align_within(&self, id: BtfId, depth: u32, budget: &mut u32) -> u32 {
+        let (Some(depth), Some(left)) = (depth.checked_sub(1), budget.checked_sub(1)) else { return 1 };
+        *budget = left;
+        let id = self.strip(id);
+        match self.kind(id) {
+            Some(Kind::Array) => self.array(id).map_or(1, |(element, _)| self.align_within(element, depth, budget)),
+            Some(Kind::Struct | Kind::Union) => {
+                let mut align = 1;
+                for member in self.members(id) {
+                    let wanted = self.align_within(member.ty, depth, budget);
+                    if member.bitfield_width.is_some() || member.bit_offset.is_multiple_of(wanted * 8) {
+                        align = align.max(wanted);
+                    }
+                }
+                while !self.size_bytes(id).is_multiple_of(align) {
+                    align /= 2;
+                }
+                align
+            }
+            _ => self.size_bytes(id).next_power_of_two().clamp(1, 16),
+        }
     }
 
     /// The record behind typedefs when it is of a kind.

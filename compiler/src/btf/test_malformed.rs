@@ -54,7 +54,7 @@ fn reads_functions_and_raw_tracepoints() {
     assert_eq!(btf.raw_tracepoints_named(|name| name == "sched_switch"), std::slice::from_ref(&switch));
     assert!(btf.raw_tracepoints_named(|_| false).is_empty());
     let task = btf.find(Kind::Struct, "task_struct").unwrap();
-    let pointer = Type::Pointer { to: Box::new(Type::Struct(task)), space: Space::Kernel };
+    let pointer = Type::Pointer { to: Box::new(Type::Struct { id: task, space: Space::Kernel }), space: Space::Kernel };
     let args: Vec<_> = switch.args.iter().map(|arg| (arg.name, btf.to_type(arg.ty))).collect();
     assert_eq!(args, [("prev", pointer.clone()), ("next", pointer)]);
     assert_eq!(btf.describe(switch.args[0].ty), "struct task_struct *");

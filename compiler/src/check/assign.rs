@@ -4,8 +4,10 @@
 //! Guarantee: an aggregation stands only where a map takes it; a map holds one kind of value.
 
 use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName};
-use crate::check::{Body, unify};
+use crate::check::types::MAX_VALUE_BYTES;
+use crate::check::{Body, truncate, unify};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::layout;
 use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue, StmtKind};
 use crate::types::{Int, Type};
@@ -40,15 +42,14 @@ impl Body<'_, '_> {
             );
             return None;
         }
+        let is_fixed = declared != Type::Unknown;
         let first = value.as_ref().map_or(Type::Unknown, |v| v.ty.clone());
-        let Some(both) = unify(&declared, &first) else {
-            let value_span = value.map_or(name.span, |v| v.span);
-            self.clash(&format!("${}", name.text), &declared, name.span, &first, value_span);
-            return None;
-        };
-        let keep = if declared == Type::Unknown { both } else { declared };
-        let var = self.declare(&name.text, keep);
-        let value = value?;
+        let var = self.declare(&name.text, if is_fixed { declared } else { first });
+        if is_fixed {
+            self.fix_type(var);
+        }
+        let Some(value) = value else { return self.zero(var, name.span) };
+        self.fits(&name.text, var, name.span, &value)?;
         Some(StmtKind::AssignVar(var, self.convert_to_var(value, var)))
     }
 
@@ -68,6 +69,10 @@ impl Body<'_, '_> {
         };
         let var = match known {
             None => self.declare(name, value.ty.clone()),
+            Some(var) if self.is_fixed(var) => {
+                self.fits(name, var, at, &value)?;
+                var
+            }
             Some(var) => {
                 let old = self.var_type(var).clone();
                 let Some(both) = unify(&old, &value.ty) else {
@@ -91,6 +96,43 @@ impl Body<'_, '_> {
         };
         self.set_var_type(var, both);
         Some(var)
+    }
+
+    /// A variable without a first value is zero or empty: nothing else says what is in its memory.
+    fn zero(&self, var: typed::VarIndex, span: Span) -> Option<StmtKind> {
+        let ty = self.var_type(var).clone();
+        let kind = match &ty {
+            Type::Unknown => return None,
+            ty if ty.is_scalar() => typed::ExprKind::Int(0),
+            _ => typed::ExprKind::Str(Vec::new()),
+        };
+        Some(StmtKind::AssignVar(var, typed::Expr { kind, ty, span }))
+    }
+
+    /// Whether a variable of a declared type can take a value; reports when not. Integers are cut to its width, as in C,
+    /// but a constant must fit.
+    fn fits(&mut self, name: &str, var: typed::VarIndex, at: Span, value: &typed::Expr) -> Option<()> {
+        let declared = self.var_type(var).clone();
+        if let (typed::ExprKind::Int(n), Type::Int(int)) = (&value.kind, &declared)
+            && matches!(value.ty, Type::Int(_))
+            && truncate(*n, *int) != *n
+            && int.size_bytes < 8
+        {
+            let message = format!("{n} does not fit in `${name}`, which is {}", self.one(&declared));
+            self.error(
+                Diagnostic::error(Code(376), value.span, message)
+                    .related(at, "declared with this type")
+                    .help(format!("declare it wider, or cut the value with a cast: `({int}){n}`")),
+            );
+            return None;
+        }
+        let both = unify(&declared, &value.ty);
+        let narrows = declared.as_int().is_some() && both.is_some();
+        if narrows || both.as_ref() == Some(&declared) {
+            return Some(());
+        }
+        self.clash(&format!("${name}"), &declared, at, &value.ty, value.span);
+        None
     }
 
     fn convert_to_var(&self, value: typed::Expr, var: typed::VarIndex) -> typed::Expr {
@@ -270,14 +312,22 @@ impl Body<'_, '_> {
         self.keepable(checked)
     }
 
-    /// A value that can be stored: a struct or a whole array of foreign memory cannot yet.
-    pub fn keepable(&mut self, value: typed::Expr) -> typed::Expr {
-        if let Type::Struct(_) = value.ty {
-            let message = format!("a whole {} cannot be kept or printed yet", self.describe(&value.ty));
-            let help = "take a field of it with `.name`, or its address with `&`";
-            return self.fail(Diagnostic::error(Code(391), value.span, message).help(help));
+    /// A value that can be stored; reports what is too large or has no size.
+    pub fn keepable(&mut self, mut value: typed::Expr) -> typed::Expr {
+        if !matches!(value.ty, Type::Struct { .. } | Type::Array { .. } | Type::Tuple(_) | Type::Record(_)) {
+            return value;
         }
-        value
+        if let Some((_, _, space)) = Self::place(&value) {
+            super::fields::retarget(&mut value.ty, space);
+        }
+        let size_bytes = layout::of(&value.ty, self.env.target.btf_if_needed(&value.ty)).size_bytes;
+        let message = match (size_bytes, &value.ty) {
+            (0, Type::Struct { .. }) => format!("nothing is known of what is in {}", self.one(&value.ty)),
+            (0..=MAX_VALUE_BYTES, _) => return value,
+            _ => format!("{} takes {size_bytes} bytes, and a value has {MAX_VALUE_BYTES} at most", self.one(&value.ty)),
+        };
+        let help = "take a part of it, or its address with `&`";
+        self.fail(Diagnostic::error(Code(375), value.span, message).help(help))
     }
 
     fn clash(&mut self, what: &str, old: &Type, old_span: Span, new: &Type, new_span: Span) {

@@ -20,6 +20,8 @@ pub struct Body<'a, 'e> {
     vars: Vec<typed::Var>,
     /// Variables declared so far in this round.
     declared: usize,
+    /// Variables whose type was declared.
+    fixed: Vec<VarIndex>,
     scopes: Vec<Vec<(String, VarIndex)>>,
     /// Copies made by `unroll` so far in this round.
     copies: u32,
@@ -35,7 +37,16 @@ const MAX_COPIES: u32 = 10_000;
 impl<'a, 'e> Body<'a, 'e> {
     /// A body whose variables had these types in the round before.
     pub fn new(env: &'a mut Env<'e>, seed: &'a Seed, vars: Vec<typed::Var>) -> Body<'a, 'e> {
-        Body { env, seed, vars, declared: 0, scopes: vec![Vec::new()], copies: 0, unreachable: false }
+        Body {
+            env,
+            seed,
+            vars,
+            declared: 0,
+            fixed: Vec::new(),
+            scopes: vec![Vec::new()],
+            copies: 0,
+            unreachable: false,
+        }
     }
 
     /// Checks the block.
@@ -206,9 +217,12 @@ impl<'a, 'e> Body<'a, 'e> {
     /// The words for a type.
     pub fn describe(&self, ty: &Type) -> String {
         match ty {
-            Type::Struct(_) | Type::Enum { .. } | Type::Pointer { .. } | Type::Array { .. } | Type::Tuple(_) => {
-                ty.describe(self.env.target.btf())
-            }
+            Type::Struct { .. }
+            | Type::Enum { .. }
+            | Type::Pointer { .. }
+            | Type::Array { .. }
+            | Type::Tuple(_)
+            | Type::Record(_) => ty.describe(self.env.target.btf()),
             other => other.describe(None),
         }
     }
@@ -220,6 +234,7 @@ impl<'a, 'e> Body<'a, 'e> {
             Type::None => "nothing".into(),
             Type::Unknown => "something".into(),
             Type::Tuple(_) => format!("a tuple {words}"),
+            Type::Record(_) => format!("a record {words}"),
             _ if words.starts_with(['a', 'e', 'i', 'o']) => format!("an {words}"),
             _ => format!("a {words}"),
         }
@@ -239,6 +254,16 @@ impl<'a, 'e> Body<'a, 'e> {
     /// The type of a variable.
     pub fn var_type(&self, var: VarIndex) -> &Type {
         &self.vars[var.0].ty
+    }
+
+    /// Keeps a variable at the type that it has now.
+    pub fn fix_type(&mut self, var: VarIndex) {
+        self.fixed.push(var);
+    }
+
+    /// Whether a variable's type was declared.
+    pub fn is_fixed(&self, var: VarIndex) -> bool {
+        self.fixed.contains(&var)
     }
 
     /// Declares a variable in the innermost scope.

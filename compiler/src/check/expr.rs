@@ -39,13 +39,23 @@ impl Body<'_, '_> {
             ExprKind::Cast(ty, inner) => self.cast(ty, inner, span),
             ExprKind::SizeofType(ty) => self.type_named(ty).map_or(Self::poison(span), |ty| self.sizeof(&ty, span)),
             ExprKind::SizeofExpr(inner) => {
-                let ty = self.expr(inner).ty;
+                let ty = match &inner.kind {
+                    // As in bpftrace, a literal has the smallest type that holds it.
+                    ExprKind::Int(n) => types::smallest_int(*n),
+                    ExprKind::Name(name) => self.type_or_value(name, inner),
+                    _ => self.expr(inner).ty,
+                };
                 self.sizeof(&ty, span)
             }
             ExprKind::Offsetof(ty, path) => self.offsetof(ty, path, span),
             ExprKind::Tuple(parts) => {
                 let parts = parts.iter().map(|p| self.value_for(p)).collect();
                 self.tuple(parts, span)
+            }
+            ExprKind::Record(parts) => {
+                let checked = parts.iter().map(|(_, value)| self.value_for(value)).collect();
+                let names = parts.iter().map(|(name, _)| name.text.clone()).collect();
+                self.record(names, checked, span)
             }
             ExprKind::Block(body, value) => self.in_scope(body, |cx, body| {
                 let value = cx.value_for(value);
@@ -57,6 +67,17 @@ impl Body<'_, '_> {
 
     /// Values side by side; reports too many.
     pub fn tuple(&mut self, parts: Vec<typed::Expr>, span: Span) -> typed::Expr {
+        let ty = Type::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
+        self.side_by_side(parts, ty, span)
+    }
+
+    /// The same with names.
+    fn record(&mut self, names: Vec<String>, parts: Vec<typed::Expr>, span: Span) -> typed::Expr {
+        let ty = Type::Record(names.into_iter().zip(parts.iter().map(|p| p.ty.clone())).collect());
+        self.side_by_side(parts, ty, span)
+    }
+
+    fn side_by_side(&mut self, parts: Vec<typed::Expr>, ty: Type, span: Span) -> typed::Expr {
         let count: usize = parts.iter().map(|p| part_count(&p.ty)).sum();
         if count > MAX_PARTS {
             let message =
@@ -64,7 +85,6 @@ impl Body<'_, '_> {
             return self
                 .fail(Diagnostic::error(Code(319), span, message).help("keep some of them in maps of their own"));
         }
-        let ty = Type::Tuple(parts.iter().map(|p| p.ty.clone()).collect());
         typed::Expr { kind: typed::ExprKind::Tuple(parts), ty, span }
     }
 
@@ -181,6 +201,9 @@ impl Body<'_, '_> {
     fn cast(&mut self, name: &TypeName, inner: &Expr, span: Span) -> typed::Expr {
         let value = self.expr(inner);
         let Some(ty) = self.type_named(name) else { return Self::poison(span) };
+        if matches!(value.ty, Type::Array { .. }) || matches!(ty, Type::Array { .. }) {
+            return self.cast_array(value, &ty, span);
+        }
         let possible = match (&value.ty, &ty) {
             (Type::Unknown, _) => true,
             (from, to) if from == to => true,
@@ -200,9 +223,66 @@ impl Body<'_, '_> {
         converted
     }
 
+    /// The type that a bare name is, else that of its value.
+    fn type_or_value(&mut self, name: &str, e: &Expr) -> Type {
+        if !self.env.defines.contains_key(name) && self.env.catalogue.builtin(name).is_none() {
+            let ty = TypeName { name: name.to_string(), ..TypeName::unnamed(e.span) };
+            if let Some(ty) = self.env.target.btf().and_then(|btf| types::find_type(btf, &ty)) {
+                return ty;
+            }
+        }
+        self.expr(e).ty
+    }
+
     fn sizeof(&mut self, ty: &Type, span: Span) -> typed::Expr {
-        let size = layout::of(ty, self.env.target.btf()).size_bytes;
+        let size = layout::of(ty, self.env.target.btf_if_needed(ty)).size_bytes;
         typed::Expr { kind: typed::ExprKind::Int(i64::from(size)), ty: Type::U64, span }
+    }
+
+    /// Arrays of integers are cast to an integer of the same size and back: the bytes stay what they are.
+    fn cast_array(&mut self, value: typed::Expr, ty: &Type, span: Span) -> typed::Expr {
+        if value.ty == Type::Unknown {
+            return value;
+        }
+        let size = |ty: &Type| layout::of(ty, self.env.target.btf_if_needed(ty)).size_bytes;
+        let of_ints = |ty: &Type| matches!(ty, Type::Array { of, .. } if matches!(**of, Type::Int(_)));
+        let as_int = |size_bytes: u32| {
+            let fits = matches!(size_bytes, 1 | 2 | 4 | 8);
+            fits.then_some(Type::Int(Int { size_bytes: size_bytes as u8, signed: false }))
+        };
+        // `(int8[])x` has as many elements as x has bytes.
+        let ty = match ty {
+            Type::Array { of, len: 0 } if of_ints(ty) => {
+                Type::Array { of: of.clone(), len: size(&value.ty) / size(of).max(1) }
+            }
+            other => other.clone(),
+        };
+        if of_ints(&ty)
+            && value.ty.is_scalar()
+            && let Some(int) = as_int(size(&ty))
+        {
+            let number = Self::convert(value, &int);
+            return typed::Expr { kind: typed::ExprKind::Convert(Box::new(number)), ty, span };
+        }
+        if of_ints(&value.ty)
+            && matches!(ty, Type::Int(_))
+            && let Some(int) = as_int(size(&value.ty))
+        {
+            let kind = match Self::place(&value) {
+                Some((pointer, offset_bytes, _)) => {
+                    typed::ExprKind::Deref { base: Box::new(pointer), offset_bytes, bits: None }
+                }
+                None => typed::ExprKind::Part { base: Box::new(value), offset_bytes: 0 },
+            };
+            return Self::convert(typed::Expr { kind, ty: int, span }, &ty);
+        }
+        if value.ty == ty {
+            return typed::Expr { span, ..value };
+        }
+        let message = format!("{} cannot be cast to {}", self.one(&value.ty), self.describe(&ty));
+        let help =
+            "an integer of 1, 2, 4 or 8 bytes and an array of integers of the same size can be cast to each other";
+        self.fail(Diagnostic::error(Code(307), span, message).help(help))
     }
 
     /// The same value as another type: integers change width and sign, the rest must agree but for room.
@@ -218,6 +298,15 @@ impl Body<'_, '_> {
                 typed::Expr { kind: typed::ExprKind::Int(n), ty: ty.clone(), span }
             }
             (kind @ typed::ExprKind::Str(_), _, Type::Str { .. }) => typed::Expr { kind, ty: ty.clone(), span },
+            (typed::ExprKind::Tuple(parts), Type::Record(have), Type::Record(want)) => {
+                let mut parts: Vec<_> = have.iter().map(|(name, _)| name).zip(parts).collect();
+                let mut take = |name: &String, ty: &Type| {
+                    let at = parts.iter().position(|(known, _)| *known == name)?;
+                    Some(Self::convert(parts.swap_remove(at).1, ty))
+                };
+                let parts = want.iter().filter_map(|(name, ty)| take(name, ty)).collect();
+                typed::Expr { kind: typed::ExprKind::Tuple(parts), ty: ty.clone(), span }
+            }
             (typed::ExprKind::Tuple(parts), _, Type::Tuple(types)) => {
                 let parts = parts.into_iter().zip(types).map(|(p, t)| Self::convert(p, t)).collect();
                 typed::Expr { kind: typed::ExprKind::Tuple(parts), ty: ty.clone(), span }
@@ -239,7 +328,9 @@ const MAX_PARTS: usize = 64;
 
 fn part_count(ty: &Type) -> usize {
     match ty {
-        Type::Tuple(parts) => parts.iter().map(part_count).sum(),
+        Type::Tuple(_) | Type::Record(_) => {
+            ty.parts().unwrap_or_default().into_iter().map(part_count).sum::<usize>().max(1)
+        }
         _ => 1,
     }
 }

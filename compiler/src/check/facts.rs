@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::ast::{Expr, ExprKind, ProbeBlock, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, ProbeBlock, Stmt, StmtKind, TypeName};
 
 /// What a block uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,7 +63,14 @@ fn walk_stmt(stmt: &Stmt, visit: &mut dyn FnMut(&Expr)) {
             walk_expr(target, visit);
             walk_expr(value, visit);
         }
-        StmtKind::Let { value, .. } => value.iter().for_each(|e| walk_expr(e, visit)),
+        StmtKind::Let { ty, value, .. } => {
+            if let Some(ty) = ty {
+                walk_type(ty, visit);
+            }
+            if let Some(value) = value {
+                walk_expr(value, visit);
+            }
+        }
         StmtKind::If { cond, then, otherwise } => {
             walk_expr(cond, visit);
             walk_stmts(then, visit);
@@ -85,6 +92,16 @@ fn walk_stmt(stmt: &Stmt, visit: &mut dyn FnMut(&Expr)) {
     }
 }
 
+/// `typeof(e)` holds an expression.
+fn walk_type(ty: &TypeName, visit: &mut dyn FnMut(&Expr)) {
+    if let Some(e) = &ty.of {
+        walk_expr(e, visit);
+    }
+    if let Some(inner) = &ty.inner {
+        walk_type(inner, visit);
+    }
+}
+
 /// Calls `visit` on an expression and all inside it, outer ones first.
 pub fn walk_expr(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
     visit(expr);
@@ -97,9 +114,14 @@ pub fn walk_expr(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
         ExprKind::Unary(_, e)
         | ExprKind::Field(e, _)
         | ExprKind::TupleField(e, _)
-        | ExprKind::Cast(_, e)
         | ExprKind::SizeofExpr(e)
         | ExprKind::Step { target: e, .. } => walk_expr(e, visit),
+        ExprKind::Cast(ty, e) => {
+            walk_type(ty, visit);
+            walk_expr(e, visit);
+        }
+        ExprKind::SizeofType(ty) | ExprKind::Offsetof(ty, _) => walk_type(ty, visit),
+        ExprKind::Record(parts) => parts.iter().for_each(|(_, e)| walk_expr(e, visit)),
         ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => {
             walk_expr(a, visit);
             walk_expr(b, visit);

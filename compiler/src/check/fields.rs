@@ -1,17 +1,17 @@
-//! Fields, elements and pointers.
+//! Fields and pointers.
 //!
-//! In: `e.name`, `e.0`, `e[i]`, `*e`, `&e`, `offsetof`. Out: typed expressions over foreign or own memory.
+//! In: `e.name`, `e.0`, `*e`, `&e`, `offsetof`. Out: typed expressions over foreign or own memory.
 //! Guarantee: a path through structs costs one read, at the sum of the offsets.
 
-use crate::ast::{Expr, ExprKind, Ident, TypeName};
-use crate::btf::{Btf, BtfId};
+use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName};
+use crate::btf::{BitUnit, Btf, BtfId, Member};
 use crate::check::Body;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::similar;
 use crate::source::Span;
 use crate::typed;
-use crate::types::{Space, Type};
+use crate::types::{Int, Space, Type};
 
 impl Body<'_, '_> {
     /// `base.field` or `base->field`.
@@ -27,18 +27,54 @@ impl Body<'_, '_> {
         match base.ty.clone() {
             Type::Unknown => base,
             Type::Pointer { to, space } => match *to {
-                Type::Struct(id) => self.member(base, 0, id, space, field, span),
+                Type::Struct { id, .. } => self.member(base, 0, id, space, field, span),
                 other => self.no_fields(&Type::Pointer { to: Box::new(other), space }, field, span),
             },
-            Type::Struct(id) => match base.kind {
-                typed::ExprKind::Deref { base: pointer, offset_bytes, .. } => {
-                    let Type::Pointer { space, .. } = pointer.ty else { return Self::poison(span) };
-                    self.member(*pointer, offset_bytes, id, space, field, span)
-                }
-                _ => self.no_fields(&Type::Struct(id), field, span),
+            Type::Struct { id, space } => match Self::place(&base) {
+                Some((pointer, offset_bytes, space)) => self.member(pointer, offset_bytes, id, space, field, span),
+                None => self.own_member(base, id, space, field, span),
             },
+            Type::Record(parts) => self.record_part(base, &parts, field, span),
             other => self.no_fields(&other, field, span),
         }
+    }
+
+    /// The pointer and the distance of foreign memory that an expression denotes.
+    pub(super) fn place(e: &typed::Expr) -> Option<(typed::Expr, u32, Space)> {
+        match &e.kind {
+            typed::ExprKind::Deref { base, offset_bytes, bits: None } => {
+                let Type::Pointer { space, .. } = base.ty else { return None };
+                Some((base.as_ref().clone(), *offset_bytes, space))
+            }
+            typed::ExprKind::Element { base, .. } => {
+                let Type::Pointer { space, .. } = base.ty else { return None };
+                let ty = Type::Pointer { to: Box::new(e.ty.clone()), space };
+                let address = typed::ExprKind::AddressOf(Box::new(e.clone()));
+                Some((typed::Expr { kind: address, ty, span: e.span }, 0, space))
+            }
+            _ => None,
+        }
+    }
+
+    fn record_part(&mut self, base: typed::Expr, parts: &[(String, Type)], field: &Ident, span: Span) -> typed::Expr {
+        let Some(index) = parts.iter().position(|(name, _)| *name == field.text) else {
+            let names: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
+            let message = format!("this record has no part `{}`", field.text);
+            let help = format!("it has: {}", names.join(", "));
+            return self.fail(Diagnostic::error(Code(322), field.span, message).help(help));
+        };
+        self.part(base, index, span)
+    }
+
+    /// A part of a tuple or record by its number, which it has.
+    pub(super) fn part(&mut self, base: typed::Expr, index: usize, span: Span) -> typed::Expr {
+        if let typed::ExprKind::Tuple(mut list) = base.kind {
+            return list.swap_remove(index);
+        }
+        let types: Vec<Type> = base.ty.parts().unwrap_or_default().into_iter().cloned().collect();
+        let (_, offsets) = layout::tuple(&types, self.env.target.btf_if_needed(&base.ty));
+        let kind = typed::ExprKind::Part { base: Box::new(base), offset_bytes: offsets[index] };
+        typed::Expr { kind, ty: types[index].clone(), span }
     }
 
     fn no_fields(&mut self, ty: &Type, field: &Ident, span: Span) -> typed::Expr {
@@ -59,6 +95,15 @@ impl Body<'_, '_> {
         })
     }
 
+    fn find_member(&mut self, id: BtfId, field: &Ident) -> Option<Member<'_>> {
+        let btf = self.env.target.btf()?;
+        let found = btf.find_member(id, &field.text);
+        if found.is_none() {
+            self.env.report.push(no_member(btf, id, field));
+        }
+        found
+    }
+
     fn member(
         &mut self,
         pointer: typed::Expr,
@@ -68,23 +113,46 @@ impl Body<'_, '_> {
         field: &Ident,
         span: Span,
     ) -> typed::Expr {
-        let Some(btf) = self.env.target.btf() else { return Self::poison(span) };
-        let Some(member) = btf.find_member(id, &field.text) else {
-            return self.fail(no_member(btf, id, field));
+        let Some((ty, offset, unit)) = self.member_type(id, space, field) else { return Self::poison(span) };
+        let pointer = Box::new(pointer);
+        let Some(unit) = unit else {
+            let kind = typed::ExprKind::Deref { base: pointer, offset_bytes: offset_bytes + offset, bits: None };
+            return typed::Expr { kind, ty, span };
         };
-        let mut ty = btf.to_type(member.ty);
+        let bits = Some((unit.first, unit.width));
+        let kind = typed::ExprKind::Deref { base: pointer, offset_bytes: offset_bytes + unit.offset_bytes, bits };
+        Self::convert(typed::Expr { kind, ty: unit_type(unit, &ty), span }, &ty)
+    }
+
+    /// A member of a struct in our own memory.
+    fn own_member(&mut self, base: typed::Expr, id: BtfId, space: Space, field: &Ident, span: Span) -> typed::Expr {
+        let Some((ty, offset_bytes, unit)) = self.member_type(id, space, field) else { return Self::poison(span) };
+        let base = Box::new(base);
+        let Some(unit) = unit else {
+            return typed::Expr { kind: typed::ExprKind::Part { base, offset_bytes }, ty, span };
+        };
+        let kind = typed::ExprKind::Part { base, offset_bytes: unit.offset_bytes };
+        let word = typed::Expr { kind, ty: unit_type(unit, &ty), span };
+        let wide = if ty.as_int().is_some_and(|int| int.signed) { Type::I64 } else { Type::U64 };
+        let shift = |op, value: typed::Expr, by: u8| {
+            let by = typed::Expr { kind: typed::ExprKind::Int(by.into()), ty: wide.clone(), span };
+            let kind = typed::ExprKind::Binary(op, Box::new(value), Box::new(by));
+            typed::Expr { kind, ty: wide.clone(), span }
+        };
+        let up = shift(BinaryOp::ShiftLeft, Self::convert(word, &wide), 64 - unit.first - unit.width);
+        Self::convert(shift(BinaryOp::ShiftRight, up, 64 - unit.width), &ty)
+    }
+
+    /// Type and offset of a member, and the integer that holds it when it is a bit-field.
+    fn member_type(&mut self, id: BtfId, space: Space, field: &Ident) -> Option<(Type, u32, Option<BitUnit>)> {
+        let btf = self.env.target.btf()?;
+        let member = self.find_member(id, field)?;
+        let (offset, unit_of) = (member.byte_offset(), member);
+        let mut ty = btf.to_type(unit_of.ty);
         retarget(&mut ty, space);
-        let size_bits = layout::of(&ty, Some(btf)).size_bytes * 8;
-        let (at_bits, bits) = match member.bitfield_width {
-            None => (member.bit_offset, None),
-            Some(width) => {
-                let unit = size_bits.max(8);
-                let start = member.bit_offset / unit * unit;
-                (start, Some(((member.bit_offset - start) as u8, width)))
-            }
-        };
-        let kind = typed::ExprKind::Deref { base: Box::new(pointer), offset_bytes: offset_bytes + at_bits / 8, bits };
-        typed::Expr { kind, ty, span }
+        let size_bytes = layout::of(&ty, Some(btf)).size_bytes;
+        let unit = unit_of.bit_unit(size_bytes).filter(|unit| unit.first + unit.width <= 64 && unit.width > 0);
+        Some((ty, offset, unit))
     }
 
     /// `args.field`.
@@ -118,89 +186,11 @@ impl Body<'_, '_> {
             let message = format!("only a tuple has numbered parts, this is {}", self.one(&base.ty));
             return self.fail(Diagnostic::error(Code(325), span, message));
         };
-        let Some(ty) = parts.get(index as usize) else {
+        if parts.get(index as usize).is_none() {
             let message = format!("this tuple has {} parts, there is no part {index}", parts.len());
             return self.fail(Diagnostic::error(Code(325), span, message).help("the first part is `.0`"));
-        };
-        if let typed::ExprKind::Tuple(mut list) = base.kind {
-            return list.swap_remove(index as usize);
         }
-        let (_, offsets) = layout::tuple(&parts, self.env.target.btf());
-        let kind = typed::ExprKind::Part { base: Box::new(base), offset_bytes: offsets[index as usize] };
-        typed::Expr { kind, ty: ty.clone(), span }
-    }
-
-    /// `base[index]` of an array or a pointer.
-    pub fn index(&mut self, base: &Expr, index: &Expr, span: Span) -> typed::Expr {
-        let base = self.expr(base);
-        let Some(index) = self.int_arg("[ ]", index) else { return Self::poison(span) };
-        let (element, len) = match base.ty.clone() {
-            Type::Unknown => return base,
-            Type::Array { of, len } => (*of, Some(len)),
-            Type::Pointer { to, .. } => (*to, None),
-            Type::Str { capacity_bytes } => {
-                (Type::Int(crate::types::Int { size_bytes: 1, signed: true }), Some(capacity_bytes))
-            }
-            other => {
-                let message = format!("{} has no elements", self.one(&other));
-                return self.fail(Diagnostic::error(Code(326), span, message));
-            }
-        };
-        let constant = match index.kind {
-            typed::ExprKind::Int(n) => Some(n),
-            _ => None,
-        };
-        if let (Some(n), Some(len)) = (constant, len)
-            && !(0..i64::from(len)).contains(&n)
-        {
-            let message = format!("this array has {len} elements, there is no element {n}");
-            return self.fail(Diagnostic::error(Code(327), index.span, message));
-        }
-        let stride_bytes = layout::of(&element, self.env.target.btf()).size_bytes;
-        self.element(base, element, index, constant, stride_bytes, span)
-    }
-
-    fn element(
-        &mut self,
-        base: typed::Expr,
-        element: Type,
-        index: typed::Expr,
-        constant: Option<i64>,
-        stride_bytes: u32,
-        span: Span,
-    ) -> typed::Expr {
-        let offset = constant.and_then(|n| u32::try_from(n).ok()).and_then(|n| n.checked_mul(stride_bytes));
-        let kind = match (base.kind.clone(), offset) {
-            // An array inside foreign memory: the element is at a fixed distance from the same pointer.
-            (typed::ExprKind::Deref { base: pointer, offset_bytes, bits: None }, Some(offset))
-                if !matches!(base.ty, Type::Pointer { .. }) =>
-            {
-                typed::ExprKind::Deref { base: pointer, offset_bytes: offset_bytes + offset, bits: None }
-            }
-            (typed::ExprKind::ContextField(at), Some(offset)) if !matches!(base.ty, Type::Pointer { .. }) => {
-                typed::ExprKind::ContextField(at + offset)
-            }
-            (_, Some(offset)) if matches!(base.ty, Type::Pointer { .. }) => {
-                typed::ExprKind::Deref { base: Box::new(base), offset_bytes: offset, bits: None }
-            }
-            (typed::ExprKind::Deref { base: pointer, .. }, None) if !matches!(base.ty, Type::Pointer { .. }) => {
-                let Type::Pointer { space, .. } = pointer.ty else { return Self::poison(span) };
-                let ty = Type::Pointer { to: Box::new(element.clone()), space };
-                let address = typed::Expr { kind: typed::ExprKind::AddressOf(Box::new(base)), ty, span };
-                typed::ExprKind::Element { base: Box::new(address), index: Box::new(index), stride_bytes }
-            }
-            (_, None) if matches!(base.ty, Type::Pointer { .. }) => {
-                typed::ExprKind::Element { base: Box::new(base), index: Box::new(index), stride_bytes }
-            }
-            (_, Some(offset)) => typed::ExprKind::Part { base: Box::new(base), offset_bytes: offset },
-            (_, None) => {
-                let message = "this index must be a constant";
-                return self.fail(
-                    Diagnostic::error(Code(328), index.span, message).help("arrays behind a pointer take any index"),
-                );
-            }
-        };
-        typed::Expr { kind, ty: element, span }
+        self.part(base, index as usize, span)
     }
 
     /// `*e`.
@@ -208,7 +198,8 @@ impl Body<'_, '_> {
         let base = self.expr(inner);
         match base.ty.clone() {
             Type::Unknown => base,
-            Type::Pointer { to, .. } if *to != Type::None => {
+            Type::Pointer { mut to, space } if *to != Type::None => {
+                retarget(&mut to, space);
                 let kind = typed::ExprKind::Deref { base: Box::new(base), offset_bytes: 0, bits: None };
                 typed::Expr { kind, ty: *to, span }
             }
@@ -222,9 +213,7 @@ impl Body<'_, '_> {
     /// `&e`.
     pub fn address_of(&mut self, inner: &Expr, span: Span) -> typed::Expr {
         let value = self.expr(inner);
-        if let typed::ExprKind::Deref { base, bits: None, .. } = &value.kind
-            && let Type::Pointer { space, .. } = base.ty
-        {
+        if let Some((_, _, space)) = Self::place(&value) {
             let ty = Type::Pointer { to: Box::new(value.ty.clone()), space };
             return typed::Expr { kind: typed::ExprKind::AddressOf(Box::new(value)), ty, span };
         }
@@ -242,7 +231,7 @@ impl Body<'_, '_> {
         let Some(mut ty) = self.type_named(name) else { return Self::poison(span) };
         let mut bits = 0;
         for field in path {
-            let (Type::Struct(id), Some(btf)) = (&ty, self.env.target.btf()) else {
+            let (Type::Struct { id, .. }, Some(btf)) = (&ty, self.env.target.btf()) else {
                 return self.no_fields(&ty.clone(), field, span);
             };
             let Some(member) = btf.find_member(*id, &field.text) else {
@@ -264,16 +253,32 @@ fn no_member(btf: &Btf, id: BtfId, field: &Ident) -> Diagnostic {
         ([], Some(first)) => format!("its fields: {}, …", first.join(", ")),
         (near, _) => format!("near names: {}", near.join(", ")),
     };
-    let message = format!("{} has no field `{}` on this kernel", btf.describe(id), field.text);
+    let place = if btf.is_added(id) { "" } else { " on this kernel" };
+    let message = format!("{} has no field `{}`{place}", btf.describe(id), field.text);
     Diagnostic::error(Code(322), field.span, message).help(help)
 }
 
 /// Most fields of a struct that a message names.
 const MOST_NAMES: usize = 12;
 
+/// The integer that holds a bit-field, with the field's sign.
+fn unit_type(unit: BitUnit, field: &Type) -> Type {
+    let signed = field.as_int().is_some_and(|int| int.signed);
+    if field.as_int().is_some_and(|int| int.size_bytes == unit.size_bytes) {
+        return field.clone();
+    }
+    Type::Int(Int { size_bytes: unit.size_bytes, signed })
+}
+
 /// Pointers found behind a user-space pointer point to user space too.
-fn retarget(ty: &mut Type, to_space: Space) {
-    if let Type::Pointer { space, .. } = ty {
-        *space = to_space;
+pub(super) fn retarget(ty: &mut Type, to_space: Space) {
+    match ty {
+        Type::Pointer { to, space } => {
+            *space = to_space;
+            retarget(to, to_space);
+        }
+        Type::Struct { space, .. } => *space = to_space,
+        Type::Array { of, .. } => retarget(of, to_space),
+        _ => {}
     }
 }

@@ -4,16 +4,12 @@
 //! Guarantee: an unknown name comes with the nearest known ones.
 
 use crate::ast::{Expr, ExprKind};
-use crate::check::{Body, unify};
+use crate::check::{Body, header_constants, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::similar;
 use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue};
 use crate::types::{Int, Type};
-
-/// Constants of user space that scripts take from headers elsewhere.
-const USER_CONSTANTS: [(&str, i64); 6] =
-    [("AF_INET", 2), ("AF_INET6", 10), ("AF_UNIX", 1), ("IPPROTO_TCP", 6), ("IPPROTO_UDP", 17), ("NULL", 0)];
 
 impl Body<'_, '_> {
     /// A bare name.
@@ -31,17 +27,30 @@ impl Body<'_, '_> {
         if let Some(word) = self.env.catalogue.builtin(name) {
             return word.check(self, span);
         }
-        if let Some((_, value)) = USER_CONSTANTS.iter().find(|(n, _)| *n == name) {
-            return typed::Expr { kind: typed::ExprKind::Int(*value), ty: Type::I64, span };
+        let constant = |value| typed::Expr { kind: typed::ExprKind::Int(value), ty: Type::I64, span };
+        if let Some(value) = header_constants::header_constant(name) {
+            return constant(value);
         }
         if let Some((id, number)) = self.env.target.btf().and_then(|btf| btf.find_enumerator(name)) {
             let int = self.env.target.btf().and_then(|btf| btf.to_type(id).as_int()).unwrap_or(Int::I32);
             return typed::Expr { kind: typed::ExprKind::Int(number), ty: Type::Enum { id, int }, span };
         }
+        if let Some(value) = header_constants::enum_constant(name) {
+            return constant(value);
+        }
         self.unknown_name(name, span)
     }
 
     fn unknown_name(&mut self, name: &str, span: Span) -> typed::Expr {
+        if name == "args" {
+            let names: Vec<&str> = self.seed.args.iter().map(|arg| arg.name.as_str()).collect();
+            let help = match names.as_slice() {
+                [] => self.seed.no_args.to_string(),
+                names => format!("take one of them with `args.NAME`: {}", names.join(", ")),
+            };
+            let message = "`args` as a whole cannot be kept or printed";
+            return self.fail(Diagnostic::error(Code(377), span, message).help(help));
+        }
         let catalogue = self.env.catalogue;
         let mut diagnostic = Diagnostic::error(Code(201), span, format!("`{name}` is not known here"));
         let is_var = self.find_var(name).is_some();

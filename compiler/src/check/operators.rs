@@ -5,7 +5,7 @@
 //! takes the other side's sign); a shift has its left side's; a difference is always signed.
 
 use crate::ast::{BinaryOp, Expr, UnaryOp};
-use crate::check::{Body, expr::truncate};
+use crate::check::{Body, expr::truncate, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::source::Span;
@@ -103,7 +103,17 @@ impl Body<'_, '_> {
     }
 
     fn compare_memory(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
-        let comparable = matches!((&a.ty, &b.ty), (Type::Str { .. }, Type::Str { .. }));
+        let (a, b) = match (&a.ty, &b.ty) {
+            (Type::Tuple(_), Type::Tuple(_)) | (Type::Record(_), Type::Record(_)) | (Type::Array { .. }, _) => {
+                match unify(&a.ty, &b.ty).filter(is_bytes) {
+                    Some(ty) => (Self::convert(a, &ty), Self::convert(b, &ty)),
+                    None => (a, b),
+                }
+            }
+            _ => (a, b),
+        };
+        let comparable =
+            matches!((&a.ty, &b.ty), (Type::Str { .. }, Type::Str { .. })) || (a.ty == b.ty && is_bytes(&a.ty));
         if !comparable {
             let message = format!("{} and {} cannot be compared", self.one(&a.ty), self.one(&b.ty));
             let mut diagnostic = Diagnostic::error(Code(308), span, message);
@@ -115,7 +125,10 @@ impl Body<'_, '_> {
                 (_, Type::Str { .. }) if may_be_address(&a) => {
                     diagnostic = diagnostic.help("read the string behind the pointer with `str(…)`");
                 }
-                (Type::Tuple(_), Type::Tuple(_)) => {
+                (Type::Struct { .. }, Type::Struct { .. }) => {
+                    diagnostic = diagnostic.help("compare their fields, as in `$a.x == $b.x`");
+                }
+                (Type::Tuple(_) | Type::Record(_), _) => {
                     diagnostic = diagnostic.help("compare their parts, as in `$t.0 == 1`");
                 }
                 _ => {}
@@ -150,6 +163,20 @@ impl Body<'_, '_> {
         let scaled = if element == 1 { b } else { whole(b, size, BinaryOp::Mul, &Type::U64) };
         let sum = whole(a, scaled, op, &Type::U64);
         Self::convert(sum, &ty)
+    }
+}
+
+/// Whether equal values of a type are equal bytes.
+fn is_bytes(ty: &Type) -> bool {
+    match ty {
+        Type::Array { of, .. } => of.is_scalar() || is_bytes(of),
+        Type::Tuple(_) | Type::Record(_) => {
+            ty.parts().unwrap_or_default().into_iter().all(|part| part.is_scalar() || is_bytes(part))
+        }
+        Type::Str { .. } | Type::Inet | Type::KernelSymbol | Type::UserSymbol | Type::Username | Type::ProbeName => {
+            true
+        }
+        _ => false,
     }
 }
 

@@ -7,8 +7,12 @@ use crate::ast::{TypeName, TypeSuffix, TypeTag};
 use crate::btf::{Btf, Kind};
 use crate::check::Body;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::layout;
 use crate::similar;
 use crate::types::{Int, Space, Type};
+
+/// Most bytes of one value.
+pub const MAX_VALUE_BYTES: u32 = 16 << 10;
 
 /// The narrowest integer type that holds the values of both; mixed signs with 8 unsigned bytes give `int64`.
 pub fn widest(a: Int, b: Int) -> Int {
@@ -25,6 +29,7 @@ pub fn unify(a: &Type, b: &Type) -> Option<Type> {
     match (a, b) {
         (Type::Unknown, other) | (other, Type::Unknown) => Some(other.clone()),
         (a, b) if a == b => Some(a.clone()),
+        (Type::Struct { id: known, .. }, Type::Struct { id, .. }) if known == id => Some(a.clone()),
         (Type::Int(a), Type::Int(b)) => Some(Type::Int(widest(*a, *b))),
         (Type::Int(int), Type::Bool | Type::Enum { .. }) | (Type::Bool | Type::Enum { .. }, Type::Int(int)) => {
             Some(Type::Int(*int))
@@ -36,9 +41,20 @@ pub fn unify(a: &Type, b: &Type) -> Option<Type> {
         (Type::Buf { capacity_bytes: a }, Type::Buf { capacity_bytes: b }) => {
             Some(Type::Buf { capacity_bytes: *a.max(b) })
         }
+        (Type::Array { of: a, len: m }, Type::Array { of: b, len: n }) if m == n => {
+            unify(a, b).filter(|of| **a == *of).map(|of| Type::Array { of: Box::new(of), len: *m })
+        }
+        (Type::Record(a), Type::Record(b)) if a.len() == b.len() => {
+            // The first one's order holds.
+            let part = |(name, ty): &(String, Type)| {
+                let (_, other) = b.iter().find(|(other, _)| other == name)?;
+                Some((name.clone(), unify(ty, other)?))
+            };
+            a.iter().map(part).collect::<Option<Vec<_>>>().map(Type::Record)
+        }
         (Type::Pointer { to: a, space }, Type::Pointer { to: b, .. }) => {
             let to = if **a == Type::None { b } else { a };
-            let same = a == b || **a == Type::None || **b == Type::None;
+            let same = alike(a, b) || **a == Type::None || **b == Type::None;
             same.then(|| Type::Pointer { to: to.clone(), space: *space })
         }
         // A number beside a pointer is an address. The pointer stays what it is: were the result a number, the numbers of
@@ -51,6 +67,26 @@ pub fn unify(a: &Type, b: &Type) -> Option<Type> {
         }
         _ => None,
     }
+}
+
+/// Whether two types are the same but for whose memory is meant.
+fn alike(a: &Type, b: &Type) -> bool {
+    match (a, b) {
+        (Type::Struct { id: a, .. }, Type::Struct { id: b, .. }) => a == b,
+        (Type::Pointer { to: a, .. }, Type::Pointer { to: b, .. }) => alike(a, b),
+        (a, b) => a == b,
+    }
+}
+
+/// The smallest type of a literal.
+pub fn smallest_int(n: u64) -> Type {
+    let size_bytes = match n {
+        0..=0x7f => 1,
+        0x80..=0x7fff => 2,
+        0x8000..=0x7fff_ffff => 4,
+        _ => 8,
+    };
+    Type::Int(Int { size_bytes, signed: i64::try_from(n).is_ok() })
 }
 
 /// The integer type of a C or bpftrace name.
@@ -74,21 +110,56 @@ impl Body<'_, '_> {
     pub fn type_named(&mut self, name: &TypeName) -> Option<Type> {
         let mut ty = self.base_type(name)?;
         for (index, suffix) in name.suffixes.iter().enumerate() {
+            let sized = if index == 0 && name.tag == TypeTag::None { name.name.as_str() } else { "" };
             ty = match suffix {
                 TypeSuffix::Pointer => Type::Pointer { to: Box::new(ty), space: self.seed.pointer_space },
-                TypeSuffix::Array(len) if index == 0 && name.name == "string" => Type::Str { capacity_bytes: *len },
-                TypeSuffix::Array(len) => Type::Array { of: Box::new(ty), len: *len },
+                TypeSuffix::Array(len) if sized == "string" => Type::Str { capacity_bytes: *len },
+                TypeSuffix::Array(len) if sized == "buffer" => Type::Buf { capacity_bytes: *len },
+                TypeSuffix::Array(_) if sized == "inet" => Type::Inet,
+                TypeSuffix::Array(len) => {
+                    let size = u64::from(layout::of(&ty, self.env.target.btf_if_needed(&ty)).size_bytes);
+                    if size * u64::from(*len) > u64::from(MAX_VALUE_BYTES) {
+                        let message = format!(
+                            "this type takes {} bytes, and the limit is {MAX_VALUE_BYTES}",
+                            size * u64::from(*len)
+                        );
+                        self.error(Diagnostic::error(Code(375), name.span, message));
+                        return None;
+                    }
+                    Type::Array { of: Box::new(ty), len: *len }
+                }
             };
         }
         Some(ty)
     }
 
+    /// The type of `typeof(…)`.
+    fn type_of(&mut self, name: &TypeName) -> Option<Type> {
+        if let Some(inner) = &name.inner {
+            return self.type_named(inner);
+        }
+        let ty = name.of.as_ref().map_or(Type::Unknown, |e| self.expr(e).ty);
+        match ty {
+            Type::Unknown => None,
+            Type::None => {
+                self.error(Diagnostic::error(Code(318), name.span, "this has no value, so it has no type"));
+                None
+            }
+            ty => Some(ty),
+        }
+    }
+
     fn base_type(&mut self, name: &TypeName) -> Option<Type> {
+        if name.name.is_empty() {
+            return self.type_of(name);
+        }
         if name.tag == TypeTag::None {
             match name.name.as_str() {
                 "bool" => return Some(Type::Bool),
                 "void" => return Some(Type::None),
                 "string" => return Some(Type::Str { capacity_bytes: self.env.max_strlen }),
+                "buffer" => return Some(Type::Buf { capacity_bytes: self.env.max_strlen }),
+                "inet" => return Some(Type::Inet),
                 other => {
                     if let Some(int) = named_int(other) {
                         return Some(Type::Int(int));
@@ -127,10 +198,10 @@ fn other_type(btf: &Btf, name: &TypeName) -> Option<String> {
     (name.tag == TypeTag::None).then(|| near.first().map(|near| format!("did you mean `{near}`?")))?
 }
 
-fn find_type(btf: &Btf, name: &TypeName) -> Option<Type> {
+pub(super) fn find_type(btf: &Btf, name: &TypeName) -> Option<Type> {
     let kinds: &[Kind] = match name.tag {
-        TypeTag::Struct => &[Kind::Struct],
-        TypeTag::Union => &[Kind::Union],
+        TypeTag::Struct => &[Kind::Struct, Kind::Forward],
+        TypeTag::Union => &[Kind::Union, Kind::Forward],
         TypeTag::Enum => &[Kind::Enum, Kind::Enum64],
         TypeTag::None => &[Kind::Typedef, Kind::Struct, Kind::Union, Kind::Enum],
     };

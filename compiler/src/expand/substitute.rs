@@ -3,7 +3,7 @@
 //! In: a copy of a macro's body. Out: the body for one use.
 //! Guarantee: only parameters and the macro's own variables change; what is put in is not looked into again.
 
-use crate::ast::{Expr, ExprKind, Macro, MacroParamKind, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, Macro, MacroParamKind, Stmt, StmtKind, TypeName};
 
 /// What a node is made of.
 pub enum Part<'a> {
@@ -128,7 +128,14 @@ pub fn for_each_part(kind: &mut StmtKind, visit: &mut dyn FnMut(Part<'_>)) {
             visit(Part::Expr(target));
             visit(Part::Expr(value));
         }
-        StmtKind::Let { value, .. } => value.iter_mut().for_each(|value| visit(Part::Expr(value))),
+        StmtKind::Let { ty, value, .. } => {
+            if let Some(ty) = ty {
+                in_type(ty, visit);
+            }
+            if let Some(value) = value {
+                visit(Part::Expr(value));
+            }
+        }
         StmtKind::If { cond, then, otherwise } => {
             visit(Part::Expr(cond));
             visit(Part::Stmts(then));
@@ -161,9 +168,18 @@ pub fn for_each_part_of(kind: &mut ExprKind, visit: &mut dyn FnMut(Part<'_>)) {
         ExprKind::Unary(_, inner)
         | ExprKind::Field(inner, _)
         | ExprKind::TupleField(inner, _)
-        | ExprKind::Cast(_, inner)
         | ExprKind::SizeofExpr(inner)
         | ExprKind::Step { target: inner, .. } => visit(Part::Expr(inner)),
+        ExprKind::Cast(ty, inner) => {
+            in_type(ty, visit);
+            visit(Part::Expr(inner));
+        }
+        ExprKind::SizeofType(ty) | ExprKind::Offsetof(ty, _) => in_type(ty, visit),
+        ExprKind::Record(parts) => {
+            for (_, value) in parts {
+                visit(Part::Expr(value));
+            }
+        }
         ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => {
             visit(Part::Expr(a));
             visit(Part::Expr(b));
@@ -186,9 +202,17 @@ pub fn for_each_part_of(kind: &mut ExprKind, visit: &mut dyn FnMut(Part<'_>)) {
         | ExprKind::Name(_)
         | ExprKind::Var(_)
         | ExprKind::Positional(_)
-        | ExprKind::PositionalCount
-        | ExprKind::SizeofType(_)
-        | ExprKind::Offsetof(..) => {}
+        | ExprKind::PositionalCount => {}
+    }
+}
+
+/// `typeof(e)` holds an expression.
+fn in_type(ty: &mut TypeName, visit: &mut dyn FnMut(Part<'_>)) {
+    if let Some(of) = &mut ty.of {
+        visit(Part::Expr(of));
+    }
+    if let Some(inner) = &mut ty.inner {
+        in_type(inner, visit);
     }
 }
 

@@ -29,6 +29,15 @@ impl Body<'_, '_> {
                 let (equal, other) = if *op == BinaryOp::Equal { (yes, no) } else { (no, yes) };
                 self.branch_on_equal_strings(a, b, equal, other);
             }
+            ExprKind::Binary(op @ (BinaryOp::Equal | BinaryOp::NotEqual), a, b) if is_memory(&a.ty) => {
+                let (equal, other) = if *op == BinaryOp::Equal { (yes, no) } else { (no, yes) };
+                let size_bytes = self.layout(&a.ty).size_bytes;
+                let left = self.expr(a);
+                let left = self.in_memory(left, &a.ty);
+                let right = self.expr(b);
+                let right = self.in_memory(right, &b.ty);
+                self.compare_bytes(left, right, size_bytes, equal, other);
+            }
             ExprKind::Binary(op, a, b) if comparison(*op, is_signed(a)).is_some() => {
                 let (left, right) = (self.scalar(a), self.scalar(b));
                 if let Some(op) = comparison(*op, is_signed(a)) {
@@ -126,6 +135,11 @@ pub(super) fn chunk(addr: Addr, left: usize) -> Size {
         .into_iter()
         .find(|size| offset % size.bytes() as i32 == 0 && size.bytes() as usize <= left)
         .unwrap_or(Size::B1)
+}
+
+/// Whether values of a type are bytes in memory.
+fn is_memory(ty: &Type) -> bool {
+    !ty.is_scalar() && !matches!(ty, Type::Unknown | Type::None | Type::Str { .. })
 }
 
 fn capacity(ty: &Type) -> u32 {

@@ -108,7 +108,10 @@ impl Body<'_, '_> {
             }
             ExprKind::Deref { base, offset_bytes, bits } => self.deref(base, *offset_bytes, *bits, &e.ty),
             ExprKind::Part { base, offset_bytes } => self.part(base, *offset_bytes, &e.ty),
-            ExprKind::Element { base, index, stride_bytes } => self.element(base, index, *stride_bytes, &e.ty),
+            ExprKind::PartAt { base, index, stride_bytes, len } => {
+                self.part_at(base, index, *stride_bytes, *len, &e.ty)
+            }
+            ExprKind::Element { .. } => self.element(e),
             ExprKind::AddressOf(place) => self.address_of(place),
             ExprKind::Tuple(_) => self.tuple(e),
             ExprKind::Block(body, value) => {

@@ -3,7 +3,7 @@
 //! In: addresses and types. Out: bytes laid out as [`crate::layout`] says.
 //! Guarantee: foreign memory is read by checked reads only; where it cannot be read, the value is zero or empty.
 
-use crate::ir::{Addr, Arg, BinOp, Helper, Operand, Size, VReg, Width};
+use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, Operand, Size, VReg, Width};
 use crate::layout;
 use crate::lower::body::Wanted;
 use crate::lower::conditions::chunk;
@@ -78,22 +78,66 @@ impl Body<'_, '_> {
 
     /// The address of foreign memory that an expression denotes.
     pub(super) fn address_of(&mut self, place: &Expr) -> Value {
-        let ExprKind::Deref { base, offset_bytes, .. } = &place.kind else { return Value::Scalar(Operand::Imm(0)) };
-        let pointer = self.scalar(base);
-        Value::Scalar(self.b.bin(BinOp::Add, Width::W64, pointer, i64::from(*offset_bytes)).into())
+        match &place.kind {
+            ExprKind::Deref { base, offset_bytes, .. } => {
+                let pointer = self.scalar(base);
+                Value::Scalar(self.b.bin(BinOp::Add, Width::W64, pointer, i64::from(*offset_bytes)).into())
+            }
+            ExprKind::Element { .. } => Value::Scalar(self.element_address(place).into()),
+            _ => Value::Scalar(Operand::Imm(0)),
+        }
     }
 
-    pub(super) fn element(&mut self, base: &Expr, index: &Expr, stride_bytes: u32, ty: &Type) -> Value {
+    pub(super) fn element(&mut self, e: &Expr) -> Value {
+        let ExprKind::Element { base, .. } = &e.kind else { return Value::None };
         let space = match base.ty {
             Type::Pointer { space, .. } => space,
             _ => Space::Kernel,
         };
         let wanted = self.wanted.take();
-        let (pointer, index) = (self.scalar(base), self.scalar(index));
-        let distance = self.b.bin(BinOp::Mul, Width::W64, index, i64::from(stride_bytes));
-        let from = self.b.bin(BinOp::Add, Width::W64, pointer, distance);
+        let from = self.element_address(e);
         self.wanted = wanted;
-        self.read_memory(from, ty, space)
+        self.read_memory(from, &e.ty, space)
+    }
+
+    /// The address of an element; 0, which cannot be read, when its index is out of bounds.
+    fn element_address(&mut self, e: &Expr) -> VReg {
+        let ExprKind::Element { base, index, stride_bytes, len } = &e.kind else { return self.b.copy(0) };
+        let (pointer, index) = (self.scalar(base), self.scalar(index));
+        let distance = self.b.bin(BinOp::Mul, Width::W64, index, i64::from(*stride_bytes));
+        let address = self.b.bin(BinOp::Add, Width::W64, pointer, distance);
+        let Some(len) = len else { return address };
+        let (inside, outside, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
+        let result = self.b.new_vreg();
+        self.b.branch(CmpOp::Lt, Width::W64, index, i64::from(*len), inside, outside, Likely::Then);
+        self.b.switch_to(inside);
+        self.b.assign(result, address);
+        self.b.jump(done);
+        self.b.switch_to(outside);
+        self.b.assign(result, 0);
+        self.b.jump(done);
+        self.b.switch_to(done);
+        result
+    }
+
+    /// An element of an array of our own; zero when its index is out of bounds.
+    pub(super) fn part_at(&mut self, base: &Expr, index: &Expr, stride_bytes: u32, len: u32, ty: &Type) -> Value {
+        self.wanted = None;
+        let index = self.scalar_reg(index);
+        let array = self.expr(base);
+        let array = self.in_memory(array, &base.ty);
+        let to = self.room(if ty.is_scalar() { &Type::U64 } else { ty });
+        let (inside, done) = (self.b.new_block(), self.b.new_block());
+        // Verifier: the index needs a bound before it is added to an address of our own.
+        self.b.branch(CmpOp::Lt, Width::W64, index, i64::from(len), inside, done, Likely::Then);
+        self.b.switch_to(inside);
+        let distance = self.b.bin(BinOp::Mul, Width::W64, index, i64::from(stride_bytes));
+        let start = self.address(array);
+        let from = self.b.bin(BinOp::Add, Width::W64, start, distance);
+        self.probe_read(to, from, stride_bytes, Space::Kernel);
+        self.b.jump(done);
+        self.b.switch_to(done);
+        self.load_as(to, ty)
     }
 
     /// A part of an aggregate in our own memory.
@@ -107,8 +151,20 @@ impl Body<'_, '_> {
     pub fn load_as(&mut self, addr: Addr, ty: &Type) -> Value {
         let Some(int) = ty.as_int() else { return Value::Memory(addr) };
         let size = Size::from_bytes(u32::from(int.size_bytes)).unwrap_or(Size::B8);
-        let value = self.b.load(addr, size);
+        let aligned = chunk(addr, size.bytes() as usize) == size;
+        let value = if aligned { self.b.load(addr, size) } else { self.load_bytes(addr, size) };
         if int.signed { self.extended(value, ty) } else { Value::Scalar(value.into()) }
+    }
+
+    /// A number byte by byte: in packed structs it may lie anywhere.
+    fn load_bytes(&mut self, addr: Addr, size: Size) -> VReg {
+        let mut value = self.b.load(addr, Size::B1);
+        for at in 1..size.bytes() {
+            let byte = self.b.load(addr.plus(at as i32), Size::B1);
+            let up = self.b.bin(BinOp::Shl, Width::W64, byte, i64::from(at) * 8);
+            value = self.b.bin(BinOp::Or, Width::W64, value, up);
+        }
+        value
     }
 
     /// The address of a value's bytes, which are put in memory if they are not.
@@ -133,9 +189,9 @@ impl Body<'_, '_> {
     }
 
     fn store_tuple(&mut self, e: &Expr, addr: Addr) {
-        let (ExprKind::Tuple(parts), Type::Tuple(types)) = (&e.kind, &e.ty) else { return };
+        let (ExprKind::Tuple(parts), Some(types)) = (&e.kind, e.ty.parts()) else { return };
         let btf = self.shared.target.btf_if_needed(&e.ty);
-        let (whole, offsets) = layout::tuple(types, btf);
+        let (whole, offsets) = layout::tuple(types.iter().copied(), btf);
         let filled: u32 = types.iter().map(|ty| layout::of(ty, btf).size_bytes).sum();
         if filled != whole.size_bytes {
             // Padding is part of a key: equal tuples must be equal bytes.
@@ -227,13 +283,16 @@ impl Body<'_, '_> {
     /// Copies a value of one type as a larger one of the same kind.
     pub(super) fn copy_as(&mut self, from: Addr, from_ty: &Type, ty: &Type, to: Addr) {
         match (from_ty, ty) {
-            (Type::Tuple(have), Type::Tuple(want)) if have != want => {
-                let (_, from_offsets) = layout::tuple(have, self.shared.target.btf_if_needed(from_ty));
-                let (whole, to_offsets) = layout::tuple(want, self.shared.target.btf_if_needed(ty));
+            (Type::Tuple(_), Type::Tuple(_)) | (Type::Record(_), Type::Record(_)) if from_ty != ty => {
+                let (Some(have), Some(want)) = (from_ty.parts(), ty.parts()) else { return };
+                let from_btf = self.shared.target.btf_if_needed(from_ty);
+                let (_, from_offsets) = layout::tuple(have.iter().copied(), from_btf);
+                let (whole, to_offsets) = layout::tuple(want.iter().copied(), self.shared.target.btf_if_needed(ty));
                 self.zero(to, whole.size_bytes);
-                for (i, (have, want)) in have.iter().zip(want).enumerate() {
-                    let part = from.plus(from_offsets[i] as i32);
-                    self.copy_as(part, have, want, to.plus(to_offsets[i] as i32));
+                for (at, want) in want.iter().enumerate() {
+                    let source = same_part(from_ty, ty, at);
+                    let part = from.plus(from_offsets[source] as i32);
+                    self.copy_as(part, have[source], want, to.plus(to_offsets[at] as i32));
                 }
             }
             (have, want) if want.is_scalar() => {
@@ -265,4 +324,10 @@ impl Body<'_, '_> {
         self.copy_as(from, &inner.ty, ty, to);
         Value::Memory(to)
     }
+}
+
+/// Which part of one tuple or record becomes part `at` of another: that of the same name, else that of the same number.
+fn same_part(from: &Type, to: &Type, at: usize) -> usize {
+    let (Type::Record(from), Type::Record(to)) = (from, to) else { return at };
+    from.iter().position(|(name, _)| to.get(at).is_some_and(|(wanted, _)| wanted == name)).unwrap_or(at)
 }

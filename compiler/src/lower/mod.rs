@@ -17,6 +17,7 @@ mod maps;
 mod memory;
 mod prologue;
 mod search;
+mod spell;
 mod stmt;
 mod storage;
 mod table;
@@ -176,7 +177,11 @@ impl<'a> Shared<'a> {
         self.strings.len() as u64 - 1
     }
 
-    fn finish(self) -> Lowered {
+    fn finish(mut self) -> Lowered {
+        let mut speller = spell::Speller::new(self.target);
+        for field in self.events.iter_mut().flat_map(|event| &mut event.fields) {
+            field.ty = speller.spell(&field.ty);
+        }
         let probes = &self.program.probes;
         let programs = probes.iter().zip(&self.ir.functions).map(|(probe, function)| object::Program {
             name: function.name.clone(),
@@ -187,9 +192,9 @@ impl<'a> Shared<'a> {
         });
         let maps = self.program.maps.iter().enumerate().map(|(index, map)| object::UserMap {
             name: map.name.clone(),
-            key: map.key.clone(),
+            key: map.key.as_ref().map(|key| speller.spell(key)),
             value: match &map.value {
-                typed::MapValue::Plain(ty) => object::MapValue::Plain(ty.clone()),
+                typed::MapValue::Plain(ty) => object::MapValue::Plain(speller.spell(ty)),
                 typed::MapValue::Aggregate { word, params, signed } => {
                     object::MapValue::Aggregate { word: *word, params: params.clone(), signed: *signed }
                 }
@@ -197,10 +202,12 @@ impl<'a> Shared<'a> {
             storage: self.storage(index),
             span: map.span,
         });
+        let maps: Vec<_> = maps.collect();
         let object = object::Object {
             elf: Vec::new(),
             programs: programs.collect(),
-            maps: maps.collect(),
+            maps,
+            enums: speller.enums,
             events: self.events,
             probe_names: self.program.probe_names.clone(),
             strings: self.strings,

@@ -93,9 +93,10 @@ impl Directives {
                 None => self.report(errors::unpaired_directive(span, word)),
             },
             _ if self.inactive() => {}
-            // Whoever asks for BTF first has said how to do without the header.
-            "include" if !self.open.is_empty() => {}
-            "include" => self.report(errors::include(span, argument)),
+            // Types come from BTF, and the constants of headers are known.
+            "include" if argument.starts_with('<') && argument.ends_with(".h>") => {}
+            "include" if argument.starts_with('"') => self.report(errors::own_header(span, argument)),
+            "include" => self.report(errors::bad_include(span, argument)),
             "define" => self.define(span, line.start + whole.len() - rest.trim_start().len(), argument),
             _ => self.report(errors::unknown_directive(span, word)),
         }

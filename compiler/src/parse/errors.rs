@@ -194,10 +194,10 @@ pub(super) fn c_declaration(span: Span, name: Option<&str>) -> Diagnostic {
 
 // ── Directives ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-pub(super) fn include(span: Span, header: &str) -> Diagnostic {
+pub(super) fn bad_include(span: Span, header: &str) -> Diagnostic {
     let shown: String = header.chars().take(60).collect();
-    error(128, span, format!("headers are not read: `#include {shown}`")).help(
-        "remove the line: kernel types come from the running kernel (BTF), and constants such as AF_INET are known",
+    error(128, span, format!("this `#include` names no header: `{shown}`")).help(
+        "write it as in `#include <linux/fs.h>`, or leave it out: kernel types come from the running kernel (BTF)",
     )
 }
 
@@ -260,15 +260,39 @@ pub(super) fn not_steppable(span: Span, mark: &str) -> Diagnostic {
         .help("it works on a variable ($x) or a map (@x, @x[key])")
 }
 
-pub(super) fn unsupported_item(span: Span, word: &str) -> Diagnostic {
-    let (what, help) = match word {
-        "struct" | "union" | "enum" | "typedef" => (
-            "type definitions are",
-            "kernel types come from the running kernel (BTF): use them as they are, as in (struct task_struct *)$x",
-        ),
-        _ => ("functions are", "write a macro: `macro name(x) { x + 1 }`"),
+pub(super) fn unsupported_function(span: Span) -> Diagnostic {
+    error(133, span, "functions are not supported").help("write a macro: `macro name(x) { x + 1 }`")
+}
+
+pub(super) fn unended_member(span: Span, at_brace: bool) -> Diagnostic {
+    let help = if at_brace {
+        "in C, a definition ends with `;` after its closing brace"
+    } else {
+        "in C, each member ends with `;`"
     };
-    error(133, span, format!("{what} not supported")).help(help)
+    error(150, span, "a `;` is missing after this").help(help)
+}
+
+pub(super) fn late_definition(span: Span, block: Span) -> Diagnostic {
+    error(151, span, "types are defined before the first probe")
+        .related(block, "the first probe is here")
+        .help("move the definition to the top of the script")
+}
+
+pub(super) fn nameless_member(span: Span) -> Diagnostic {
+    error(152, span, "this member has no name").help("write a name after the type, as in `int count;`")
+}
+
+pub(super) fn part_twice(span: Span, first: Span, name: &str) -> Diagnostic {
+    error(153, span, format!("this record has two parts called `{name}`"))
+        .related(first, "the first one")
+        .help("give each part a name of its own")
+}
+
+pub(super) fn own_header(span: Span, header: &str) -> Diagnostic {
+    let shown: String = header.chars().take(60).collect();
+    error(154, span, format!("files are not included: `#include {shown}`"))
+        .help("put its `struct`, `enum` and `#define` lines at the top of this script")
 }
 
 pub(super) fn block_without_value(span: Span) -> Diagnostic {
@@ -364,11 +388,6 @@ pub(super) fn reserved_word(span: Span, word: &str) -> Diagnostic {
 
 pub(super) fn second_predicate(span: Span) -> Diagnostic {
     error(144, span, "a block has one predicate").help("join the conditions with `&&`")
-}
-
-pub(super) fn record(span: Span) -> Diagnostic {
-    error(145, span, "values in parentheses have no names here")
-        .help("write a tuple without names: (1, \"x\"); to compare, write `==`")
 }
 
 pub(super) fn bad_tuple_field(span: Span, text: &str) -> Diagnostic {

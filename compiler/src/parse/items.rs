@@ -237,13 +237,19 @@ impl Splitter<'_> {
         if !goes_on {
             self.reset();
         }
-        if self.innermost().is_none() {
+        // `struct x { … }` goes on to its semicolon.
+        if self.innermost().is_none() && !self.is_definition() {
             let has_semicolon = next == ";";
             self.end_item(at + 1);
             if has_semicolon {
                 self.start = at + 2;
             }
         }
+    }
+
+    /// Whether the present item is a C definition.
+    fn is_definition(&self) -> bool {
+        matches!(self.text(self.start), "struct" | "union" | "enum" | "typedef")
     }
 
     /// Remembers a `{` on a line that is indented more than the `}` which closes it: one of the two is likely misplaced.

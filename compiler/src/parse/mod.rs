@@ -162,6 +162,13 @@ impl Assembly<'_> {
             Ok(Some(Parsed::Import(import))) => self.script.imports.push(import),
             Ok(Some(Parsed::Macro(made))) => self.script.macros.push(made),
             Ok(Some(Parsed::Map(declaration))) => self.script.maps.push(declaration),
+            Ok(Some(Parsed::Definition(definition))) => {
+                // Blocks of imported files lie behind this one.
+                if let Some(block) = self.script.blocks.iter().find(|block| block.span < item.span) {
+                    self.problems.push(errors::late_definition(definition.span, block.span));
+                }
+                self.script.definitions.push(definition);
+            }
             Ok(Some(Parsed::Config(entries))) => {
                 let keyword = Span { start: item.span.start, end: item.span.start + 6 };
                 if !self.is_root {

@@ -26,6 +26,9 @@ pub(super) fn explain(source: &Source, tokens: &[Token], failure: &Failure) -> (
     }
     let at = tokens.partition_point(|token| (token.span.end as usize) <= failure.offset);
     let scene = Scene::new(source, tokens, at, failure);
+    if matches!(scene.text(0), "struct" | "union" | "enum" | "typedef") {
+        return (scene.in_definition(), None);
+    }
     let found = if scene.in_header { scene.header() } else { scene.body() };
     let problem = found.or_else(|| scene.anywhere()).unwrap_or_else(|| scene.unexpected());
     (problem, scene.simple_statement())
@@ -56,6 +59,17 @@ impl Scene<'_> {
 
     // ── In front of the block ───────────────────────────────────────────────────────────────────────────────────────────────────
 
+    /// In a C definition.
+    fn in_definition(&self) -> Diagnostic {
+        let expected = &self.failure.expected;
+        match self.before() {
+            Some(before) if expected.contains(&"`;`") && matches!(self.mark(self.at), "" | "}") => {
+                errors::unended_member(self.span(before), self.text(before) == "}")
+            }
+            _ => self.unexpected(),
+        }
+    }
+
     fn header(&self) -> Option<Diagnostic> {
         let first = self.text(0);
         match first {
@@ -63,8 +77,8 @@ impl Scene<'_> {
             "macro" if self.kind(1) == Some(Kind::Word) => return Some(errors::bad_macro(self.span(self.at))),
             "import" if self.mark(1).is_empty() => return Some(errors::bad_import(self.span(self.at))),
             "let" if self.kind(1) == Some(Kind::Map) => return Some(errors::bad_map_declaration(self.span(self.at))),
-            "struct" | "union" | "enum" | "typedef" | "fn" if self.kind(1).is_some_and(|kind| kind != Kind::Mark) => {
-                return Some(errors::unsupported_item(self.span(0), first));
+            "fn" if self.kind(1).is_some_and(|kind| kind != Kind::Mark) => {
+                return Some(errors::unsupported_function(self.span(0)));
             }
             _ => {}
         }
@@ -240,26 +254,12 @@ impl Scene<'_> {
             return Some(errors::word_operator(self.span(before), "not", "!"));
         }
         if self.mark(self.at) == "=" {
-            return Some(self.stray_assignment(here));
+            return Some(errors::assignment_as_value(here));
         }
         if self.is_infix(before) && !self.begins_value(self.at) && self.foreign_operator(self.at).is_none() {
             return Some(errors::missing_operand(self.span(before), self.text(before)));
         }
         None
-    }
-
-    fn stray_assignment(&self, here: Span) -> Diagnostic {
-        let in_call = self.open.filter(|open| self.mark(*open) == "(").and_then(|open| open.checked_sub(1));
-        let after_word = in_call.map(|before| self.word(before));
-        match after_word {
-            // `(a=1, b=2)` builds a record in bpftrace.
-            Some("")
-                if self.open.map(|open| open + 2) == Some(self.at) && self.kind(self.at - 1) == Some(Kind::Word) =>
-            {
-                errors::record(here)
-            }
-            _ => errors::assignment_as_value(here),
-        }
     }
 
     /// The operator of another language at this token.

@@ -1,8 +1,9 @@
-//! Makes the syntax tree of one item. With its part for values, the only file that knows the parser generator.
+//! Makes the syntax tree of one item. With its parts for values and definitions, the only file that knows the parser generator.
 //!
 //! In: an item's text and tokens. Out: its part of the tree, or where the grammar gave up and what it would have taken.
-//! Guarantee: no type of the generator leaves the two files; every span ends at the end of a token.
+//! Guarantee: no type of the generator leaves these files; every span ends at the end of a token.
 
+mod c_definitions;
 mod definitions;
 mod values;
 
@@ -11,7 +12,8 @@ use super::literals;
 use super::tokens::Token;
 use super::{errors, expressions};
 use crate::ast::{
-    AttachPoint, ConfigEntry, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, ProbeBlock, Stmt, StmtKind,
+    AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, ProbeBlock, Stmt,
+    StmtKind,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -37,6 +39,8 @@ pub(super) enum Parsed {
     Macro(Macro),
     /// `let @x = …`.
     Map(MapDeclaration),
+    /// A C definition.
+    Definition(Definition),
     /// A probe block.
     Block(ProbeBlock),
 }
@@ -66,6 +70,7 @@ pub(super) fn item(
             Rule::import => return Ok(Some(Parsed::Import(builder.import(pair)))),
             Rule::macro_def => return Ok(Some(Parsed::Macro(builder.macro_def(pair)))),
             Rule::map_decl => return Ok(Some(Parsed::Map(builder.map_declaration(pair)))),
+            Rule::definition => return Ok(Some(Parsed::Definition(builder.definition(pair)))),
             Rule::probe_block => return Ok(Some(Parsed::Block(builder.probe_block(pair)))),
             _ => {}
         }
@@ -124,7 +129,8 @@ fn in_words(rule: Rule) -> &'static str {
         | Rule::prefix_op
         | Rule::cast => "a value",
         Rule::infix_op | Rule::divide_op | Rule::question | Rule::assign_op | Rule::step_op => "an operator",
-        Rule::type_name | Rule::known_type | Rule::known_name => "a type",
+        Rule::type_name | Rule::known_type | Rule::known_name | Rule::c_type => "a type",
+        Rule::declarator | Rule::enumerator => "a name",
         Rule::field_name => "a field's name",
         Rule::var => "a variable",
         Rule::semi => "`;`",

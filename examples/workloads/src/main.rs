@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod measure;
+mod parcel;
 mod sys;
 
 use std::fs::File;
@@ -25,6 +26,7 @@ workload on-demand               for each number N on standard input: N calls ea
 workload execs N CALLS [AT_ONCE] runs `workload functions CALLS` N times, AT_ONCE (1) at a time
 workload pinned CPU CMD…         becomes CMD, which runs on that CPU only
 workload spin MS                 uses up a CPU for MS milliseconds
+workload parcels N               calls workload_parcel on parcels 0 … N-1, a struct whose fields follow from its number
 workload demo SECONDS            rounds of 8 reads of 64 bytes, 4 of 512, 2 of 4096, 1 of 65536, an open and a sleep of 1 ms
 workload rss CMD…                runs CMD: exit code, wall time, peak memory
 workload first-event CMD…        time until CMD prints `x`, while getppid is called without pause
@@ -62,6 +64,10 @@ fn run(words: &[String]) -> Result<()> {
         "pinned" => pinned(number(rest, 0)?, rest.get(1..).unwrap_or_default()),
         "spin" => {
             spin(number(rest, 0)?);
+            Ok(())
+        }
+        "parcels" => {
+            parcel::send(number(rest, 0)?);
             Ok(())
         }
         "demo" => demo(number(rest, 0)?),

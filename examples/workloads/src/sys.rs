@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use crate::parcel::Parcel;
+
 /// Asks the kernel for the parent's process number.
 pub fn getppid() -> i64 {
     // SAFETY: the call takes no argument and touches no memory.
@@ -94,6 +96,13 @@ pub fn wait(pid: u32) -> io::Result<Ended> {
 pub fn interrupt(pid: u32) {
     // SAFETY: the call touches no memory; the process is a child that was not waited for, so the number is still its own.
     unsafe { libc::kill(pid as i32, libc::SIGINT) };
+}
+
+/// A function to probe, whose argument points to a struct.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn workload_parcel(parcel: &Parcel) -> u64 {
+    std::hint::black_box(parcel).number
 }
 
 /// A function to probe: its argument counts up from 0, its result is the next odd number, so that results sum to a square.

@@ -10,7 +10,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::PathBuf;
 
-use profiler_compiler::btf::BtfId;
 use profiler_compiler::check::Options;
 use profiler_compiler::check::parameters::{self, Parameter, Value};
 use profiler_compiler::object::Object;
@@ -157,12 +156,7 @@ pub fn run(
     child: Option<Child>,
     out: Box<dyn Write>,
 ) -> Result<u8, Failure> {
-    let host = Host::new();
     let child_pid = child.as_ref().map(Child::pid);
-    let enumerator = |id: BtfId, number: i64| {
-        let btf = host.btf()?;
-        btf.enumerators(id).find(|(_, value)| *value == number).map(|(name, _)| name.to_string())
-    };
     let options = RunOptions {
         pid: arguments.script.pid,
         child,
@@ -171,7 +165,6 @@ pub fn run(
         duration: arguments.duration,
         strict: arguments.strict,
         allow_unsafe: arguments.script.allow_unsafe,
-        enumerator: Some(&enumerator),
         when_attached: Some(&|| ready(arguments.handshake)),
         locate: Some(&|span| Place::of(source, span)),
     };

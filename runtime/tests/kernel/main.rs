@@ -43,6 +43,13 @@ fn words_answer_what_is_true() {
 }
 
 #[test]
+fn types_are_what_they_say() {
+    if !skip() {
+        run("types.cases", include_str!("types.cases"));
+    }
+}
+
+#[test]
 fn mistakes_are_explained() {
     if !skip() {
         run("mistakes.cases", include_str!("mistakes.cases"));

@@ -15,7 +15,7 @@ use profiler_compiler::ir::eval::{Environment, Fault, Machine};
 use profiler_compiler::ir::{self, Addr, Helper, MapId, Section, Size};
 use profiler_compiler::object::{Loss, Object, Storage};
 use profiler_compiler::source::{Source, Span};
-use profiler_compiler::target::Target as _;
+use profiler_compiler::target::{Defined, Target as _};
 use profiler_compiler::{CATALOGUE, emit, expand, lower, parse};
 use profiler_runtime::host::Host;
 use profiler_runtime::load::{LoadOptions, Loaded, load};
@@ -46,11 +46,16 @@ pub fn forms(text: &str) -> Result<Forms, Vec<Diagnostic>> {
     let source = Source::new("random", text);
     let ast = expand::expand(parse::parse(&source)?)?;
     let options = Options { allow_unsafe: true, ..Options::default() };
-    let (typed, diagnostics) = check::check(&ast, &CATALOGUE, &*HOST, &options);
+    let (added, problems) = check::define(&ast, &*HOST);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let machine = Defined::new(&*HOST, added);
+    let (typed, diagnostics) = check::check(&ast, &CATALOGUE, &machine, &options);
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(diagnostics);
     }
-    let lower::Lowered { ir: lowered, mut object } = lower::lower(&typed, &*HOST);
+    let lower::Lowered { ir: lowered, mut object } = lower::lower(&typed, &machine);
     emit::check_size(&lowered)?;
     assert_eq!(ir::verify::verify(&lowered), Ok(()), "lowering made IR that does not hold");
     let mut optimised = lowered.clone();

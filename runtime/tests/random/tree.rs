@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use profiler_compiler::ast::{
-    AttachPoint, BinaryOp, Expr, ExprKind, Ident, ProbeBlock, Script, Stmt, StmtKind, TypeName, TypeTag, UnaryOp,
+    AttachPoint, BinaryOp, Expr, ExprKind, Ident, ProbeBlock, Script, Stmt, StmtKind, TypeName, UnaryOp,
 };
 use profiler_compiler::parse;
 use profiler_compiler::source::{Source, Span};
@@ -64,7 +64,7 @@ pub fn tuple(parts: Vec<Expr>) -> Expr {
 }
 
 pub fn cast(ty: &str, value: Expr) -> Expr {
-    let ty = TypeName { name: ty.to_string(), tag: TypeTag::None, suffixes: Vec::new(), span: Span::default() };
+    let ty = TypeName { name: ty.to_string(), ..TypeName::unnamed(Span::default()) };
     expr(ExprKind::Cast(ty, Box::new(value)))
 }
 

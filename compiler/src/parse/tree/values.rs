@@ -1,28 +1,23 @@
 //! The tree builder's part for expressions and types.
 //!
 //! In: pairs of the grammar's rules for values. Out: expressions and type names.
-//! Guarantee: as for the parent; the two are the only files that know the parser generator.
+//! Guarantee: as for the parent; its parts are the only files that know the parser generator.
 
 use super::super::errors;
 use super::super::expressions::{self, Chain, Postfix, Prefix};
 use super::super::literals::{self, Number};
 use super::{Builder, Rule};
-use crate::ast::{Expr, ExprKind, Ident, Stmt, StmtKind, TypeName, TypeSuffix, TypeTag};
+use crate::ast::{Expr, ExprKind, Ident, Stmt, StmtKind, TypeName, TypeSuffix};
 use crate::source::Span;
 use pest::iterators::Pair;
 
 impl Builder<'_> {
     pub(super) fn type_name(&mut self, pair: Pair<'_, Rule>) -> TypeName {
-        let mut ty = TypeName { name: String::new(), tag: TypeTag::None, suffixes: Vec::new(), span: self.span(&pair) };
+        let mut ty = TypeName::unnamed(self.span(&pair));
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::tag => {
-                    ty.tag = match pair.as_str() {
-                        "struct" => TypeTag::Struct,
-                        "union" => TypeTag::Union,
-                        _ => TypeTag::Enum,
-                    };
-                }
+                Rule::tag => ty.tag = super::c_definitions::tag(pair.as_str()),
+                Rule::type_of => self.type_of(pair, &mut ty),
                 Rule::field_name | Rule::ident => pair.as_str().clone_into(&mut ty.name),
                 Rule::known_type => {
                     ty.name = pair.into_inner().map(|word| word.as_str()).collect::<Vec<_>>().join(" ");
@@ -35,8 +30,22 @@ impl Builder<'_> {
         ty
     }
 
+    /// `typeof(e)`, `typeof(type)`.
+    fn type_of(&mut self, pair: Pair<'_, Rule>, ty: &mut TypeName) {
+        for pair in pair.into_inner() {
+            match pair.as_rule() {
+                Rule::type_name => ty.inner = Some(Box::new(self.type_name(pair))),
+                Rule::expr => ty.of = Some(Box::new(self.expr(pair))),
+                _ => {}
+            }
+        }
+    }
+
     fn array(&mut self, pair: Pair<'_, Rule>) -> TypeSuffix {
         let span = self.span(&pair);
+        if pair.clone().into_inner().next().is_none() {
+            return TypeSuffix::Array(0);
+        }
         let length = pair.into_inner().next().map(|number| literals::number(number.as_str(), self.span(&number)));
         match length {
             Some(Ok(Number::Int(length))) if u32::try_from(length).is_ok() => {
@@ -129,6 +138,7 @@ impl Builder<'_> {
             Rule::sizeof => self.sizeof(pair),
             Rule::offsetof => self.offsetof(pair),
             Rule::block_value => self.block_value(pair, span),
+            Rule::record => self.record(pair),
             _ => return self.paren(pair),
         };
         Expr { kind, span }
@@ -170,6 +180,26 @@ impl Builder<'_> {
         Expr { kind: ExprKind::Tuple(parts), span }
     }
 
+    fn record(&mut self, pair: Pair<'_, Rule>) -> ExprKind {
+        let mut parts: Vec<(Ident, Expr)> = Vec::new();
+        for part in pair.into_inner().filter(|pair| pair.as_rule() == Rule::record_part) {
+            let span = self.span(&part);
+            let (mut name, mut value) = (Ident { text: String::new(), span }, None);
+            for pair in part.into_inner() {
+                match pair.as_rule() {
+                    Rule::ident => name = self.ident(&pair),
+                    Rule::expr => value = Some(self.expr(pair)),
+                    _ => {}
+                }
+            }
+            if let Some((first, _)) = parts.iter().find(|(known, _)| known.text == name.text) {
+                self.problems.push(errors::part_twice(name.span, first.span, &name.text));
+            }
+            parts.push((name, value.unwrap_or_else(|| self.hole(span))));
+        }
+        ExprKind::Record(parts)
+    }
+
     fn sizeof(&mut self, pair: Pair<'_, Rule>) -> ExprKind {
         let span = self.span(&pair);
         for pair in pair.into_inner() {
@@ -188,6 +218,11 @@ impl Builder<'_> {
         for pair in pair.into_inner() {
             match pair.as_rule() {
                 Rule::type_name => ty = Some(self.type_name(pair)),
+                Rule::expr => {
+                    let mut of = TypeName::unnamed(self.span(&pair));
+                    of.of = Some(Box::new(self.expr(pair)));
+                    ty = Some(of);
+                }
                 Rule::field_name => fields.push(self.ident(&pair)),
                 _ => {}
             }

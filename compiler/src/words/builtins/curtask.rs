@@ -34,7 +34,9 @@ impl Builtin for Curtask {
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let btf = cx.env.target.btf();
         // Without BTF the address is still good for comparison and as a key.
-        let to = btf.and_then(|btf| btf.find(Kind::Struct, "task_struct")).map_or(Type::None, Type::Struct);
+        let to = btf
+            .and_then(|btf| btf.find(Kind::Struct, "task_struct"))
+            .map_or(Type::None, |id| Type::Struct { id, space: Space::Kernel });
         let ty = Type::Pointer { to: Box::new(to), space: Space::Kernel };
         typed::Expr { kind: ExprKind::Builtin(self, Vec::new()), ty, span }
     }

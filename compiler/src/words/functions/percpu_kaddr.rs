@@ -55,7 +55,12 @@ impl Function for PercpuKaddr {
         let pointer = Type::Pointer { to: Box::new(Type::U64), space: Space::Kernel };
         let number = |n: u64, ty: Type| typed::Expr { kind: ExprKind::Int(n as i64), ty, span };
         let base = Box::new(number(distances, pointer.clone()));
-        let kind = ExprKind::Element { base, index: Box::new(check::Body::convert(cpu, &Type::U64)), stride_bytes: 8 };
+        let kind = ExprKind::Element {
+            base,
+            index: Box::new(check::Body::convert(cpu, &Type::U64)),
+            stride_bytes: 8,
+            len: None,
+        };
         let distance = typed::Expr { kind, ty: Type::U64, span };
         let address = cx.binary(BinaryOp::Add, number(first, Type::U64), distance, span);
         check::Body::convert(address, &pointer)

@@ -132,7 +132,7 @@ fn can_be_held(btf: &Btf, proto: &FunctionProto<'_>, kernel: (u32, u32)) -> bool
     let most = if kernel >= STACK_WORDS_SINCE { MAX_WORDS_ON_STACK } else { MAX_WORDS };
     let largest = if kernel >= STRUCTURES_SINCE { MAX_STRUCTURE_BYTES } else { 8 };
     let sizes = || proto.params.iter().map(|param| btf.size_bytes(param.ty));
-    let by_value = |param: BtfId| matches!(btf.to_type(param), Type::Struct(_));
+    let by_value = |param: BtfId| matches!(btf.to_type(param), Type::Struct { .. });
     !proto.variadic
         && sizes().all(|size| size <= largest)
         && sizes().map(|size| size.div_ceil(8).max(1)).sum::<u32>() <= most

@@ -86,7 +86,7 @@ fn with_args(cx: &mut Points<'_, '_>, point: &AttachPoint, call: (&str, u32)) ->
     seed.args.push(number_field(call.1));
     for field in format.fields.iter().filter(|f| f.offset_bytes >= ARGS_OFFSET) {
         let Some(register) = argument_register(arch, (field.offset_bytes - ARGS_OFFSET) / 8) else { continue };
-        let ty = match super::tracepoint::field_type(field, Space::User) {
+        let ty = match super::tracepoint::field_type(field, Space::User, super::tracepoint::types_for(cx, field)) {
             // As in the record: the whole register, whatever the C type.
             Type::Int(int) => Type::Int(Int { size_bytes: 8, signed: int.signed || is_signed_c(&field.c_type) }),
             other => other,

@@ -4,6 +4,7 @@
 //! those of system calls go through two raw tracepoints that tell calls apart by number.
 
 use crate::ast::AttachPoint;
+use crate::btf::Btf;
 use crate::check::{ArgField, Points, Seed, named_int};
 use crate::object::Attach;
 use crate::target::{TracepointField, TracepointFormat};
@@ -97,7 +98,7 @@ fn perf(cx: &mut Points<'_, '_>, point: &AttachPoint, category: &str, event: &st
     seed.filter_pid = true;
     seed.pointer_space = space;
     match cx.env.target.tracepoint_format(category, event) {
-        Ok(format) => seed.args = args(&format, space),
+        Ok(format) => seed.args = args(cx, &format, space),
         Err(error) if cx.facts.uses("args") => {
             cx.refused(point.span, &format!("the format of `{name}`"), error);
             return None;
@@ -108,31 +109,42 @@ fn perf(cx: &mut Points<'_, '_>, point: &AttachPoint, category: &str, event: &st
 }
 
 /// The fields of a record as `args`.
-fn args(format: &TracepointFormat, space: Space) -> Vec<ArgField> {
-    format.fields.iter().map(|field| arg(field, space)).collect()
+fn args(cx: &Points<'_, '_>, format: &TracepointFormat, space: Space) -> Vec<ArgField> {
+    format.fields.iter().map(|field| arg(cx, field, space)).collect()
 }
 
-fn arg(field: &TracepointField, space: Space) -> ArgField {
+fn arg(cx: &Points<'_, '_>, field: &TracepointField, space: Space) -> ArgField {
     let kind = if field.data_loc {
         ExprKind::ContextData(field.offset_bytes)
     } else {
         ExprKind::ContextField(field.offset_bytes)
     };
-    ArgField { name: field.name.clone(), kind, ty: field_type(field, space) }
+    ArgField { name: field.name.clone(), kind, ty: field_type(field, space, types_for(cx, field)) }
+}
+
+/// The kernel's types, when the body uses a field that points to one of them: looking types up costs start-up time.
+pub fn types_for<'a>(cx: &Points<'a, '_>, field: &TracepointField) -> Option<&'a Btf> {
+    let names_type = ["struct ", "union "].iter().any(|tag| field.c_type.contains(tag));
+    if names_type && cx.facts.arg_fields.contains(&field.name) { cx.env.target.btf() } else { None }
 }
 
 /// What a pointer points to, by the words in front of its star: an integer, another pointer, or something without a value.
-fn pointed(c_type: &str, space: Space) -> Type {
+fn pointed(c_type: &str, space: Space, btf: Option<&Btf>) -> Type {
     let c_type = c_type.trim();
     let c_type = c_type.strip_suffix("const").filter(|rest| rest.ends_with([' ', '*'])).unwrap_or(c_type).trim_end();
     match c_type.strip_suffix('*') {
-        Some(pointee) => Type::Pointer { to: Box::new(pointed(pointee, space)), space },
-        None => named_int(c_type.trim_start_matches("const ")).map_or(Type::None, Type::Int),
+        Some(pointee) => Type::Pointer { to: Box::new(pointed(pointee, space, btf)), space },
+        None => {
+            let name = c_type.trim_start_matches("const ");
+            let is_record = name.starts_with("struct ") || name.starts_with("union ");
+            let of_kernel = || Some(Type::Struct { id: btf.filter(|_| is_record)?.find_named(name)?, space });
+            named_int(name).map(Type::Int).or_else(of_kernel).unwrap_or(Type::None)
+        }
     }
 }
 
 /// The type of a field: by its size, for a C name means different sizes to different architectures.
-pub fn field_type(field: &TracepointField, space: Space) -> Type {
+pub fn field_type(field: &TracepointField, space: Space, btf: Option<&Btf>) -> Type {
     let character = Type::Int(Int { size_bytes: 1, signed: true });
     if field.data_loc {
         return Type::Pointer { to: Box::new(character), space: Space::Kernel };
@@ -145,7 +157,7 @@ pub fn field_type(field: &TracepointField, space: Space) -> Type {
         return Type::Array { of: Box::new(Type::Int(Int { size_bytes, signed: field.signed })), len };
     }
     if let Some(pointee) = field.c_type.strip_suffix('*') {
-        return Type::Pointer { to: Box::new(pointed(pointee, space)), space };
+        return Type::Pointer { to: Box::new(pointed(pointee, space, btf)), space };
     }
     let size_bytes = match field.size_bytes {
         size @ (1 | 2 | 4) => size as u8,
@@ -162,11 +174,11 @@ mod tests {
     fn pointers_know_what_is_behind_them() {
         let user = |to| Type::Pointer { to: Box::new(to), space: Space::User };
         let character = Type::Int(Int { size_bytes: 1, signed: true });
-        assert_eq!(pointed("const char ", Space::User), character);
+        assert_eq!(pointed("const char ", Space::User, None), character);
         for argv in ["const char *const ", "char *", "const char * const "] {
-            assert_eq!(pointed(argv, Space::User), user(character.clone()), "{argv}");
+            assert_eq!(pointed(argv, Space::User, None), user(character.clone()), "{argv}");
         }
-        assert_eq!(pointed("struct file ", Space::User), Type::None);
-        assert_eq!(pointed("void *", Space::User), user(Type::None));
+        assert_eq!(pointed("struct file ", Space::User, None), Type::None);
+        assert_eq!(pointed("void *", Space::User, None), user(Type::None));
     }
 }

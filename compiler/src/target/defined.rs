@@ -1,0 +1,86 @@
+//! A machine together with the types that a script defines.
+//!
+//! In: a [`Target`], types. Out: the same machine, whose types include the script's.
+
+use super::{Arch, FunctionProbing, FunctionSymbol, KernelFunction, Target, TargetError, TracepointFormat};
+use crate::btf::{Added, Btf};
+
+/// A machine as a script sees it.
+#[derive(Debug)]
+pub struct Defined<'a> {
+    machine: &'a dyn Target,
+    types: Btf,
+}
+
+impl<'a> Defined<'a> {
+    /// The machine with these types beside its own.
+    pub fn new(machine: &'a dyn Target, types: Added) -> Defined<'a> {
+        Defined { machine, types: Btf::with(machine.btf(), types) }
+    }
+}
+
+impl Target for Defined<'_> {
+    fn arch(&self) -> Arch {
+        self.machine.arch()
+    }
+
+    fn kernel(&self) -> (u32, u32) {
+        self.machine.kernel()
+    }
+
+    fn possible_cpus(&self) -> u32 {
+        self.machine.possible_cpus()
+    }
+
+    fn page_size_bytes(&self) -> u32 {
+        self.machine.page_size_bytes()
+    }
+
+    fn btf(&self) -> Option<&Btf> {
+        Some(&self.types)
+    }
+
+    fn compat_status_offset(&self) -> Option<u32> {
+        self.machine.compat_status_offset()
+    }
+
+    fn pid_namespace(&self) -> Option<(u64, u64)> {
+        self.machine.pid_namespace()
+    }
+
+    fn function_probing(&self) -> FunctionProbing {
+        self.machine.function_probing()
+    }
+
+    fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError> {
+        self.machine.kernel_functions(module, function)
+    }
+
+    fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {
+        self.machine.tracepoints(category, event)
+    }
+
+    fn tracepoint_format(&self, category: &str, event: &str) -> Result<TracepointFormat, TargetError> {
+        self.machine.tracepoint_format(category, event)
+    }
+
+    fn binaries(&self, name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError> {
+        self.machine.binaries(name, pid)
+    }
+
+    fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+        self.machine.functions(path, pattern)
+    }
+
+    fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError> {
+        self.machine.file_offset(path, address)
+    }
+
+    fn kernel_symbol(&self, name: &str) -> Option<u64> {
+        self.machine.kernel_symbol(name)
+    }
+
+    fn cgroup_id(&self, path: &str) -> Result<u64, TargetError> {
+        self.machine.cgroup_id(path)
+    }
+}
