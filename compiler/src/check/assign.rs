@@ -48,7 +48,7 @@ impl Body<'_, '_> {
         };
         let keep = if declared == Type::Unknown { both } else { declared };
         let var = self.declare(&name.text, keep);
-        let value = value?;
+        let Some(value) = value else { return Some(StmtKind::Clear(var)) };
         Some(StmtKind::AssignVar(var, self.convert_to_var(value, var)))
     }
 
@@ -56,8 +56,13 @@ impl Body<'_, '_> {
         let known = self.find_var(name);
         let value = match (op, known) {
             (Some(op), Some(var)) => {
-                let left = typed::Expr { kind: typed::ExprKind::Var(var), ty: self.var_type(var).clone(), span: at };
                 let right = self.expr(value);
+                // What was only declared is 0 of the other side's type.
+                let ty = match self.var_type(var) {
+                    Type::Unknown => right.ty.clone(),
+                    known => known.clone(),
+                };
+                let left = typed::Expr { kind: typed::ExprKind::Var(var), ty, span: at };
                 self.binary(op, left, right, at.to(value.span))
             }
             (Some(_), None) => {

@@ -17,6 +17,7 @@ mod expr;
 mod facts;
 mod fields;
 mod literals;
+mod loops;
 mod maps;
 mod names;
 mod operators;

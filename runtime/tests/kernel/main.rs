@@ -43,6 +43,13 @@ fn words_answer_what_is_true() {
 }
 
 #[test]
+fn loops_run_as_written() {
+    if !skip() {
+        run("loops.cases", include_str!("loops.cases"));
+    }
+}
+
+#[test]
 fn mistakes_are_explained() {
     if !skip() {
         run("mistakes.cases", include_str!("mistakes.cases"));

@@ -31,6 +31,7 @@ fn program(body: impl FnOnce(&mut FunctionBuilder)) -> Program {
     b.ret(0);
     Program {
         functions: vec![b.finish()],
+        subprograms: Vec::new(),
         maps: vec![map("hash", MapKind::Hash), map("ring", MapKind::RingBuf)],
         rodata: vec![0; 4],
         bss_size_bytes: 16,
