@@ -59,3 +59,48 @@ fn callees(function: &Function) -> Vec<(Helper, FunctionId)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::Role;
+    use crate::ir::build::FunctionBuilder;
+    use crate::source::Span;
+
+    /// A program that runs a loop in a loop, with so many bytes of stack each, from the inside.
+    fn diagnostics(stacks: [u32; 3]) -> Vec<Diagnostic> {
+        let call = |b: &mut FunctionBuilder, id| {
+            b.call_void(Helper::Loop, &[1.into(), Arg::Function(FunctionId(id)), 0.into(), 0.into()]);
+            b.ret(0);
+        };
+        let mut inner = FunctionBuilder::subprogram("inner", Role::Iteration, Span::default());
+        inner.ret(0);
+        let mut outer = FunctionBuilder::subprogram("outer", Role::Iteration, Span::default());
+        call(&mut outer, 0);
+        let mut main = FunctionBuilder::new("p0", "raw_tp/x", Span::new(3, 5));
+        call(&mut main, 1);
+        let program = Program {
+            functions: vec![main.finish()],
+            subprograms: vec![inner.finish(), outer.finish()],
+            ..Program::default()
+        };
+        let emitted = |stack_bytes| EmittedFunction {
+            name: String::new(),
+            section: String::new(),
+            insns: Vec::new(),
+            spans: Vec::new(),
+            notes: Vec::new(),
+            stack_bytes,
+        };
+        check(&program, &[emitted(stacks[2])], &[emitted(stacks[0]), emitted(stacks[1])])
+    }
+
+    #[test]
+    fn the_frames_of_a_chain_share_the_stack() {
+        // 0 counts as a frame of 32; a caller of `bpf_loop` has 24 bytes more.
+        assert!(diagnostics([0, 136, 296]).is_empty());
+        let [diagnostic] = &diagnostics([0, 137, 296])[..] else { panic!("no diagnostic") };
+        assert_eq!((diagnostic.code.0, diagnostic.span), (511, Span::new(3, 5)));
+        assert!(diagnostic.message.contains("544 bytes"), "{}", diagnostic.message);
+    }
+}
