@@ -23,6 +23,7 @@ mod search;
 mod stmt;
 mod storage;
 mod table;
+mod variables;
 mod words;
 
 pub use body::{Body, Value};
