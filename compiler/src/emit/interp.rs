@@ -95,7 +95,7 @@ impl Memory {
 
     /// Makes ready for the next program: a stack of nonsense and another context; everything else stays.
     pub fn enter(&mut self, context: Vec<u8>) {
-        self.regions[Memory::STACK] = vec![0xa5; STACK_BYTES];
+        self.regions[Memory::STACK] = vec![NONSENSE; STACK_BYTES];
         self.regions[Memory::CONTEXT] = context;
     }
 
@@ -120,7 +120,7 @@ impl Memory {
     }
 
     /// The end of a stack of nonsense for a function that is so many calls deep.
-    fn enter(&mut self, depth: usize) -> u64 {
+    fn stack_at(&mut self, depth: usize) -> u64 {
         while self.stacks.len() <= depth {
             self.regions.push(vec![NONSENSE; STACK_BYTES]);
             self.stacks.push(self.regions.len() - 1);
@@ -191,7 +191,7 @@ struct Run<'a> {
 }
 
 fn execute(function: &EmittedFunction, given: &[u64], run: &mut Run<'_>) -> Result<u64, Fault> {
-    let frame = run.memory.enter(run.depth);
+    let frame = run.memory.stack_at(run.depth);
     let mut machine = Machine { regs: [SPOILED; 11], run };
     machine.regs[1..=given.len()].copy_from_slice(given);
     machine.regs[usize::from(bpf::R10)] = frame;

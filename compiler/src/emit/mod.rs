@@ -104,6 +104,8 @@ pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagn
     let (subprograms, functions) = (all(&program.subprograms), all(&program.functions));
     if diagnostics.is_empty() {
         diagnostics = chains::check(program, &functions, &subprograms);
+        let with_spans = functions.iter().zip(program.functions.iter().map(|function| function.span));
+        diagnostics.extend(with_spans.filter_map(|(function, span)| check_maps(function, &subprograms, span).err()));
     }
     if !diagnostics.is_empty() {
         return Err(diagnostics);
@@ -122,7 +124,6 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
     allocate::allocate(&mut machine).ok_or_else(|| too_large(function.span))?;
     frame::check(machine.frame_bytes, function.span)?;
     let code = layout::encode(&machine).ok_or_else(|| too_large(function.span))?;
-    check_maps(&code.notes, function.span)?;
     Ok(EmittedFunction {
         name: function.name.clone(),
         section: function.section.clone(),
@@ -136,16 +137,21 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
 /// Most maps that a program may use, each data section counted as one (the kernel's `MAX_USED_MAPS`).
 const MAX_USED_MAPS: usize = 64;
 
-fn check_maps(notes: &[Option<Note>], span: Span) -> Result<(), Diagnostic> {
+/// A program's maps are those of its subprograms as well.
+fn check_maps(function: &EmittedFunction, subprograms: &[EmittedFunction], span: Span) -> Result<(), Diagnostic> {
     let mut used = BTreeSet::new();
-    for note in notes.iter().flatten() {
-        match note {
-            Note::Map(map) => used.insert(map.0),
-            // No map has these numbers.
-            Note::Data(Section::Rodata, _) => used.insert(u32::MAX),
-            Note::Data(Section::Bss, _) => used.insert(u32::MAX - 1),
-            Note::Helper(_) => false,
-        };
+    let mut waiting = vec![function];
+    while let Some(function) = waiting.pop() {
+        for note in function.notes.iter().flatten() {
+            match note {
+                Note::Map(map) => _ = used.insert(map.0),
+                // No map has these numbers.
+                Note::Data(Section::Rodata, _) => _ = used.insert(u32::MAX),
+                Note::Data(Section::Bss, _) => _ = used.insert(u32::MAX - 1),
+                Note::Function(id) => waiting.extend(subprograms.get(id.0 as usize)),
+                Note::Helper(_) => {}
+            }
+        }
     }
     if used.len() <= MAX_USED_MAPS {
         return Ok(());
