@@ -1,7 +1,9 @@
 //! A machine with as many CPUs as a test wants.
 
 use profiler_compiler::btf::Btf;
-use profiler_compiler::target::{Arch, FunctionSymbol, Target, TargetError, TracepointFormat};
+use profiler_compiler::target::{
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, Target, TargetError, TracepointFormat,
+};
 
 use crate::fixture::Machine;
 
@@ -62,5 +64,13 @@ impl Target for Crowd {
 
     fn cgroup_id(&self, path: &str) -> Result<u64, TargetError> {
         self.machine.cgroup_id(path)
+    }
+
+    fn function_probing(&self) -> FunctionProbing {
+        self.machine.function_probing()
+    }
+
+    fn kernel_functions(&self, module: Option<&str>, pattern: &str) -> Result<Vec<KernelFunction>, TargetError> {
+        self.machine.kernel_functions(module, pattern)
     }
 }
