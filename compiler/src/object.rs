@@ -317,6 +317,9 @@ pub struct Counter {
     pub loss: Loss,
 }
 
+/// The most rounds of a loop, the kernel's `BPF_MAX_LOOPS`.
+pub const MAX_ROUNDS: u32 = 8 << 20;
+
 /// What can be lost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Loss {
@@ -337,6 +340,11 @@ pub enum Loss {
     },
     /// Stacks that could not be stored.
     Stacks,
+    /// Loops that did more rounds than the kernel lets them.
+    Rounds {
+        /// Index of the program.
+        program: usize,
+    },
     /// Runs that found no scratch memory free.
     Scratch {
         /// Index of the program.

@@ -181,6 +181,36 @@ pub enum StmtKind {
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// Statements in their own scope.
     Block(Vec<Stmt>),
+    /// Zero again: `let $x;` in a loop.
+    Clear(VarIndex),
+    /// The same statements several times, each with variables of its own.
+    Unroll(Vec<Vec<Stmt>>),
+    /// `for $i : a..b`: the bounds are int64.
+    ForRange {
+        /// `$i`.
+        var: VarIndex,
+        /// First value.
+        start: Expr,
+        /// One past the last value.
+        end: Expr,
+        /// What is repeated.
+        body: Vec<Stmt>,
+    },
+    /// `for $kv : @x`.
+    ForMap {
+        /// `$kv`: a tuple of key and value.
+        var: VarIndex,
+        /// The map; it has keys.
+        map: MapIndex,
+        /// What is repeated.
+        body: Vec<Stmt>,
+    },
+    /// Repeats while the condition holds.
+    While(Expr, Vec<Stmt>),
+    /// Leaves the innermost loop.
+    Break,
+    /// Goes on with the innermost loop's next round.
+    Continue,
     /// Leaves the probe.
     Return,
 }

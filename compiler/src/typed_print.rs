@@ -108,6 +108,29 @@ impl Printer<'_> {
                 }
             }),
             StmtKind::Block(body) => self.parent("block", |p| p.stmts(probe, body)),
+            StmtKind::Clear(var) => self.line(&format!("clear {}", var_name(probe, *var))),
+            StmtKind::Unroll(copies) => self.parent("unroll", |p| {
+                for body in copies {
+                    p.parent("block", |p| p.stmts(probe, body));
+                }
+            }),
+            StmtKind::ForRange { var, start, end, body } => {
+                self.parent(&format!("for {}", var_name(probe, *var)), |p| {
+                    p.parent("from", |p| p.expr(probe, start));
+                    p.parent("to", |p| p.expr(probe, end));
+                    p.parent("do", |p| p.stmts(probe, body));
+                });
+            }
+            StmtKind::ForMap { var, map, body } => {
+                let head = format!("for {} in {}", var_name(probe, *var), self.map_name(*map));
+                self.parent(&head, |p| p.stmts(probe, body));
+            }
+            StmtKind::While(cond, body) => self.parent("while", |p| {
+                p.expr(probe, cond);
+                p.parent("do", |p| p.stmts(probe, body));
+            }),
+            StmtKind::Break => self.line("break"),
+            StmtKind::Continue => self.line("continue"),
             StmtKind::Return => self.line("return"),
         }
     }

@@ -3,7 +3,7 @@
 //! In: the counters of the object in `.bss`, and the kernel's of runs that it skipped. Out: each loss in words, and how often.
 //! Guarantee: the sum over a program's records received and counted here is the number that it tried to send.
 
-use profiler_compiler::object::{Loss, Object, Storage};
+use profiler_compiler::object::{Loss, MAX_ROUNDS, Object, Storage};
 
 use crate::load::Loaded;
 use crate::sys::bpf::skipped_runs;
@@ -61,6 +61,7 @@ fn words(object: &Object, loss: &Loss) -> String {
             };
             format!("updates of {}: map full{size}", map.map_or("", |map| map.name.as_str()))
         }
+        Loss::Rounds { program } => format!("loops of {}: cut after {MAX_ROUNDS} rounds", probe(program)),
         Loss::Stacks => "stacks not taken".into(),
         Loss::Scratch { program } => format!("runs of {}: no scratch memory free", probe(program)),
         Loss::Skipped { program } => format!("runs of {}: skipped by the kernel", probe(program)),

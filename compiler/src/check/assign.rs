@@ -48,7 +48,7 @@ impl Body<'_, '_> {
         if is_fixed {
             self.fix_type(var);
         }
-        let Some(value) = value else { return self.zero(var, name.span) };
+        let Some(value) = value else { return Some(StmtKind::Clear(var)) };
         self.fits(&name.text, var, name.span, &value)?;
         Some(StmtKind::AssignVar(var, self.convert_to_var(value, var)))
     }
@@ -57,8 +57,13 @@ impl Body<'_, '_> {
         let known = self.find_var(name);
         let value = match (op, known) {
             (Some(op), Some(var)) => {
-                let left = typed::Expr { kind: typed::ExprKind::Var(var), ty: self.var_type(var).clone(), span: at };
                 let right = self.expr(value);
+                // What was only declared is 0 of the other side's type.
+                let ty = match self.var_type(var) {
+                    Type::Unknown => right.ty.clone(),
+                    known => known.clone(),
+                };
+                let left = typed::Expr { kind: typed::ExprKind::Var(var), ty, span: at };
                 self.binary(op, left, right, at.to(value.span))
             }
             (Some(_), None) => {
@@ -96,17 +101,6 @@ impl Body<'_, '_> {
         };
         self.set_var_type(var, both);
         Some(var)
-    }
-
-    /// A variable without a first value is zero or empty: nothing else says what is in its memory.
-    fn zero(&self, var: typed::VarIndex, span: Span) -> Option<StmtKind> {
-        let ty = self.var_type(var).clone();
-        let kind = match &ty {
-            Type::Unknown => return None,
-            ty if ty.is_scalar() => typed::ExprKind::Int(0),
-            _ => typed::ExprKind::Str(Vec::new()),
-        };
-        Some(StmtKind::AssignVar(var, typed::Expr { kind, ty, span }))
     }
 
     /// Whether a variable of a declared type can take a value; reports when not. Integers are cut to its width, as in C,

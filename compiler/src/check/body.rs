@@ -4,6 +4,7 @@
 //! Guarantee: variables keep their index from round to round, so that inference converges.
 
 use crate::ast::{Expr, ExprKind, ProbeBlock, Stmt, StmtKind};
+use crate::check::loops::Loops;
 use crate::check::{Env, Seed, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
@@ -24,15 +25,12 @@ pub struct Body<'a, 'e> {
     fixed: Vec<VarIndex>,
     scopes: Vec<Vec<(String, VarIndex)>>,
     /// Copies made by `unroll` so far in this round.
-    copies: u32,
+    pub(super) copies: u32,
+    /// Loops around the present code: those that can be left, and those among them that run.
+    pub(super) loops: Loops,
     /// Whether a condition that is known to fail is around what is being checked.
     pub unreachable: bool,
 }
-
-/// `unroll` copies its body; bpftrace has the same limit.
-const MAX_UNROLL: i64 = 100;
-/// Most copies in one probe, where `unroll` stands inside `unroll`: more would not fit into a BPF program anyway.
-const MAX_COPIES: u32 = 10_000;
 
 impl<'a, 'e> Body<'a, 'e> {
     /// A body whose variables had these types in the round before.
@@ -46,6 +44,7 @@ impl<'a, 'e> Body<'a, 'e> {
             scopes: vec![Vec::new()],
             copies: 0,
             unreachable: false,
+            loops: Loops::default(),
         }
     }
 
@@ -94,7 +93,7 @@ impl<'a, 'e> Body<'a, 'e> {
         checked
     }
 
-    fn scoped(&mut self, stmts: &[Stmt]) -> Vec<typed::Stmt> {
+    pub(super) fn scoped(&mut self, stmts: &[Stmt]) -> Vec<typed::Stmt> {
         self.scopes.push(Vec::new());
         let checked = self.stmts(stmts);
         self.scopes.pop();
@@ -131,28 +130,21 @@ impl<'a, 'e> Body<'a, 'e> {
                 let otherwise = self.reached_if(matches!(known, None | Some(0)), otherwise);
                 typed::StmtKind::If(cond, then, otherwise)
             }
-            StmtKind::Unroll { count, body } => {
-                self.unroll(count, body, out);
-                return;
-            }
+            StmtKind::Unroll { .. }
+            | StmtKind::While { .. }
+            | StmtKind::ForRange { .. }
+            | StmtKind::ForMap { .. }
+            | StmtKind::Break
+            | StmtKind::Continue => match self.loop_statement(stmt) {
+                Some(kind) => kind,
+                None => return,
+            },
             StmtKind::Block(body) => typed::StmtKind::Block(self.scoped(body)),
             StmtKind::Return(None) => typed::StmtKind::Return,
             StmtKind::Return(Some(value)) => {
                 self.error(
                     Diagnostic::error(Code(312), value.span, "a probe returns no value").help("write `return;`"),
                 );
-                return;
-            }
-            StmtKind::While { .. } | StmtKind::ForRange { .. } | StmtKind::ForMap { .. } => {
-                let message = "loops other than `unroll` are not compiled yet";
-                self.error(
-                    Diagnostic::error(Code(390), span, message)
-                        .help("a fixed number of repetitions can be written as `unroll (N) { … }`"),
-                );
-                return;
-            }
-            StmtKind::Break | StmtKind::Continue => {
-                self.error(Diagnostic::error(Code(313), span, "there is no loop to leave or to continue here"));
                 return;
             }
         };
@@ -179,29 +171,6 @@ impl<'a, 'e> Body<'a, 'e> {
             );
         }
         Some(typed::StmtKind::Expr(checked))
-    }
-
-    fn unroll(&mut self, count: &Expr, body: &[Stmt], out: &mut Vec<typed::Stmt>) {
-        let times = self.constant_int(count);
-        match times {
-            Some(n @ 1..=MAX_UNROLL) => {
-                for _ in 0..n {
-                    let span = count.span;
-                    if self.copies == MAX_COPIES {
-                        let message =
-                            format!("program too large: `unroll` makes more than {MAX_COPIES} copies in this probe");
-                        self.error(Diagnostic::error(Code(510), span, message).help("repeat less often"));
-                        return;
-                    }
-                    self.copies += 1;
-                    out.push(typed::Stmt { kind: typed::StmtKind::Block(self.scoped(body)), span });
-                }
-            }
-            Some(_) | None => {
-                let message = format!("`unroll` repeats a constant number of times, from 1 to {MAX_UNROLL}");
-                self.error(Diagnostic::error(Code(315), count.span, message));
-            }
-        }
     }
 
     /// An expression used as a condition: an integer, a pointer or a boolean.

@@ -20,6 +20,7 @@ mod facts;
 mod fields;
 mod header_constants;
 mod literals;
+mod loops;
 mod maps;
 mod names;
 mod operators;

@@ -96,9 +96,12 @@ impl Body<'_, '_> {
         let ty = match &self.env.maps.get(map).value {
             None => Type::Unknown,
             Some(MapValue::Plain(ty)) => ty.clone(),
+            Some(MapValue::Aggregate { word, signed, .. }) if word.reading().is_some() => {
+                Type::Int(Int { size_bytes: 8, signed: *signed })
+            }
             Some(MapValue::Aggregate { word, .. }) => {
-                let message = format!("the value of `{}()` cannot be read inside a probe yet", word.name());
-                let help = "print it with `print(@x)`, or count in a plain map with `@x++`";
+                let message = format!("the value of `{}()` cannot be read inside a probe", word.name());
+                let help = "print it with `print(@x)`; count(), sum(), min(), max() and avg() can be read";
                 return self.fail(Diagnostic::error(Code(392), span, message).help(help));
             }
         };

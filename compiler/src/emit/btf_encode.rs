@@ -33,6 +33,15 @@ const KIND_DATASEC: u32 = 15;
 const INT_SIGNED: u32 = 1;
 const LINKAGE_GLOBAL: u32 = 1;
 
+/// Who can see a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Linkage {
+    /// Its object only: what the kernel demands of functions that helpers call.
+    Static = 0,
+    /// All.
+    Global = 1,
+}
+
 /// The `.BTF` section under construction.
 #[derive(Default)]
 pub struct Btf {
@@ -97,15 +106,15 @@ impl Btf {
         self.add(name, KIND_STRUCT, members.len(), size_bytes, &rest)
     }
 
-    /// The type of a function of one parameter.
-    pub fn prototype(&mut self, result: TypeId, parameter: (&str, TypeId)) -> TypeId {
-        let name = self.string(parameter.0);
-        self.add("", KIND_FUNC_PROTO, 1, result.0, &[name.0, parameter.1.0])
+    /// The type of a function.
+    pub fn prototype(&mut self, result: TypeId, parameters: &[(&str, TypeId)]) -> TypeId {
+        let rest: Vec<u32> = parameters.iter().flat_map(|(name, ty)| [self.string(name).0, ty.0]).collect();
+        self.add("", KIND_FUNC_PROTO, parameters.len(), result.0, &rest)
     }
 
-    /// A global function.
-    pub fn function(&mut self, name: &str, prototype: TypeId) -> TypeId {
-        self.add(name, KIND_FUNC, LINKAGE_GLOBAL as usize, prototype.0, &[])
+    /// A function.
+    pub fn function(&mut self, name: &str, prototype: TypeId, linkage: Linkage) -> TypeId {
+        self.add(name, KIND_FUNC, linkage as usize, prototype.0, &[])
     }
 
     /// A global variable.

@@ -179,6 +179,7 @@ fn each_slot(inst: &Inst, mut visit: impl FnMut(SlotId, bool)) {
         | Inst::Extend { .. }
         | Inst::Swap { .. }
         | Inst::Context { .. }
+        | Inst::Parameter { .. }
         | Inst::DataAddr { .. } => {}
     }
 }

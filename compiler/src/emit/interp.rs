@@ -6,7 +6,7 @@
 
 use super::bpf::{self, Insn};
 use super::{EmittedFunction, Note};
-use crate::ir::{BinOp, CmpOp, MapId, Section, Size, Width};
+use crate::ir::{BinOp, CmpOp, FunctionId, Helper, MapId, Section, Size, Width};
 
 /// Bytes of stack that a program has.
 const STACK_BYTES: usize = 512;
@@ -16,6 +16,10 @@ const SPOILED: u64 = 0xdead_dead_dead_dead;
 const REGION_DISTANCE: u64 = 1 << 40;
 /// Maps have addresses of their own, which are not memory.
 const MAP_BASE: u64 = 1 << 60;
+/// So have subprograms.
+const FUNCTION_BASE: u64 = 1 << 61;
+/// What memory holds that nothing has written.
+const NONSENSE: u8 = 0xa5;
 /// Instructions after which a program counts as endless.
 const STEP_LIMIT: usize = 1_000_000;
 
@@ -52,12 +56,19 @@ pub enum Fault {
 #[derive(Debug, Clone)]
 pub struct Memory {
     regions: Vec<Vec<u8>>,
+    /// The stacks of subprograms by depth, made when one first gets there.
+    stacks: Vec<usize>,
 }
 
 /// Answers helper calls.
 pub trait Host {
     /// Runs the helper `number`; `arguments` are `r1` to `r5`.
     fn call(&mut self, number: u32, arguments: [u64; 5], memory: &mut Memory) -> Result<u64, Fault>;
+
+    /// The addresses of the keys and values of a map, for a walk over it.
+    fn entries(&mut self, _map: u64, _memory: &mut Memory) -> Result<Vec<(u64, u64)>, Fault> {
+        Err(Fault::UnknownHelper { number: Helper::ForEachMapElem as u32 })
+    }
 }
 
 impl Memory {
@@ -68,7 +79,7 @@ impl Memory {
 
     /// A stack of nonsense, a context, and the two data sections.
     pub fn new(context: Vec<u8>, rodata: Vec<u8>, bss: Vec<u8>) -> Memory {
-        Memory { regions: vec![vec![0xa5; STACK_BYTES], context, rodata, bss] }
+        Memory { regions: vec![vec![NONSENSE; STACK_BYTES], context, rodata, bss], stacks: vec![Memory::STACK] }
     }
 
     /// Adds a region (a map value, a ring buffer record) and returns its address.
@@ -84,7 +95,7 @@ impl Memory {
 
     /// Makes ready for the next program: a stack of nonsense and another context; everything else stays.
     pub fn enter(&mut self, context: Vec<u8>) {
-        self.regions[Memory::STACK] = vec![0xa5; STACK_BYTES];
+        self.regions[Memory::STACK] = vec![NONSENSE; STACK_BYTES];
         self.regions[Memory::CONTEXT] = context;
     }
 
@@ -108,8 +119,19 @@ impl Memory {
         self.regions.get_mut(region).and_then(|bytes| bytes.get_mut(at..at + length)).ok_or(fault)
     }
 
-    fn check_alignment(address: u64, size: Size) -> Result<(), Fault> {
-        let is_stack = address / REGION_DISTANCE == Memory::base(Memory::STACK) / REGION_DISTANCE;
+    /// The end of a stack of nonsense for a function that is so many calls deep.
+    fn stack_at(&mut self, depth: usize) -> u64 {
+        while self.stacks.len() <= depth {
+            self.regions.push(vec![NONSENSE; STACK_BYTES]);
+            self.stacks.push(self.regions.len() - 1);
+        }
+        let region = self.stacks[depth];
+        self.regions[region].fill(NONSENSE);
+        Memory::base(region) + STACK_BYTES as u64
+    }
+
+    fn check_alignment(&self, address: u64, size: Size) -> Result<(), Fault> {
+        let is_stack = self.stacks.iter().any(|region| address / REGION_DISTANCE == *region as u64 + 1);
         if is_stack && !address.is_multiple_of(u64::from(size.bytes())) {
             return Err(Fault::Misaligned { address });
         }
@@ -117,7 +139,7 @@ impl Memory {
     }
 
     fn load(&self, address: u64, size: Size) -> Result<u64, Fault> {
-        Memory::check_alignment(address, size)?;
+        self.check_alignment(address, size)?;
         let mut word = [0; 8];
         let length = size.bytes() as usize;
         word[..length].copy_from_slice(self.bytes(address, length)?);
@@ -125,7 +147,7 @@ impl Memory {
     }
 
     fn store(&mut self, address: u64, size: Size, value: u64) -> Result<(), Fault> {
-        Memory::check_alignment(address, size)?;
+        self.check_alignment(address, size)?;
         let length = size.bytes() as usize;
         self.bytes_mut(address, length)?.copy_from_slice(&value.to_le_bytes()[..length]);
         Ok(())
@@ -137,13 +159,45 @@ pub fn map_address(map: MapId) -> u64 {
     MAP_BASE + u64::from(map.0)
 }
 
-/// Runs a program to its `exit`.
+/// The number that stands for a subprogram in registers and helper arguments.
+fn function_address(function: FunctionId) -> u64 {
+    FUNCTION_BASE + u64::from(function.0)
+}
+
+/// Runs a program that calls no subprogram to its `exit`.
 pub fn run(function: &EmittedFunction, memory: &mut Memory, host: &mut dyn Host) -> Result<u64, Fault> {
-    let mut machine = Machine { regs: [SPOILED; 11], memory, host };
-    machine.regs[1] = Memory::base(Memory::CONTEXT);
-    machine.regs[usize::from(bpf::R10)] = Memory::base(Memory::STACK) + STACK_BYTES as u64;
+    run_with(function, &[], memory, host)
+}
+
+/// Runs a program to its `exit`; helpers call these subprograms.
+pub fn run_with(
+    function: &EmittedFunction,
+    subprograms: &[EmittedFunction],
+    memory: &mut Memory,
+    host: &mut dyn Host,
+) -> Result<u64, Fault> {
+    let mut steps_left = STEP_LIMIT;
+    let mut run = Run { subprograms, memory, host, steps_left: &mut steps_left, depth: 0 };
+    execute(function, &[Memory::base(Memory::CONTEXT)], &mut run)
+}
+
+/// What the functions of one run share.
+struct Run<'a> {
+    subprograms: &'a [EmittedFunction],
+    memory: &'a mut Memory,
+    host: &'a mut dyn Host,
+    steps_left: &'a mut usize,
+    depth: usize,
+}
+
+fn execute(function: &EmittedFunction, given: &[u64], run: &mut Run<'_>) -> Result<u64, Fault> {
+    let frame = run.memory.stack_at(run.depth);
+    let mut machine = Machine { regs: [SPOILED; 11], run };
+    machine.regs[1..=given.len()].copy_from_slice(given);
+    machine.regs[usize::from(bpf::R10)] = frame;
     let mut at = 0;
-    for _ in 0..STEP_LIMIT {
+    loop {
+        *machine.run.steps_left = machine.run.steps_left.checked_sub(1).ok_or(Fault::Endless)?;
         let insn = *function.insns.get(at).ok_or(Fault::RanOff)?;
         if insn.is_wide() {
             let second = function.insns.get(at + 1).ok_or(Fault::RanOff)?;
@@ -157,7 +211,6 @@ pub fn run(function: &EmittedFunction, memory: &mut Memory, host: &mut dyn Host)
             Next::Jump => at = (at as i64 + 1 + i64::from(insn.off)) as usize,
         }
     }
-    Err(Fault::Endless)
 }
 
 enum Next {
@@ -166,10 +219,9 @@ enum Next {
     Exit,
 }
 
-struct Machine<'a> {
+struct Machine<'r, 'a> {
     regs: [u64; 11],
-    memory: &'a mut Memory,
-    host: &'a mut dyn Host,
+    run: &'r mut Run<'a>,
 }
 
 fn wide(insn: Insn, second: Insn, note: Option<Note>) -> u64 {
@@ -177,31 +229,65 @@ fn wide(insn: Insn, second: Insn, note: Option<Note>) -> u64 {
         Some(Note::Map(map)) => map_address(map),
         Some(Note::Data(Section::Rodata, offset)) => Memory::base(Memory::RODATA) + u64::from(offset),
         Some(Note::Data(Section::Bss, offset)) => Memory::base(Memory::BSS) + u64::from(offset),
+        Some(Note::Function(function)) => function_address(function),
         Some(Note::Helper(_)) | None => u64::from(insn.imm as u32) | u64::from(second.imm as u32) << 32,
     }
 }
 
-impl Machine<'_> {
+impl Machine<'_, '_> {
     fn step(&mut self, insn: Insn) -> Result<Next, Fault> {
         match insn.class() {
             bpf::ALU32 | bpf::ALU64 => self.arithmetic(insn)?,
             bpf::LDX => {
                 let address = self.place(insn.src, insn);
-                self.regs[usize::from(insn.dst)] = self.memory.load(address, insn.access_size())?;
+                self.regs[usize::from(insn.dst)] = self.run.memory.load(address, insn.access_size())?;
             }
             bpf::ST => {
                 let value = i64::from(insn.imm) as u64;
-                self.memory.store(self.place(insn.dst, insn), insn.access_size(), value)?;
+                self.run.memory.store(self.place(insn.dst, insn), insn.access_size(), value)?;
             }
             bpf::STX if insn.code & bpf::MODE_MASK == bpf::ATOMIC => self.atomic(insn)?,
             bpf::STX => {
                 let value = self.regs[usize::from(insn.src)];
-                self.memory.store(self.place(insn.dst, insn), insn.access_size(), value)?;
+                self.run.memory.store(self.place(insn.dst, insn), insn.access_size(), value)?;
             }
             bpf::JMP | bpf::JMP32 => return self.jump(insn),
             _ => return Err(Fault::UnknownInsn { insn }),
         }
         Ok(Next::Insn)
+    }
+
+    fn call(&mut self, number: u32, arguments: [u64; 5]) -> Result<u64, Fault> {
+        let [first, function, given, ..] = arguments;
+        if number == Helper::Loop as u32 {
+            for iteration in 0..u64::from(first as u32) {
+                if self.call_back(function, &[iteration, given])? != 0 {
+                    return Ok(iteration + 1);
+                }
+            }
+            return Ok(u64::from(first as u32));
+        }
+        if number != Helper::ForEachMapElem as u32 {
+            return self.run.host.call(number, arguments, self.run.memory);
+        }
+        let mut visited = 0;
+        for (key, value) in self.run.host.entries(first, self.run.memory)? {
+            visited += 1;
+            if self.call_back(function, &[first, key, value, given])? != 0 {
+                break;
+            }
+        }
+        Ok(visited)
+    }
+
+    fn call_back(&mut self, address: u64, given: &[u64]) -> Result<u64, Fault> {
+        let subprograms = self.run.subprograms;
+        let index = address.checked_sub(FUNCTION_BASE).and_then(|index| usize::try_from(index).ok());
+        let function = index.and_then(|index| subprograms.get(index)).ok_or(Fault::OutOfBounds { address })?;
+        self.run.depth += 1;
+        let result = execute(function, given, self.run);
+        self.run.depth -= 1;
+        result
     }
 
     fn place(&self, base: bpf::RegNumber, insn: Insn) -> u64 {
@@ -232,7 +318,7 @@ impl Machine<'_> {
 
     fn atomic(&mut self, insn: Insn) -> Result<(), Fault> {
         let (address, size) = (self.place(insn.dst, insn), insn.access_size());
-        let old = self.memory.load(address, size)?;
+        let old = self.run.memory.load(address, size)?;
         let src = self.regs[usize::from(insn.src)];
         let new = match insn.imm {
             bpf::XCHG => src,
@@ -246,7 +332,7 @@ impl Machine<'_> {
                 binary(op, Width::W64, old, src)
             }
         };
-        self.memory.store(address, size, new)?;
+        self.run.memory.store(address, size, new)?;
         match insn.imm {
             bpf::CMPXCHG => self.regs[0] = old,
             operation if operation & bpf::FETCH != 0 => self.regs[usize::from(insn.src)] = old,
@@ -261,7 +347,7 @@ impl Machine<'_> {
             bpf::JA => return Ok(Next::Jump),
             bpf::CALL => {
                 let [_, r1, r2, r3, r4, r5, ..] = self.regs;
-                self.regs[0] = self.host.call(insn.imm as u32, [r1, r2, r3, r4, r5], self.memory)?;
+                self.regs[0] = self.call(insn.imm as u32, [r1, r2, r3, r4, r5])?;
                 self.regs[1..=5].fill(SPOILED);
                 return Ok(Next::Insn);
             }

@@ -149,6 +149,9 @@ impl Code {
             Op::MapAddr { dst, map } => {
                 return self.pair(Insn::load_imm64(number(dst), 0), span, Some(Note::Map(map)));
             }
+            Op::FunctionAddr { dst, function } => {
+                return self.pair(Insn::load_imm64(number(dst), 0), span, Some(Note::Function(function)));
+            }
             Op::DataAddr { dst, section, offset } => {
                 let pair = Insn::load_imm64(number(dst), u64::from(offset));
                 return self.pair(pair, span, Some(Note::Data(section, offset)));

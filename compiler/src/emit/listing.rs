@@ -15,7 +15,7 @@ use crate::source::Source;
 pub fn listing(emitted: &Emitted, program: &Program, source: &Source) -> String {
     let lines = LineTable::new(source);
     let mut out = String::new();
-    for (index, function) in emitted.functions.iter().enumerate() {
+    for (index, function) in emitted.subprograms.iter().chain(&emitted.functions).enumerate() {
         if index > 0 {
             out.push('\n');
         }
@@ -57,6 +57,10 @@ fn wide(insn: Insn, second: Insn, note: Option<Note>, program: &Program) -> Stri
         Some(Note::Map(map)) => {
             let name = program.maps.get(map.0 as usize).map_or("?", |map| map.name.as_str());
             format!("map[{name}]")
+        }
+        Some(Note::Function(id)) => {
+            let name = program.subprograms.get(id.0 as usize).map_or("?", |function| function.name.as_str());
+            format!("subprogram[{name}]")
         }
         Some(Note::Data(Section::Rodata, offset)) => format!("map[.rodata][0]+{offset}"),
         Some(Note::Data(Section::Bss, offset)) => format!("map[.bss][0]+{offset}"),

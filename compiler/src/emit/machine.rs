@@ -5,7 +5,7 @@
 //! control flow exists only at the end of a [`Block`].
 
 use super::bpf::RegNumber;
-use crate::ir::{BinOp, CmpOp, Helper, Likely, MapId, Section, Size, Width};
+use crate::ir::{BinOp, CmpOp, FunctionId, Helper, Likely, MapId, Section, Size, Width};
 use crate::source::Span;
 
 /// A register: a machine register (0 to 10) or, from [`Reg::FIRST_VIRTUAL`], a virtual one.
@@ -23,6 +23,8 @@ pub enum Op {
     Const { dst: Reg, value: u64 },
     /// `dst` = a map.
     MapAddr { dst: Reg, map: MapId },
+    /// `dst` = the address of a subprogram.
+    FunctionAddr { dst: Reg, function: FunctionId },
     /// `dst` = the address of a byte of a data section.
     DataAddr { dst: Reg, section: Section, offset: u32 },
     /// `dst` = the frame pointer plus an offset.
@@ -156,9 +158,11 @@ impl Op {
                 visit(src, Role::Read);
                 visit(dst, Role::Write);
             }
-            Op::Const { dst, .. } | Op::MapAddr { dst, .. } | Op::DataAddr { dst, .. } | Op::FrameAddr { dst, .. } => {
-                visit(dst, Role::Write);
-            }
+            Op::Const { dst, .. }
+            | Op::MapAddr { dst, .. }
+            | Op::FunctionAddr { dst, .. }
+            | Op::DataAddr { dst, .. }
+            | Op::FrameAddr { dst, .. } => visit(dst, Role::Write),
             Op::Alu { dst, src, .. } => {
                 visit(src, Role::Read);
                 visit(dst, Role::ReadWrite);
@@ -219,6 +223,7 @@ impl Op {
             | Op::Mov32 { dst, .. }
             | Op::Const { dst, .. }
             | Op::MapAddr { dst, .. }
+            | Op::FunctionAddr { dst, .. }
             | Op::DataAddr { dst, .. }
             | Op::FrameAddr { dst, .. }
             | Op::Alu { dst, .. }
@@ -232,9 +237,11 @@ impl Op {
     /// The register that it sets from nothing: such a value is computed again rather than kept in memory.
     pub fn constant_result(self) -> Option<Reg> {
         match self {
-            Op::Const { dst, .. } | Op::MapAddr { dst, .. } | Op::DataAddr { dst, .. } | Op::FrameAddr { dst, .. } => {
-                Some(dst)
-            }
+            Op::Const { dst, .. }
+            | Op::MapAddr { dst, .. }
+            | Op::FunctionAddr { dst, .. }
+            | Op::DataAddr { dst, .. }
+            | Op::FrameAddr { dst, .. } => Some(dst),
             _ => None,
         }
     }

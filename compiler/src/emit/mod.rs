@@ -11,6 +11,7 @@
 mod allocate;
 pub mod bpf;
 mod btf_encode;
+mod chains;
 mod frame;
 mod graph;
 pub mod interp;
@@ -27,7 +28,7 @@ mod spill;
 use std::collections::BTreeSet;
 
 use crate::diagnostic::{Code, Diagnostic};
-use crate::ir::{self, Helper, MapId, Section};
+use crate::ir::{self, FunctionId, Helper, MapId, Section};
 use crate::source::{Source, Span};
 
 pub use listing::{helper_name, listing};
@@ -39,6 +40,8 @@ pub struct Emitted {
     pub elf: Vec<u8>,
     /// Its BPF programs, in the order of the IR's functions.
     pub functions: Vec<EmittedFunction>,
+    /// What helpers call back, in the order of the IR's subprograms.
+    pub subprograms: Vec<EmittedFunction>,
 }
 
 /// One BPF program of the object.
@@ -65,6 +68,8 @@ pub enum Note {
     Map(MapId),
     /// The address of a byte of a data section.
     Data(Section, u32),
+    /// The address of a subprogram.
+    Function(FunctionId),
     /// A helper.
     Helper(Helper),
 }
@@ -79,6 +84,7 @@ pub fn check_size(program: &ir::Program) -> Result<(), Vec<Diagnostic>> {
     let too_large: Vec<Diagnostic> = program
         .functions
         .iter()
+        .chain(&program.subprograms)
         .filter(|function| size(function) > MAX_FUNCTION_INSTS)
         .map(|function| {
             let label = format!("about {} instructions, and the limit is {MAX_FUNCTION_INSTS}", size(function));
@@ -90,22 +96,25 @@ pub fn check_size(program: &ir::Program) -> Result<(), Vec<Diagnostic>> {
 
 /// Compiles a program. Every function is tried, so that all limits exceeded are reported.
 pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagnostic>> {
-    let mut functions = Vec::with_capacity(program.functions.len());
     let mut diagnostics = Vec::new();
-    for function in &program.functions {
-        match emit_function(function) {
-            Ok(function) => functions.push(function),
-            Err(diagnostic) => diagnostics.push(diagnostic),
-        }
+    let mut all = |functions: &[ir::Function]| -> Vec<EmittedFunction> {
+        let results = functions.iter().map(emit_function);
+        results.filter_map(|result| result.map_err(|diagnostic| diagnostics.push(diagnostic)).ok()).collect()
+    };
+    let (subprograms, functions) = (all(&program.subprograms), all(&program.functions));
+    if diagnostics.is_empty() {
+        diagnostics = chains::check(program, &functions, &subprograms);
+        let with_spans = functions.iter().zip(program.functions.iter().map(|function| function.span));
+        diagnostics.extend(with_spans.filter_map(|(function, span)| check_maps(function, &subprograms, span).err()));
     }
     if !diagnostics.is_empty() {
         return Err(diagnostics);
     }
-    let elf = object_file::write(program, &functions, source).map_err(|error| {
+    let elf = object_file::write(program, &functions, &subprograms, source).map_err(|error| {
         let span = program.functions.first().map_or(Span::default(), |function| function.span);
         vec![Diagnostic::error(Code(512), span, format!("the object file cannot be written: {error}"))]
     })?;
-    Ok(Emitted { elf, functions })
+    Ok(Emitted { elf, functions, subprograms })
 }
 
 fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic> {
@@ -115,7 +124,6 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
     allocate::allocate(&mut machine).ok_or_else(|| too_large(function.span))?;
     frame::check(machine.frame_bytes, function.span)?;
     let code = layout::encode(&machine).ok_or_else(|| too_large(function.span))?;
-    check_maps(&code.notes, function.span)?;
     Ok(EmittedFunction {
         name: function.name.clone(),
         section: function.section.clone(),
@@ -129,16 +137,21 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
 /// Most maps that a program may use, each data section counted as one (the kernel's `MAX_USED_MAPS`).
 const MAX_USED_MAPS: usize = 64;
 
-fn check_maps(notes: &[Option<Note>], span: Span) -> Result<(), Diagnostic> {
+/// A program's maps are those of its subprograms as well.
+fn check_maps(function: &EmittedFunction, subprograms: &[EmittedFunction], span: Span) -> Result<(), Diagnostic> {
     let mut used = BTreeSet::new();
-    for note in notes.iter().flatten() {
-        match note {
-            Note::Map(map) => used.insert(map.0),
-            // No map has these numbers.
-            Note::Data(Section::Rodata, _) => used.insert(u32::MAX),
-            Note::Data(Section::Bss, _) => used.insert(u32::MAX - 1),
-            Note::Helper(_) => false,
-        };
+    let mut waiting = vec![function];
+    while let Some(function) = waiting.pop() {
+        for note in function.notes.iter().flatten() {
+            match note {
+                Note::Map(map) => _ = used.insert(map.0),
+                // No map has these numbers.
+                Note::Data(Section::Rodata, _) => _ = used.insert(u32::MAX),
+                Note::Data(Section::Bss, _) => _ = used.insert(u32::MAX - 1),
+                Note::Function(id) => waiting.extend(subprograms.get(id.0 as usize)),
+                Note::Helper(_) => {}
+            }
+        }
     }
     if used.len() <= MAX_USED_MAPS {
         return Ok(());

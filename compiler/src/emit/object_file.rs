@@ -11,10 +11,10 @@ use object::{
 };
 
 use super::bpf::INSN_SIZE_BYTES;
-use super::btf_encode::{self, Btf, Line, SectionRecords, TypeId};
+use super::btf_encode::{self, Btf, Line, Linkage, SectionRecords, TypeId};
 use super::lines::LineTable;
 use super::{EmittedFunction, Note};
-use crate::ir::{Map, MapKind, Program, Section};
+use crate::ir::{Map, MapKind, Program, Role, Section};
 use crate::source::Source;
 
 /// The kernel's `BPF_F_NO_PREALLOC`.
@@ -25,13 +25,18 @@ const RODATA_SYMBOL: &str = "profiler_rodata";
 const BSS_SYMBOL: &str = "profiler_bss";
 
 /// Writes the file.
-pub fn write(program: &Program, functions: &[EmittedFunction], source: &Source) -> object::write::Result<Vec<u8>> {
+pub fn write(
+    program: &Program,
+    functions: &[EmittedFunction],
+    subprograms: &[EmittedFunction],
+    source: &Source,
+) -> object::write::Result<Vec<u8>> {
     let mut writer = Writer::new();
     writer.license();
     writer.maps(&program.maps);
     writer.rodata(&program.rodata);
     writer.bss(program.bss_size_bytes);
-    writer.programs(functions, source)?;
+    writer.functions(program, functions, subprograms, source)?;
     writer.finish()
 }
 
@@ -43,6 +48,10 @@ struct Writer {
     maps: Vec<SymbolId>,
     rodata: Option<SymbolId>,
     bss: Option<SymbolId>,
+    /// The section of subprograms, by which they are reached.
+    text: Option<SymbolId>,
+    /// Where each subprogram starts in it.
+    starts: Vec<u32>,
     records: Vec<SectionRecords>,
 }
 
@@ -52,7 +61,18 @@ impl Writer {
         let int = btf.int("int", 4, true);
         let byte = btf.int("unsigned char", 1, false);
         let object = Object::new(BinaryFormat::Elf, Architecture::Bpf, Endianness::Little);
-        Writer { object, btf, int, byte, maps: Vec::new(), rodata: None, bss: None, records: Vec::new() }
+        Writer {
+            object,
+            btf,
+            int,
+            byte,
+            maps: Vec::new(),
+            rodata: None,
+            bss: None,
+            text: None,
+            starts: Vec::new(),
+            records: Vec::new(),
+        }
     }
 
     fn section(&mut self, name: &str, kind: SectionKind) -> SectionId {
@@ -154,14 +174,23 @@ impl Writer {
         self.object.section_symbol(section)
     }
 
-    fn programs(&mut self, functions: &[EmittedFunction], source: &Source) -> object::write::Result<()> {
+    fn functions(
+        &mut self,
+        program: &Program,
+        functions: &[EmittedFunction],
+        subprograms: &[EmittedFunction],
+        source: &Source,
+    ) -> object::write::Result<()> {
         let lines = LineTable::new(source);
         // Verifier: a context parameter of a structure type, as `void *` draws a remark in the log.
         let context = self.btf.structure("context", 0, &[]);
         let context = self.btf.pointer(context);
-        let prototype = self.btf.prototype(self.int, ("ctx", context));
+        let prototype = self.btf.prototype(self.int, &[("ctx", context)]);
         let mut sections: Vec<(&str, SectionId)> = Vec::new();
-        for function in functions {
+        // Subprograms come first: where they start is written into those that name them.
+        let roles = program.subprograms.iter().map(|function| function.role);
+        let static_ones = subprograms.iter().zip(roles.map(Some));
+        for (function, role) in static_ones.chain(functions.iter().map(|function| (function, None))) {
             let index = sections.iter().position(|(name, _)| *name == function.section).unwrap_or_else(|| {
                 let section = self.section(&function.section, SectionKind::Text);
                 let name = self.btf.string(&function.section);
@@ -169,24 +198,64 @@ impl Writer {
                 sections.push((&function.section, section));
                 sections.len() - 1
             });
-            let start = self.program(function, sections[index].1)?;
-            let ty = self.btf.function(&function.name, prototype);
+            let section = sections[index].1;
+            let ty = match role {
+                Some(role) => {
+                    self.text = Some(self.object.section_symbol(section));
+                    let prototype = self.callback_prototype(role, context);
+                    self.btf.function(&function.name, prototype, Linkage::Static)
+                }
+                None => self.btf.function(&function.name, prototype, Linkage::Global),
+            };
+            let start = self.function(function, section, role.is_some())?;
             self.records[index].functions.push((start, ty));
             self.lines(function, &lines, index, start);
         }
         Ok(())
     }
 
+    /// The type of a subprogram, as the kernel documents it.
+    fn callback_prototype(&mut self, role: Role, pointer: TypeId) -> TypeId {
+        let result = self.btf.int("long", 8, true);
+        match role {
+            Role::Iteration => {
+                let number = self.btf.int("unsigned int", 4, false);
+                self.btf.prototype(result, &[("iteration", number), ("frame", pointer)])
+            }
+            _ => {
+                let parameters = [("map", pointer), ("key", pointer), ("value", pointer), ("frame", pointer)];
+                self.btf.prototype(result, &parameters)
+            }
+        }
+    }
+
     /// Appends a function's instructions and relocations; returns its byte offset in the section.
-    fn program(&mut self, function: &EmittedFunction, section: SectionId) -> object::write::Result<u32> {
-        let bytes: Vec<u8> = function.insns.iter().flat_map(|insn| insn.to_bytes()).collect();
+    fn function(
+        &mut self,
+        function: &EmittedFunction,
+        section: SectionId,
+        is_static: bool,
+    ) -> object::write::Result<u32> {
+        let mut insns = function.insns.clone();
+        for (insn, note) in insns.iter_mut().zip(&function.notes) {
+            if let Some(Note::Function(id)) = note {
+                insn.imm = self.starts.get(id.0 as usize).map_or(0, |start| *start as i32);
+            }
+        }
+        let bytes: Vec<u8> = insns.iter().flat_map(|insn| insn.to_bytes()).collect();
         let start = self.object.append_section_data(section, &bytes, INSN_SIZE_BYTES as u64);
-        self.symbol(&function.name, SymbolKind::Text, section, start, bytes.len() as u64);
+        let symbol = self.symbol(&function.name, SymbolKind::Text, section, start, bytes.len() as u64);
+        if is_static {
+            self.object.symbol_mut(symbol).scope = SymbolScope::Compilation;
+            self.starts.push(start as u32);
+        }
         for (index, note) in function.notes.iter().enumerate() {
             let symbol = match note {
                 Some(Note::Map(map)) => self.maps.get(map.0 as usize).copied(),
                 Some(Note::Data(Section::Rodata, _)) => self.rodata,
                 Some(Note::Data(Section::Bss, _)) => self.bss,
+                // libbpf takes a static function by its section only, with the instruction's offset in it.
+                Some(Note::Function(_)) => self.text,
                 Some(Note::Helper(_)) | None => None,
             };
             if let Some(symbol) = symbol {

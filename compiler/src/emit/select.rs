@@ -15,17 +15,21 @@ use crate::source::Span;
 /// Translates `function`.
 pub fn select(function: &ir::Function, frame: &Frame) -> Function {
     let first_fresh = Reg::FIRST_VIRTUAL + function.vregs;
-    let context = Reg(first_fresh);
+    // What the machine registers hold at the start: the context, or what the caller of a subprogram gave it.
+    let given = function.role.parameters().max(1);
     let mut selector = Selector {
         frame,
-        out: Function { blocks: Vec::new(), regs: first_fresh + 1, frame_bytes: frame.size_bytes },
-        context,
+        out: Function { blocks: Vec::new(), regs: first_fresh + u32::from(given), frame_bytes: frame.size_bytes },
+        given: Reg(first_fresh),
         current: 0,
         span: function.span,
     };
     // The prologue is a block of its own because the IR may jump back to its first block.
     selector.out.blocks = vec![selector.empty_block(); function.blocks.len() + 1];
-    selector.push(Op::Mov { dst: context, src: Reg::machine(1) });
+    for index in 0..given {
+        let dst = selector.given(index);
+        selector.push(Op::Mov { dst, src: Reg::machine(index + 1) });
+    }
     selector.finish(End::Jump(1), function.span);
     for (index, block) in function.blocks.iter().enumerate() {
         selector.current = index + 1;
@@ -43,7 +47,8 @@ pub fn select(function: &ir::Function, frame: &Frame) -> Function {
 pub(super) struct Selector<'a> {
     frame: &'a Frame,
     out: Function,
-    context: Reg,
+    /// The first of the registers that hold what the function was given.
+    given: Reg,
     current: usize,
     span: Span,
 }
@@ -55,6 +60,11 @@ enum Compared {
 }
 
 impl Selector<'_> {
+    /// What the function was given as its `index`-th argument; of a program, the first is the context.
+    fn given(&self, index: u8) -> Reg {
+        Reg(self.given.0 + u32::from(index))
+    }
+
     fn empty_block(&self) -> Block {
         Block { ops: Vec::new(), end: End::Return(0), end_span: self.span }
     }
@@ -128,7 +138,10 @@ impl Selector<'_> {
             | Inst::Atomic { .. }
             | Inst::Exchange { .. }
             | Inst::CompareExchange { .. } => select_memory::inst(self, inst),
-            Inst::Context { dst } => self.push(Op::Mov { dst: virtual_reg(*dst), src: self.context }),
+            Inst::Context { dst } => self.push(Op::Mov { dst: virtual_reg(*dst), src: self.given(0) }),
+            Inst::Parameter { dst, index } => {
+                self.push(Op::Mov { dst: virtual_reg(*dst), src: self.given(*index) });
+            }
             Inst::SlotAddr { dst, slot, offset } => {
                 self.address_of(virtual_reg(*dst), Addr::slot(*slot, *offset));
             }
@@ -289,7 +302,8 @@ impl Selector<'_> {
             Arg::Value(value) => self.set(dst, value, Width::W64),
             Arg::Slot(slot, offset) => self.address_of(dst, Addr::slot(slot, offset)),
             Arg::Map(map) => self.push(Op::MapAddr { dst, map }),
-            Arg::Context => self.push(Op::Mov { dst, src: self.context }),
+            Arg::Function(function) => self.push(Op::FunctionAddr { dst, function }),
+            Arg::Context => self.push(Op::Mov { dst, src: self.given(0) }),
         }
     }
 

@@ -5,17 +5,23 @@
 //! to a block that nothing reaches, so that the lowering needs no special case for dead source code.
 
 use super::{
-    Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, MapId, Operand, Section, Size, Slot,
+    Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, MapId, Operand, Role, Section, Size, Slot,
     SlotId, Terminator, VReg, Width,
 };
 use crate::source::Span;
+
+/// Where the ELF file has subprograms; what else is in this section is never a program of its own.
+const SUBPROGRAM_SECTION: &str = ".text";
 
 /// A function that is being made. Instructions go to the end of the current block, which at first is block 0.
 #[derive(Debug, Clone)]
 pub struct FunctionBuilder {
     name: String,
     section: String,
+    role: Role,
     context_size_bytes: u32,
+    /// Where a subprogram has the program's context.
+    context: Option<VReg>,
     function_span: Span,
     blocks: Vec<OpenBlock>,
     vregs: u32,
@@ -37,7 +43,9 @@ impl FunctionBuilder {
         FunctionBuilder {
             name: name.into(),
             section: section.into(),
+            role: Role::Program,
             context_size_bytes: 0,
+            context: None,
             function_span: span,
             blocks: vec![OpenBlock::default()],
             vregs: 0,
@@ -45,6 +53,16 @@ impl FunctionBuilder {
             current: BlockId(0),
             span,
         }
+    }
+
+    /// A subprogram that helpers call; made from the code at `span`.
+    pub fn subprogram(name: impl Into<String>, role: Role, span: Span) -> FunctionBuilder {
+        FunctionBuilder { role, ..FunctionBuilder::new(name, SUBPROGRAM_SECTION, span) }
+    }
+
+    /// Says which register of a subprogram holds the program's context.
+    pub fn set_context(&mut self, context: VReg) {
+        self.context = Some(context);
     }
 
     /// Says how many bytes of the context may be read.
@@ -174,13 +192,31 @@ impl FunctionBuilder {
     /// Calls a helper for its result.
     pub fn call(&mut self, helper: Helper, args: &[Arg]) -> VReg {
         let dst = self.new_vreg();
-        self.inst(Inst::Call { dst: Some(dst), helper, args: args.to_vec() });
+        let args = self.arguments(args);
+        self.inst(Inst::Call { dst: Some(dst), helper, args });
         dst
     }
 
     /// Calls a helper for what it does.
     pub fn call_void(&mut self, helper: Helper, args: &[Arg]) {
-        self.inst(Inst::Call { dst: None, helper, args: args.to_vec() });
+        let args = self.arguments(args);
+        self.inst(Inst::Call { dst: None, helper, args });
+    }
+
+    /// In a subprogram the context is a value like others.
+    fn arguments(&self, args: &[Arg]) -> Vec<Arg> {
+        let argument = |arg: &Arg| match (arg, self.context) {
+            (Arg::Context, Some(context)) => context.into(),
+            (arg, _) => *arg,
+        };
+        args.iter().map(argument).collect()
+    }
+
+    /// What the caller gave a subprogram.
+    pub fn parameter(&mut self, index: u8) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Parameter { dst, index });
+        dst
     }
 
     /// The address of a byte of a data section.
@@ -199,6 +235,9 @@ impl FunctionBuilder {
 
     /// The context's address.
     pub fn context(&mut self) -> VReg {
+        if let Some(context) = self.context {
+            return context;
+        }
         let dst = self.new_vreg();
         self.inst(Inst::Context { dst });
         dst
@@ -246,6 +285,7 @@ impl FunctionBuilder {
         Function {
             name: self.name,
             section: self.section,
+            role: self.role,
             context_size_bytes: self.context_size_bytes,
             blocks,
             vregs: self.vregs,

@@ -38,11 +38,17 @@ pub struct BlockId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MapId(pub u32);
 
+/// A function that helpers call: its place in [`Program::subprograms`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FunctionId(pub u32);
+
 /// Everything that becomes one object file.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
     /// One a BPF program.
     pub functions: Vec<Function>,
+    /// What programs hand to helpers that call back. A subprogram names only earlier ones, so none runs inside itself.
+    pub subprograms: Vec<Function>,
     /// Maps, named as in the object (`at_start`), without the data sections.
     pub maps: Vec<Map>,
     /// Bytes of the frozen `.rodata` section.
@@ -83,13 +89,38 @@ pub enum MapKind {
     TaskStorage = 29,
 }
 
-/// One BPF program.
+/// Who calls a function, and with what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Role {
+    /// The kernel, with the context.
+    #[default]
+    Program,
+    /// `loop`, with the number of the iteration and the caller's address; anything but 0 ends the loop.
+    Iteration,
+    /// `for_each_map_elem`, with the map, a key, its value and the caller's address; anything but 0 ends the walk.
+    Entry,
+}
+
+impl Role {
+    /// How many parameters [`Inst::Parameter`] may ask for.
+    pub fn parameters(self) -> u8 {
+        match self {
+            Role::Program => 0,
+            Role::Iteration => 2,
+            Role::Entry => 4,
+        }
+    }
+}
+
+/// One BPF program, or a subprogram of some.
 #[derive(Debug, Clone)]
 pub struct Function {
     /// Symbol name, unique in the object.
     pub name: String,
     /// ELF section, which tells a loader how to attach: `raw_tp/sys_enter`, `tp/sched/sched_switch`, `uprobe.multi`, `perf_event`.
     pub section: String,
+    /// Who calls it.
+    pub role: Role,
     /// The context's size that may be read, in bytes; 0 when the context is not touched.
     pub context_size_bytes: u32,
     /// Blocks; execution starts at block 0.
@@ -225,6 +256,8 @@ pub enum Arg {
     Map(MapId),
     /// The program's context.
     Context,
+    /// The address of a subprogram.
+    Function(FunctionId),
 }
 
 /// The instructions.
@@ -358,6 +391,13 @@ pub enum Inst {
         /// Result.
         dst: VReg,
     },
+    /// `dst` = what the caller of a subprogram gave it.
+    Parameter {
+        /// Result.
+        dst: VReg,
+        /// Which: from 0.
+        index: u8,
+    },
     /// `dst` = the address of a stack object plus an offset.
     SlotAddr {
         /// Result.
@@ -465,12 +505,18 @@ pub enum Helper {
     TaskStorageDelete = 157,
     /// Since 5.11.
     GetCurrentTaskBtf = 158,
+    /// Since 5.13.
+    ForEachMapElem = 164,
     /// Since 5.15.
     GetFuncIp = 173,
     /// Since 5.15.
     GetAttachCookie = 174,
     /// Since 5.15.
     TaskPtRegs = 175,
+    /// Since 5.17.
+    Loop = 181,
+    /// Since 5.19.
+    MapLookupPercpuElem = 195,
     /// Since 6.1.
     KtimeGetTaiNs = 208,
 }
@@ -521,8 +567,11 @@ impl Helper {
             | Helper::ProbeReadKernel
             | Helper::ProbeReadUserStr
             | Helper::ProbeReadKernelStr
+            | Helper::MapLookupPercpuElem
             | Helper::RingbufReserve => 3,
-            Helper::MapUpdateElem
+            Helper::Loop
+            | Helper::ForEachMapElem
+            | Helper::MapUpdateElem
             | Helper::GetNsCurrentPidTgid
             | Helper::GetStack
             | Helper::RingbufOutput
@@ -552,6 +601,17 @@ impl Helper {
             | Helper::GetPrandomU32
             | Helper::RingbufQuery => Effect::Reads,
             _ => Effect::Writes,
+        }
+    }
+}
+
+impl Helper {
+    /// Who it calls, when it calls back.
+    pub fn calls(self) -> Option<Role> {
+        match self {
+            Helper::Loop => Some(Role::Iteration),
+            Helper::ForEachMapElem => Some(Role::Entry),
+            _ => None,
         }
     }
 }

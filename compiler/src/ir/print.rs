@@ -6,8 +6,8 @@
 use std::fmt::Write;
 
 use super::{
-    Addr, Arg, Base, BinOp, CmpOp, Function, Helper, Inst, Likely, Map, MapKind, Operand, Program, Section, SlotId,
-    Terminator, VReg, Width,
+    Addr, Arg, Base, BinOp, CmpOp, Function, Helper, Inst, Likely, Map, MapKind, Operand, Program, Role, Section,
+    SlotId, Terminator, VReg, Width,
 };
 
 /// The whole program.
@@ -26,7 +26,8 @@ pub fn print(program: &Program) -> String {
     if !head.is_empty() {
         parts.push(head);
     }
-    parts.extend(program.functions.iter().map(|function| print_function(program, function)));
+    parts
+        .extend(program.subprograms.iter().chain(&program.functions).map(|function| print_function(program, function)));
     parts.join("\n")
 }
 
@@ -59,7 +60,12 @@ fn map_kind_name(kind: MapKind) -> &'static str {
 /// One function of the program.
 pub fn print_function(program: &Program, function: &Function) -> String {
     let printer = Printer { program, function };
-    let mut out = format!("fn {} ({})", function.name, function.section);
+    let of = match function.role {
+        Role::Program => function.section.as_str(),
+        Role::Iteration => "iteration",
+        Role::Entry => "map entry",
+    };
+    let mut out = format!("fn {} ({of})", function.name);
     if function.context_size_bytes > 0 {
         let _ = write!(out, ", context {} bytes", function.context_size_bytes);
     }
@@ -120,6 +126,7 @@ impl Printer<'_> {
                 format!("{} = swap{} {}", reg(*dst), size.bytes(), reg(*src))
             }
             Inst::Context { dst } => format!("{} = context", reg(*dst)),
+            Inst::Parameter { dst, index } => format!("{} = parameter {index}", reg(*dst)),
             Inst::SlotAddr { dst, slot, offset } => {
                 format!("{} = &{}", reg(*dst), self.place(*slot, *offset))
             }
@@ -186,6 +193,10 @@ impl Printer<'_> {
                 None => format!("@?{}", map.0),
             },
             Arg::Context => "context".to_string(),
+            Arg::Function(id) => match self.program.subprograms.get(id.0 as usize) {
+                Some(function) => function.name.clone(),
+                None => format!("fn?{}", id.0),
+            },
         }
     }
 
@@ -309,6 +320,7 @@ mod tests {
         b.ret(0);
         Program {
             functions: vec![b.finish()],
+            subprograms: Vec::new(),
             maps: vec![Map {
                 name: "at_n".into(),
                 kind: MapKind::LruHash,

@@ -18,6 +18,7 @@ impl Inst {
             | Inst::Exchange { dst, .. }
             | Inst::CompareExchange { dst, .. }
             | Inst::Context { dst }
+            | Inst::Parameter { dst, .. }
             | Inst::SlotAddr { dst, .. }
             | Inst::DataAddr { dst, .. } => Some(*dst),
             Inst::Atomic { fetch: dst, .. } | Inst::Call { dst, .. } => *dst,
@@ -37,6 +38,7 @@ impl Inst {
             | Inst::Exchange { dst, .. }
             | Inst::CompareExchange { dst, .. }
             | Inst::Context { dst }
+            | Inst::Parameter { dst, .. }
             | Inst::SlotAddr { dst, .. }
             | Inst::DataAddr { dst, .. } => Some(dst),
             Inst::Atomic { fetch: dst, .. } | Inst::Call { dst, .. } => dst.as_mut(),
@@ -87,6 +89,7 @@ impl Inst {
             | Inst::Bin { .. }
             | Inst::Set { .. }
             | Inst::Context { .. }
+            | Inst::Parameter { .. }
             | Inst::SlotAddr { .. }
             | Inst::DataAddr { .. }
             | Inst::Call { .. } => {}

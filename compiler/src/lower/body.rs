@@ -8,6 +8,8 @@ use crate::ir::build::FunctionBuilder;
 use crate::ir::{self, Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand, Section, Size, VReg, Width};
 use crate::layout;
 use crate::lower::Shared;
+use crate::lower::captures::{Captures, Mentions};
+use crate::lower::loops::{FramePlace, Targets};
 use crate::object::Loss;
 use crate::typed::{self, ContextKind};
 use crate::types::Type;
@@ -44,6 +46,10 @@ pub(super) const SHARED_FRAMES: u32 = 4;
 pub(super) enum VarPlace {
     Register(VReg),
     Memory(Addr),
+    /// 8 bytes of scratch memory: a scalar that loops share with the code around them.
+    SharedScalar(i32),
+    /// Scratch memory: anything else that they share.
+    Shared(i32),
 }
 
 /// A place offered to an expression.
@@ -62,14 +68,25 @@ pub struct Body<'a, 'p> {
     pub b: FunctionBuilder,
     pub(super) index: usize,
     pub(super) probe: &'p typed::Probe,
-    pub(super) vars: Vec<VarPlace>,
+    /// By variable; in a subprogram those of its own are placed when they are first mentioned.
+    pub(super) vars: Vec<Option<VarPlace>>,
+    /// What the probe's loops share with the code around them.
+    pub(super) captures: Captures,
+    /// The loops around the present code, in this function.
+    pub(super) targets: Vec<Targets>,
+    /// What this function gives to the loops that it runs.
+    pub(super) frame: Option<FramePlace>,
+    /// Scratch memory in which the present loop says how it ended.
+    pub(super) signal: Option<i32>,
+    /// Loops made so far, for their names.
+    pub(super) loops: u32,
     pub(super) exit: BlockId,
     /// The address of this run's scratch memory.
     pub(super) scratch: Option<VReg>,
     /// The flag of a shared scratch frame that this run has taken.
     pub(super) claimed: Option<VReg>,
-    scratch_used_bytes: u32,
-    stack_used_bytes: u32,
+    pub(super) scratch_used_bytes: u32,
+    pub(super) stack_used_bytes: u32,
     /// Look-ups made so far.
     pub(super) lookups: Vec<super::lookups::Lookup>,
     /// How many conditions the present code is under.
@@ -83,12 +100,18 @@ impl<'a, 'p> Body<'a, 'p> {
         let probe = &shared.program.probes[index];
         let mut b = FunctionBuilder::new(format!("p{index}"), probe.section.clone(), probe.span);
         let exit = b.new_block();
+        let looped = shared.program.maps.iter().map(|map| shared.is_read_in_a_loop(map)).collect();
         Body {
             shared,
             b,
             index,
             probe,
             vars: Vec::new(),
+            captures: Captures::of(probe, looped),
+            targets: Vec::new(),
+            frame: None,
+            signal: None,
+            loops: 0,
             exit,
             scratch: None,
             claimed: None,
@@ -120,12 +143,18 @@ impl<'a, 'p> Body<'a, 'p> {
     }
 
     fn declare_vars(&mut self) {
-        for var in &self.probe.vars {
-            let place = if var.ty.is_scalar() || var.ty == Type::Unknown {
+        for (index, var) in self.probe.vars.iter().enumerate() {
+            let is_scalar = var.ty.is_scalar() || var.ty == Type::Unknown;
+            let place = match (self.captures.of_var(index), is_scalar) {
+                (Mentions::Loop, _) => None,
                 // Defined on every path; the optimiser removes what is not needed.
-                VarPlace::Register(self.b.copy(0))
-            } else {
-                VarPlace::Memory(self.room_for(&var.ty, "var"))
+                (Mentions::Probe, true) => Some(VarPlace::Register(self.b.copy(0))),
+                (Mentions::Probe, false) => Some(VarPlace::Memory(self.room_for(&var.ty, "var"))),
+                (Mentions::Several, true) => Some(VarPlace::SharedScalar(self.scratch_room(8))),
+                (Mentions::Several, false) => {
+                    let size_bytes = self.layout(&var.ty).size_bytes;
+                    Some(VarPlace::Shared(self.scratch_room(size_bytes)))
+                }
             };
             self.vars.push(place);
         }
@@ -158,18 +187,40 @@ impl<'a, 'p> Body<'a, 'p> {
     /// Memory of the program's own, aligned to 8 bytes, contents undefined.
     pub fn memory(&mut self, size_bytes: u32, name: &'static str) -> Addr {
         let rounded = size_bytes.max(1).next_multiple_of(8);
-        if rounded <= MAX_STACK_OBJECT_BYTES && self.stack_used_bytes + rounded <= MAX_STACK_OBJECTS_BYTES {
+        if rounded <= MAX_STACK_OBJECT_BYTES && self.stack_used_bytes + rounded <= self.stack_objects_bytes() {
             self.stack_used_bytes += rounded;
             return Addr::slot(self.b.slot(rounded, 8, name), 0);
         }
+        let offset = self.scratch_room(rounded);
+        self.scratch_at(offset)
+    }
+
+    /// So much of a function's stack is for objects. Loops are functions of their own, and share the stack with those around
+    /// them.
+    fn stack_objects_bytes(&self) -> u32 {
+        match self.captures.depth() {
+            0 => MAX_STACK_OBJECTS_BYTES,
+            1 => 96,
+            2 => 48,
+            _ => 0,
+        }
+    }
+
+    /// Scratch memory of the program's own: its offset.
+    pub(super) fn scratch_room(&mut self, size_bytes: u32) -> i32 {
         let offset = self.scratch_used_bytes;
-        self.scratch_used_bytes += rounded;
+        self.scratch_used_bytes += size_bytes.max(1).next_multiple_of(8);
+        offset as i32
+    }
+
+    /// The address of a place in scratch memory.
+    pub(super) fn scratch_at(&mut self, offset: i32) -> Addr {
         // In the first round there is no scratch memory yet; that round's code is thrown away.
         let base = match self.scratch {
             Some(base) => base,
             None => self.b.copy(0),
         };
-        Addr::reg(base, offset as i32)
+        Addr::reg(base, offset)
     }
 
     /// The address of these bytes, which nothing can change.
@@ -288,6 +339,7 @@ impl<'a, 'p> Body<'a, 'p> {
 
     /// Leaves the probe.
     pub fn leave(&mut self) {
+        self.note_leaving();
         self.b.jump(self.exit);
     }
 }

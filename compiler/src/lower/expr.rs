@@ -5,7 +5,7 @@
 
 use crate::ast::{BinaryOp, UnaryOp};
 use crate::ir::{Addr, BinOp, CmpOp, Operand, Size, VReg, Width};
-use crate::lower::body::{VarPlace, Wanted};
+use crate::lower::body::Wanted;
 use crate::lower::{Body, Value};
 use crate::object::Attach;
 use crate::typed::{Expr, ExprKind, VarIndex};
@@ -56,11 +56,7 @@ impl Body<'_, '_> {
         match &e.kind {
             ExprKind::Int(n) => Value::Scalar(Operand::Imm(*n)),
             ExprKind::Str(text) => Value::Bytes(text.clone()),
-            ExprKind::Var(var) => match self.vars[var.0] {
-                // A copy: the variable may change before the value is used (`$x++ + $x`).
-                VarPlace::Register(reg) => Value::Scalar(self.b.copy(reg).into()),
-                VarPlace::Memory(addr) => Value::Memory(addr),
-            },
+            ExprKind::Var(var) => self.read_var(*var),
             ExprKind::Map(map, key) => self.read_map(*map, key.as_deref(), &e.ty),
             ExprKind::Builtin(word, constants) => word.lower(self, &e.ty, constants),
             ExprKind::Call(call) => call.word.lower(self, call, &e.ty),
@@ -221,16 +217,20 @@ impl Body<'_, '_> {
     }
 
     fn step_var(&mut self, var: VarIndex, by: i64, prefix: bool) -> Value {
-        let VarPlace::Register(reg) = self.vars[var.0] else { return Value::None };
-        let old = self.b.copy(reg);
-        let sum = self.b.bin(BinOp::Add, Width::W64, reg, by);
+        let Value::Scalar(Operand::Reg(old)) = self.read_var(var) else { return Value::None };
+        let sum = self.b.bin(BinOp::Add, Width::W64, old, by);
         let ty = self.probe.vars[var.0].ty.clone();
         let new = match self.extended(sum, &ty) {
             Value::Scalar(new) => new,
             _ => sum.into(),
         };
-        self.b.assign(reg, new);
-        Value::Scalar(if prefix { self.b.copy(reg).into() } else { old.into() })
+        let new = match new {
+            // Not the variable's register itself: that may change before the value is used.
+            Operand::Reg(reg) => self.b.copy(reg).into(),
+            imm @ Operand::Imm(_) => imm,
+        };
+        self.write_var(var, new);
+        Value::Scalar(if prefix { new } else { old.into() })
     }
 
     /// A full register cut to a type and extended by its sign.

@@ -3,7 +3,6 @@
 //! In: a map, a key, a variable. Out: code; the variable changes only when the key is there.
 
 use crate::ir::{Addr, CmpOp, Likely, Width};
-use crate::lower::body::VarPlace;
 use crate::lower::storage::Place;
 use crate::lower::{Body, Value};
 use crate::typed::{Expr, MapIndex, VarIndex};
@@ -17,13 +16,13 @@ impl Body<'_, '_> {
         self.b.branch(CmpOp::Ne, Width::W64, found, 0, hit, done, Likely::Then);
         self.b.switch_to(hit);
         let held = self.plain_type(map);
-        match self.vars[var.0] {
-            VarPlace::Register(register) => {
+        match self.var_address(var) {
+            None => {
                 if let Value::Scalar(value) = self.load_as(Addr::reg(found, 0), &held) {
-                    self.b.assign(register, value);
+                    self.write_var(var, value);
                 }
             }
-            VarPlace::Memory(to) => {
+            Some(to) => {
                 let ty = self.probe.vars[var.0].ty.clone();
                 self.copy_as(Addr::reg(found, 0), &held, &ty, to);
             }

@@ -45,7 +45,7 @@ impl Body<'_, '_> {
     }
 
     /// The key's bytes in memory.
-    fn key(&mut self, map: MapIndex, key: Option<&Expr>) -> Addr {
+    pub(super) fn key(&mut self, map: MapIndex, key: Option<&Expr>) -> Addr {
         let ty = self.shared.program.maps[map.0].key.clone().unwrap_or(Type::I64);
         match key.map(|k| (k, self.key_in_place(k, &ty))) {
             Some((_, Some(addr))) => addr,
@@ -89,6 +89,9 @@ impl Body<'_, '_> {
     /// The value of a map, zero when there is none.
     pub(super) fn read_map(&mut self, map: MapIndex, key: Option<&Expr>, ty: &Type) -> Value {
         self.wanted = None;
+        if let MapValue::Aggregate { .. } = self.shared.program.maps[map.0].value {
+            return self.read_aggregate(map, key);
+        }
         match self.map_place(map) {
             // What was never written or was deleted is zero there.
             Place::Global { offset_bytes, .. } => {

@@ -7,20 +7,24 @@
 //! program needs, which maps are deleted from, whether there is a data ring), the second time for good.
 
 mod body;
+mod captures;
 mod conditions;
 mod events;
 mod expr;
 mod find;
 mod ids;
 mod lookups;
+mod loops;
 mod maps;
 mod memory;
 mod prologue;
+mod readings;
 mod search;
 mod spell;
 mod stmt;
 mod storage;
 mod table;
+mod variables;
 mod words;
 
 pub use body::{Body, Value};

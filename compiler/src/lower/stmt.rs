@@ -3,7 +3,6 @@
 //! In: typed statements. Out: instructions appended to the function.
 
 use crate::lower::Body;
-use crate::lower::body::VarPlace;
 use crate::typed::{Expr, ExprKind, Stmt, StmtKind, VarIndex};
 
 impl Body<'_, '_> {
@@ -24,6 +23,13 @@ impl Body<'_, '_> {
             StmtKind::Aggregate(map, key, args) => self.aggregate(*map, key.as_ref(), args),
             StmtKind::If(cond, then, otherwise) => self.if_else(cond, then, otherwise),
             StmtKind::Block(body) => self.stmts(body),
+            StmtKind::Clear(var) => self.clear_var(*var),
+            StmtKind::Unroll(copies) => self.unroll(copies),
+            StmtKind::ForRange { var, start, end, body } => self.for_range(*var, start, end, body),
+            StmtKind::ForMap { var, map, body } => self.for_map(*var, *map, body),
+            StmtKind::While(cond, body) => self.while_loop(cond, body),
+            StmtKind::Break => self.jump_to(|targets| targets.leave),
+            StmtKind::Continue => self.jump_to(|targets| targets.next),
             StmtKind::Return => self.leave(),
         }
     }
@@ -39,12 +45,12 @@ impl Body<'_, '_> {
     }
 
     fn assign_var(&mut self, var: VarIndex, value: &Expr) {
-        match self.vars[var.0] {
-            VarPlace::Register(reg) => {
+        match self.var_address(var) {
+            None => {
                 let value = self.scalar(value);
-                self.b.assign(reg, value);
+                self.write_var(var, value);
             }
-            VarPlace::Memory(addr) => {
+            Some(addr) => {
                 let ty = self.probe.vars[var.0].ty.clone();
                 let reads_itself = value.any(&|part| matches!(part, ExprKind::Var(read) if *read == var));
                 self.replace(value, &ty, addr, reads_itself);

@@ -97,6 +97,14 @@ pub trait Aggregation: Debug + Sync {
     fn size_bytes(&self, params: &[i64]) -> u32;
     /// The result over all CPUs' bytes.
     fn merge(&self, params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value;
+    /// How its value is read inside a program; `None` when it is no number.
+    fn reading(&self) -> Option<Reading> {
+        None
+    }
+    /// The value from its words over all CPUs, for those that can be read.
+    fn value(&self, _cx: &mut lower::Body<'_, '_>, _signed: bool, words: &[ir::VReg]) -> ir::Operand {
+        words.first().map_or(ir::Operand::Imm(0), |word| (*word).into())
+    }
     /// The word of JSON's `type` for a map of it: `map`, `hist`, `stats`.
     fn json_type(&self) -> &'static str {
         "map"
@@ -105,6 +113,15 @@ pub trait Aggregation: Debug + Sync {
     fn divide(&self, value: Value, _by: i64) -> Value {
         value
     }
+}
+
+/// What the CPUs' copies of an aggregation's words are together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// Their sums.
+    Sum,
+    /// The largest, as unsigned numbers.
+    Largest,
 }
 
 /// A use of an aggregation, checked.

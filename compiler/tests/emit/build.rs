@@ -5,7 +5,7 @@
 
 use profiler_compiler::ir::{
     Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, Map, MapId, MapKind, Operand, Program,
-    Section, Size, Slot, SlotId, Terminator, VReg, Width,
+    Role, Section, Size, Slot, SlotId, Terminator, VReg, Width,
 };
 use profiler_compiler::source::{Source, Span};
 
@@ -21,6 +21,7 @@ impl Builder {
         let function = Function {
             name: name.to_owned(),
             section: section.to_owned(),
+            role: Role::Program,
             context_size_bytes: 0,
             blocks: Vec::new(),
             vregs: 0,
@@ -163,7 +164,13 @@ pub fn program(functions: Vec<Function>) -> Program {
         map("at_task", MapKind::TaskStorage, 4, 24, 0),
         map("stacks", MapKind::StackTrace, 4, 127 * 8, 128),
     ];
-    Program { functions, maps, rodata: b"hello, world\0\x01\x02\x03".to_vec(), bss_size_bytes: 64 * 1024 }
+    Program {
+        functions,
+        subprograms: Vec::new(),
+        maps,
+        rodata: b"hello, world\0\x01\x02\x03".to_vec(),
+        bss_size_bytes: 64 * 1024,
+    }
 }
 
 pub const HASH: MapId = MapId(0);

@@ -149,7 +149,7 @@ impl State<'_> {
                 self.addresses.insert(dst, (None, i64::from(offset)));
             }
             Inst::Call { dst, helper, ref args } => self.call(dst, helper as u32, args),
-            Inst::Context { .. } => panic!("not generated"),
+            Inst::Context { .. } | Inst::Parameter { .. } => panic!("not generated"),
         }
     }
 

@@ -50,6 +50,13 @@ fn types_are_what_they_say() {
 }
 
 #[test]
+fn loops_run_as_written() {
+    if !skip() {
+        run("loops.cases", include_str!("loops.cases"));
+    }
+}
+
+#[test]
 fn mistakes_are_explained() {
     if !skip() {
         run("mistakes.cases", include_str!("mistakes.cases"));

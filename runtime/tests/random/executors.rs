@@ -38,6 +38,7 @@ pub struct Forms {
     pub lowered: ir::Program,
     pub optimised: ir::Program,
     pub functions: Vec<EmittedFunction>,
+    pub subprograms: Vec<EmittedFunction>,
     pub object: Object,
 }
 
@@ -63,7 +64,7 @@ pub fn forms(text: &str) -> Result<Forms, Vec<Diagnostic>> {
     assert_eq!(ir::verify::verify(&optimised), Ok(()), "optimising made IR that does not hold");
     let emitted = emit::emit(&optimised, &source)?;
     object.elf = emitted.elf;
-    Ok(Forms { lowered, optimised, functions: emitted.functions, object })
+    Ok(Forms { lowered, optimised, functions: emitted.functions, subprograms: emitted.subprograms, object })
 }
 
 /// What a run leaves behind.
@@ -200,7 +201,9 @@ pub fn interpreted(forms: &Forms, setting: &Setting, tamper: fn(&mut Insn)) -> R
     for (function, context) in forms.functions.iter().zip(&setting.contexts) {
         let mut function = function.clone();
         function.insns.iter_mut().for_each(tamper);
-        world.run(&function, bytes_of(context)).map_err(|fault| format!("{}: {fault:?}", function.name))?;
+        world
+            .run(&function, &forms.subprograms, bytes_of(context))
+            .map_err(|fault| format!("{}: {fault:?}", function.name))?;
     }
     let records = |ring: &Option<String>| -> Vec<Vec<u8>> {
         let records = ring.as_ref().map_or(Vec::new(), |ring| world.records(ring));

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use profiler_compiler::emit::EmittedFunction;
-use profiler_compiler::emit::interp::{Fault, Host, Memory, map_address, run};
+use profiler_compiler::emit::interp::{Fault, Host, Memory, map_address, run_with};
 use profiler_compiler::ir::eval::Environment;
 use profiler_compiler::ir::{Helper, MapId, MapKind, Program};
 
@@ -58,9 +58,14 @@ impl<'a> World<'a> {
         World { memory, kernel: Kernel { program, tables, environment } }
     }
 
-    pub fn run(&mut self, function: &EmittedFunction, context: Vec<u8>) -> Result<u64, Fault> {
+    pub fn run(
+        &mut self,
+        function: &EmittedFunction,
+        subprograms: &[EmittedFunction],
+        context: Vec<u8>,
+    ) -> Result<u64, Fault> {
         self.memory.enter(context);
-        run(function, &mut self.memory, &mut self.kernel)
+        run_with(function, subprograms, &mut self.memory, &mut self.kernel)
     }
 
     pub fn bss(&self) -> &[u8] {

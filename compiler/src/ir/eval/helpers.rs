@@ -4,10 +4,10 @@
 //! counts as written; what it leaves open (behind a string's NUL) keeps its state.
 
 use super::environment::Traced;
-use super::maps::{EFAULT, EINVAL};
-use super::memory::{Bytes, Space};
+use super::maps::{E2BIG, EFAULT, EINVAL};
+use super::memory::{Bytes, Kind, Memory, Space};
 use super::{Fault, Machine, Value};
-use crate::ir::{Helper, MapId};
+use crate::ir::{FunctionId, Helper, MapId};
 
 /// `BPF_F_USER_STACK`.
 const USER_STACK: u64 = 1 << 8;
@@ -19,6 +19,9 @@ const EPERM: i64 = -1;
 const CREATE: u64 = 1;
 /// `struct bpf_pidns_info`: two 32-bit numbers.
 const NAMESPACE_INFO_BYTES: u64 = 8;
+
+/// `BPF_MAX_LOOPS`.
+const MAX_ITERATIONS: u32 = 8 << 20;
 
 /// The arguments of a call.
 struct Args<'a>(&'a [Value]);
@@ -35,6 +38,13 @@ impl Args<'_> {
         // The kernel's verifier bounds every size; this bound only keeps the evaluator's memory small.
         match self.number(index)? {
             size @ 0..=0xff_ffff => Ok(size as usize),
+            _ => Err(Fault::BadArgument(index)),
+        }
+    }
+
+    fn function(&self, index: usize) -> Result<FunctionId, Fault> {
+        match self.0.get(index) {
+            Some(Value::Function(function)) => Ok(*function),
             _ => Err(Fault::BadArgument(index)),
         }
     }
@@ -75,8 +85,51 @@ impl Machine<'_> {
                 world.signals.push(args.number(0)? as u32);
                 0
             }
+            Helper::Loop => self.repeat(&args)?,
             _ => return self.call_on_memory(helper, &args),
         })
+    }
+
+    /// `bpf_loop`: how many iterations ran.
+    fn repeat(&mut self, args: &Args) -> Result<u64, Fault> {
+        let times = args.number(0)? as u32;
+        if times > MAX_ITERATIONS {
+            return Ok(E2BIG as u64);
+        }
+        if args.number(3)? != 0 {
+            return Ok(EINVAL as u64);
+        }
+        let (callback, given) = (args.function(1)?, args.number(2)?);
+        for iteration in 0..times {
+            if self.call_back(callback, vec![u64::from(iteration), given])? != 0 {
+                return Ok(u64::from(iteration) + 1);
+            }
+        }
+        Ok(u64::from(times))
+    }
+
+    /// `bpf_for_each_map_elem`, in the order of the keys; entries that go meanwhile are not visited.
+    fn for_each(&mut self, args: &Args) -> Result<u64, Fault> {
+        let map = args.map(0)?;
+        if args.number(3)? != 0 {
+            return Ok(EINVAL as u64);
+        }
+        let (callback, given) = (args.function(1)?, args.number(2)?);
+        let mut visited = 0;
+        for key in self.keys(map) {
+            let value = self.lookup(map, &key)?;
+            if value == 0 {
+                continue;
+            }
+            visited += 1;
+            let key = self.memory.add(Kind::ReadOnly, Bytes::defined(key));
+            let result = self.call_back(callback, vec![0, Memory::address(key, 0), value, given]);
+            self.memory.release(key);
+            if result? != 0 {
+                break;
+            }
+        }
+        Ok(visited)
     }
 
     /// The helpers that read or write memory.
@@ -103,6 +156,11 @@ impl Machine<'_> {
             Helper::MapLookupElem => {
                 let key = self.key(args)?;
                 return self.lookup(args.map(0)?, &key);
+            }
+            Helper::ForEachMapElem => return self.for_each(args),
+            Helper::MapLookupPercpuElem => {
+                let key = self.key(args)?;
+                return self.lookup_on(args.map(0)?, &key, args.number(2)? as u32);
             }
             Helper::MapUpdateElem => {
                 let (key, map) = (self.key(args)?, args.map(0)?);

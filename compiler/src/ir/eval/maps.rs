@@ -123,12 +123,22 @@ impl Machine<'_> {
 
     /// The address of the current CPU's value, or 0.
     pub(super) fn lookup(&mut self, map: MapId, key: &[u8]) -> Result<u64, Fault> {
+        self.lookup_on(map, key, self.environment.cpu)
+    }
+
+    /// The keys of a map.
+    pub(super) fn keys(&self, map: MapId) -> Vec<Vec<u8>> {
+        self.maps.get(map.0 as usize).map_or(Vec::new(), |storage| storage.entries.keys().cloned().collect())
+    }
+
+    /// The address of a CPU's value, or 0.
+    pub(super) fn lookup_on(&mut self, map: MapId, key: &[u8], cpu: u32) -> Result<u64, Fault> {
         let kind = self.declaration(map)?.kind;
         let has_index = self.is_index(map, key)?;
         if is_array(kind) && has_index && !self.storage(map)?.entries.contains_key(key) {
             self.insert(map, key.to_vec(), None)?;
         }
-        let cpu = if is_per_cpu(kind) { self.environment.cpu as usize } else { 0 };
+        let cpu = if is_per_cpu(kind) { cpu as usize } else { 0 };
         let entry = self.storage(map)?.entries.get(key);
         let region = entry.and_then(|entry| entry.values.get(cpu).copied());
         Ok(region.map_or(0, |region| Memory::address(region, 0)))

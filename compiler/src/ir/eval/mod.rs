@@ -15,7 +15,8 @@ use std::fmt;
 
 use super::arithmetic;
 use super::{
-    Addr, Arg, Base, Block, BlockId, Function, Inst, MapId, Operand, Program, Section, Size, SlotId, Terminator, VReg,
+    Addr, Arg, Base, Block, BlockId, Function, FunctionId, Inst, MapId, Operand, Program, Section, Size, SlotId,
+    Terminator, VReg,
 };
 pub use environment::{Environment, Traced};
 pub use maps::MapEntry;
@@ -79,6 +80,8 @@ pub struct Machine<'p> {
     pub environment: Environment,
     /// Most instructions of one run.
     pub step_limit: u64,
+    /// What is left of it.
+    steps_left: u64,
     program: &'p Program,
     memory: Memory,
     maps: Vec<Storage>,
@@ -92,6 +95,8 @@ struct Frame<'p> {
     regs: Vec<Option<u64>>,
     slots: Vec<RegionId>,
     context: RegionId,
+    /// What a subprogram was given.
+    parameters: Vec<u64>,
     /// Where execution is, for the error.
     at: (BlockId, usize),
 }
@@ -105,6 +110,7 @@ impl<'p> Machine<'p> {
         Machine {
             environment: Environment::default(),
             step_limit: DEFAULT_STEP_LIMIT,
+            steps_left: DEFAULT_STEP_LIMIT,
             program,
             memory,
             maps: vec![Storage::default(); program.maps.len()],
@@ -133,7 +139,9 @@ impl<'p> Machine<'p> {
         let error = |fault, (block, inst)| EvalError { fault, function: function_name.to_string(), block, inst };
         let found = self.program.functions.iter().find(|f| f.name == function_name);
         let function = found.ok_or_else(|| error(Fault::NoFunction, (BlockId(0), 0)))?;
-        let mut frame = self.enter(function, context);
+        self.steps_left = self.step_limit;
+        let context = self.memory.add(Kind::ReadOnly, Bytes::defined(context.to_vec()));
+        let mut frame = self.enter(function, context, Vec::new());
         let result = self.execute(&mut frame);
         self.discard_open_records();
         for region in frame.slots.iter().chain([&frame.context]) {
@@ -142,38 +150,49 @@ impl<'p> Machine<'p> {
         result.map_err(|fault| error(fault, frame.at))
     }
 
-    fn enter(&mut self, function: &'p Function, context: &[u8]) -> Frame<'p> {
+    /// Runs a subprogram that a helper calls; a record that it reserved is not left to its caller.
+    fn call_back(&mut self, callback: FunctionId, parameters: Vec<u64>) -> Result<i64, Fault> {
+        let program = self.program;
+        let function = program.subprograms.get(callback.0 as usize).ok_or(Fault::Malformed("no such subprogram"))?;
+        let context = self.memory.add(Kind::ReadOnly, Bytes::defined(Vec::new()));
+        let mut frame = self.enter(function, context, parameters);
+        let result = self.execute(&mut frame);
+        for region in frame.slots.iter().chain([&frame.context]) {
+            self.memory.release(*region);
+        }
+        result
+    }
+
+    fn enter(&mut self, function: &'p Function, context: RegionId, parameters: Vec<u64>) -> Frame<'p> {
         let mut slots = Vec::with_capacity(function.slots.len());
         for slot in &function.slots {
             let kind = Kind::Slot { align_bytes: slot.align_bytes };
             slots.push(self.memory.add(kind, Bytes::undefined(slot.size_bytes as usize)));
         }
-        Frame {
-            function,
-            regs: vec![None; function.vregs as usize],
-            slots,
-            context: self.memory.add(Kind::ReadOnly, Bytes::defined(context.to_vec())),
-            at: (BlockId(0), 0),
-        }
+        Frame { function, regs: vec![None; function.vregs as usize], slots, context, parameters, at: (BlockId(0), 0) }
     }
 
     fn execute(&mut self, frame: &mut Frame<'p>) -> Result<i64, Fault> {
-        let mut steps_left = self.step_limit;
         loop {
             let block = frame.block()?;
             for (index, (inst, _)) in block.insts.iter().enumerate() {
                 frame.at.1 = index;
-                steps_left = steps_left.checked_sub(1).ok_or(Fault::StepLimit)?;
+                self.count_step()?;
                 self.step(frame, inst)?;
             }
             frame.at.1 = block.insts.len();
-            steps_left = steps_left.checked_sub(1).ok_or(Fault::StepLimit)?;
+            self.count_step()?;
             match frame.next(&block.end)? {
                 Next::Block(next) => frame.at = (next, 0),
                 Next::Return(_) if self.has_open_record() => return Err(Fault::LostRecord),
                 Next::Return(value) => return Ok(i64::from(value)),
             }
         }
+    }
+
+    fn count_step(&mut self) -> Result<(), Fault> {
+        self.steps_left = self.steps_left.checked_sub(1).ok_or(Fault::StepLimit)?;
+        Ok(())
     }
 
     fn step(&mut self, frame: &mut Frame, inst: &Inst) -> Result<(), Fault> {
@@ -187,6 +206,10 @@ impl<'p> Machine<'p> {
             Inst::Extend { src, size, signed, .. } => arithmetic::extend(frame.reg(*src)?, *size, *signed),
             Inst::Swap { src, size, .. } => arithmetic::swap(frame.reg(*src)?, *size),
             Inst::Context { .. } => Memory::address(frame.context, 0),
+            Inst::Parameter { index, .. } => {
+                let given = frame.parameters.get(usize::from(*index));
+                *given.ok_or(Fault::Malformed("no such parameter"))?
+            }
             Inst::SlotAddr { slot, offset, .. } => frame.slot(*slot, *offset)?,
             Inst::DataAddr { section, offset, .. } => {
                 let region = match section {
@@ -263,6 +286,7 @@ enum Next {
 enum Value {
     Number(u64),
     Map(MapId),
+    Function(FunctionId),
 }
 
 impl<'p> Frame<'p> {
@@ -318,6 +342,7 @@ impl<'p> Frame<'p> {
                 Arg::Value(operand) => Value::Number(self.operand(*operand)?),
                 Arg::Slot(slot, offset) => Value::Number(self.slot(*slot, *offset)?),
                 Arg::Map(map) => Value::Map(*map),
+                Arg::Function(function) => Value::Function(*function),
                 Arg::Context => Value::Number(Memory::address(self.context, 0)),
             })
         };

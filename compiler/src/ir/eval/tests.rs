@@ -37,7 +37,7 @@ fn program(bodies: &[&dyn Fn(&mut FunctionBuilder)]) -> Program {
         map(MapKind::Array, 4, 8, 2),
         map(MapKind::LruHash, 8, 8, 2),
     ];
-    Program { functions, maps, rodata: b"hi\0\0".to_vec(), bss_size_bytes: 64 }
+    Program { functions, maps, rodata: b"hi\0\0".to_vec(), bss_size_bytes: 64, ..Program::default() }
 }
 
 /// The faults of one body, or `.bss` after it.

@@ -43,6 +43,7 @@ fn expression(inst: &Inst, defs: &Definitions) -> Option<(VReg, Inst)> {
         | Inst::Extend { .. }
         | Inst::Swap { .. }
         | Inst::Context { .. }
+        | Inst::Parameter { .. }
         | Inst::SlotAddr { .. }
         | Inst::DataAddr { .. } => true,
         Inst::Call { helper, args, .. } => {

@@ -44,7 +44,7 @@ const PASSES: [Pass; 9] = [
 
 /// Optimises every function.
 pub fn optimise(program: &mut Program) {
-    for function in &mut program.functions {
+    for function in program.functions.iter_mut().chain(&mut program.subprograms) {
         optimise_function(function);
     }
 }

@@ -87,7 +87,7 @@ pub fn program(seed: u64) -> Program {
     generator.finish();
     let rodata = (0..RODATA_BYTES).map(|at| (at * 37 + 5) as u8).collect();
     let functions = vec![generator.b.finish()];
-    Program { functions, maps: maps(), rodata, bss_size_bytes: BSS_SIZE_BYTES }
+    Program { functions, maps: maps(), rodata, bss_size_bytes: BSS_SIZE_BYTES, ..Program::default() }
 }
 
 fn maps() -> Vec<Map> {

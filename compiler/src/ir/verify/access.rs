@@ -4,7 +4,7 @@
 //! are known places too; what other registers point to is the kernel's verifier's business.
 
 use super::Check;
-use crate::ir::{Addr, Arg, Base, BlockId, Helper, Inst, MapId, MapKind, Operand, Section, SlotId};
+use crate::ir::{Addr, Arg, Base, BlockId, FunctionId, Helper, Inst, MapId, MapKind, Operand, Section, SlotId};
 
 /// What a register that is assigned once points to.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +20,8 @@ enum Wants {
     /// An address of this many bytes, when known.
     Memory(Option<u32>),
     Context,
+    /// A subprogram that this helper calls.
+    Callback,
     Any,
 }
 
@@ -73,14 +75,31 @@ impl Check<'_> {
     fn arg_fault(&self, helper: Helper, arg: Arg, wants: Wants) -> Option<String> {
         match (arg, wants) {
             (Arg::Map(map), Wants::Map) => self.map_fault(helper, map),
+            (Arg::Function(id), Wants::Callback) => self.callback_fault(helper, id),
+            (Arg::Function(_), _) => Some("a subprogram does not go here".to_string()),
+            (_, Wants::Callback) => Some("must be a subprogram".to_string()),
             (Arg::Map(_), _) => Some("a map does not go here".to_string()),
             (_, Wants::Map) => Some("must be a map".to_string()),
+            (Arg::Context, _) if self.function.context_size_bytes == 0 => {
+                Some("the function has no context".to_string())
+            }
             (Arg::Context, Wants::Memory(_)) => Some("the context does not go here".to_string()),
             (Arg::Slot(slot, offset), Wants::Memory(size_bytes)) => {
                 self.slot_fault(slot, offset, size_bytes.unwrap_or(1), 1)
             }
             (Arg::Slot(slot, offset), _) => self.slot_fault(slot, offset, 1, 1),
             (Arg::Context | Arg::Value(_), _) => None,
+        }
+    }
+
+    fn callback_fault(&self, helper: Helper, id: FunctionId) -> Option<String> {
+        match self.program.subprograms.get(id.0 as usize) {
+            Some(_) if id.0 >= self.may_name => Some("a subprogram is made before it is named".to_string()),
+            Some(callback) if Some(callback.role) != helper.calls() => {
+                Some("the helper calls other subprograms".to_string())
+            }
+            Some(_) => None,
+            None => Some("no such subprogram".to_string()),
         }
     }
 
@@ -92,13 +111,16 @@ impl Check<'_> {
             Helper::GetStackid => map.kind == MapKind::StackTrace,
             Helper::RingbufOutput | Helper::RingbufReserve | Helper::RingbufQuery => map.kind == MapKind::RingBuf,
             Helper::TaskStorageGet | Helper::TaskStorageDelete => map.kind == MapKind::TaskStorage,
+            Helper::MapLookupPercpuElem => {
+                matches!(map.kind, MapKind::PerCpuHash | MapKind::PerCpuArray | MapKind::LruPerCpuHash)
+            }
             _ => !matches!(map.kind, MapKind::StackTrace | MapKind::RingBuf | MapKind::TaskStorage),
         };
         (!fits).then(|| "the helper does not work on this kind of map".to_string())
     }
 
     fn wanted(&self, helper: Helper, args: &[Arg]) -> [Wants; 5] {
-        use Wants::{Any, Context, Map, Memory};
+        use Wants::{Any, Callback, Context, Map, Memory};
         let of_map = match args.first() {
             Some(Arg::Map(map)) => self.program.maps.get(map.0 as usize),
             _ => None,
@@ -110,7 +132,9 @@ impl Check<'_> {
             _ => None,
         };
         match helper {
-            Helper::MapLookupElem | Helper::MapDeleteElem => [Map, key, Any, Any, Any],
+            Helper::Loop => [Any, Callback, Any, Any, Any],
+            Helper::ForEachMapElem => [Map, Callback, Any, Any, Any],
+            Helper::MapLookupElem | Helper::MapDeleteElem | Helper::MapLookupPercpuElem => [Map, key, Any, Any, Any],
             Helper::MapUpdateElem => [Map, key, value, Any, Any],
             Helper::TaskStorageGet => [Map, Any, value, Any, Any],
             Helper::TaskStorageDelete | Helper::RingbufReserve | Helper::RingbufQuery => [Map, Any, Any, Any, Any],

@@ -10,7 +10,7 @@ mod assigned;
 mod tests;
 
 use super::print::{print_end, print_inst};
-use super::{BinOp, Block, BlockId, Function, Inst, Map, MapKind, Program, Section, Size, VReg};
+use super::{BinOp, Block, BlockId, Function, Inst, Map, MapKind, Program, Role, Section, Size, VReg};
 
 /// Checks the whole program.
 pub fn verify(program: &Program) -> Result<(), Vec<String>> {
@@ -19,11 +19,19 @@ pub fn verify(program: &Program) -> Result<(), Vec<String>> {
         let earlier = &program.maps[..index];
         broken.extend(map_faults(map, earlier).iter().map(|w| format!("map @{}: {w}", map.name)));
     }
-    for (index, function) in program.functions.iter().enumerate() {
-        if program.functions[..index].iter().any(|other| other.name == function.name) {
+    let subprograms = (0..).zip(&program.subprograms).map(|(id, function)| (id, false, function));
+    // A program may name all subprograms.
+    let programs = program.functions.iter().map(|function| (program.subprograms.len() as u32, true, function));
+    let mut names: Vec<&str> = Vec::new();
+    for (may_name, is_program, function) in subprograms.chain(programs) {
+        if names.contains(&function.name.as_str()) {
             broken.push(format!("fn {}: there are two of this name", function.name));
         }
-        let mut check = Check { program, function, broken: Vec::new() };
+        names.push(&function.name);
+        if is_program != (function.role == Role::Program) {
+            broken.push(format!("fn {}: a program is no subprogram", function.name));
+        }
+        let mut check = Check { program, function, may_name, broken: Vec::new() };
         check.function();
         broken.append(&mut check.broken);
     }
@@ -58,6 +66,8 @@ fn map_faults(map: &Map, earlier: &[Map]) -> Vec<&'static str> {
 struct Check<'a> {
     program: &'a Program,
     function: &'a Function,
+    /// It may name subprograms below this number.
+    may_name: u32,
     broken: Vec<String>,
 }
 
@@ -132,6 +142,7 @@ impl Check<'_> {
                 "no such atomic operation"
             }
             Inst::Swap { size: Size::B1, .. } => "one byte has no other order",
+            Inst::Parameter { index, .. } if *index >= self.function.role.parameters() => "no such parameter",
             Inst::Context { .. } if self.function.context_size_bytes == 0 => "the function has no context",
             Inst::DataAddr { section, offset, .. } if *offset >= self.section_size_bytes(*section) => {
                 "outside the section"

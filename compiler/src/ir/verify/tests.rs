@@ -3,8 +3,8 @@
 use super::verify;
 use crate::ir::build::FunctionBuilder;
 use crate::ir::{
-    Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, Map, MapId, MapKind, Program, Section, Size, SlotId,
-    Terminator, VReg, Width,
+    Addr, Arg, BinOp, BlockId, CmpOp, FunctionId, Helper, Inst, Likely, Map, MapId, MapKind, Program, Role, Section,
+    Size, SlotId, Terminator, VReg, Width,
 };
 use crate::source::Span;
 
@@ -31,6 +31,7 @@ fn program(body: impl FnOnce(&mut FunctionBuilder)) -> Program {
     b.ret(0);
     Program {
         functions: vec![b.finish()],
+        subprograms: Vec::new(),
         maps: vec![map("hash", MapKind::Hash), map("ring", MapKind::RingBuf)],
         rodata: vec![0; 4],
         bss_size_bytes: 16,
@@ -133,6 +134,47 @@ fn stack_accesses_stay_inside_and_aligned() {
         b.move_(Addr::slot(WIDE, 0), Addr::slot(NARROW, 0), 2, 4);
     };
     assert_body_fault(aligned, "`move [wide0] = [narrow1], 2 align 4`: not aligned to 4 bytes");
+}
+
+#[test]
+fn subprograms_fit_the_helpers_that_call_them() {
+    let subprogram = |name: &str, role, body: &dyn Fn(&mut FunctionBuilder)| {
+        let mut b = FunctionBuilder::subprogram(name, role, Span::default());
+        body(&mut b);
+        b.ret(0);
+        b.finish()
+    };
+    let calls = |id| {
+        move |b: &mut FunctionBuilder| {
+            b.call_void(Helper::Loop, &[1.into(), Arg::Function(FunctionId(id)), WIDE.into(), 0.into()]);
+        }
+    };
+    let with = |role, callee: &dyn Fn(&mut FunctionBuilder), id| {
+        let mut whole = program(calls(id));
+        whole.subprograms = vec![subprogram("s", role, callee)];
+        whole
+    };
+    let empty = |_: &mut FunctionBuilder| {};
+    assert_eq!(verify(&with(Role::Iteration, &empty, 0)), Ok(()));
+    let other = "fn f: b0: `call loop(1, s, &wide0, 0)`: argument 2: the helper calls other subprograms";
+    assert_fault(&with(Role::Entry, &empty, 0), other);
+    let none = "fn f: b0: `call loop(1, fn?3, &wide0, 0)`: argument 2: no such subprogram";
+    assert_fault(&with(Role::Iteration, &empty, 3), none);
+    let itself = |b: &mut FunctionBuilder| {
+        b.call_void(Helper::Loop, &[1.into(), Arg::Function(FunctionId(0)), 0.into(), 0.into()]);
+    };
+    let recursion = "fn s: b0: `call loop(1, s, 0, 0)`: argument 2: a subprogram is made before it is named";
+    assert_fault(&with(Role::Iteration, &itself, 0), recursion);
+    let third = |b: &mut FunctionBuilder| {
+        b.parameter(2);
+    };
+    assert_fault(&with(Role::Iteration, &third, 0), "fn s: b0: `%0 = parameter 2`: no such parameter");
+    let context = |b: &mut FunctionBuilder| b.call_void(Helper::GetAttachCookie, &[Arg::Context]);
+    let unseen = "fn s: b0: `call get_attach_cookie(context)`: argument 1: the function has no context";
+    assert_fault(&with(Role::Iteration, &context, 0), unseen);
+    let mut misplaced = program(|_| {});
+    misplaced.functions.push(subprogram("s", Role::Entry, &empty));
+    assert_fault(&misplaced, "fn s: a program is no subprogram");
 }
 
 #[test]

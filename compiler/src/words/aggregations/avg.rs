@@ -2,11 +2,11 @@
 
 use crate::ast;
 use crate::check;
-use crate::ir::Operand;
+use crate::ir::{Operand, VReg};
 use crate::lower::{self, AggregateSlot};
 use crate::source::Span;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc};
+use crate::words::{Aggregated, Aggregation, Doc, Reading};
 
 /// `avg`.
 #[derive(Debug)]
@@ -41,6 +41,15 @@ impl Aggregation for Avg {
     fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
         let (count, total) = (super::sum_words(per_cpu, 0), super::sum_words(per_cpu, 1));
         Value::Average { average: super::average(count, total, signed) }
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        Some(Reading::Sum)
+    }
+
+    fn value(&self, cx: &mut lower::Body<'_, '_>, signed: bool, words: &[VReg]) -> Operand {
+        let [count, total] = words else { return Operand::Imm(0) };
+        cx.quotient((*total).into(), (*count).into(), signed).into()
     }
 
     fn json_type(&self) -> &'static str {

@@ -6,7 +6,7 @@ use crate::ir::Operand;
 use crate::lower::{self, AggregateSlot};
 use crate::source::Span;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc};
+use crate::words::{Aggregated, Aggregation, Doc, Reading};
 
 /// `count`.
 #[derive(Debug)]
@@ -39,6 +39,10 @@ impl Aggregation for Count {
 
     fn merge(&self, _params: &[i64], _signed: bool, per_cpu: &[&[u8]]) -> Value {
         Value::Uint(super::sum_words(per_cpu, 0))
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        Some(Reading::Sum)
     }
 
     fn divide(&self, value: Value, by: i64) -> Value {

@@ -2,11 +2,11 @@
 
 use crate::ast;
 use crate::check;
-use crate::ir::Operand;
+use crate::ir::{Operand, VReg};
 use crate::lower::{self, AggregateSlot};
 use crate::source::Span;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc};
+use crate::words::{Aggregated, Aggregation, Doc, Reading};
 
 /// `max`.
 #[derive(Debug)]
@@ -40,6 +40,14 @@ impl Aggregation for Max {
 
     fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
         super::largest(per_cpu, signed, |key| key)
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        Some(Reading::Largest)
+    }
+
+    fn value(&self, cx: &mut lower::Body<'_, '_>, signed: bool, words: &[VReg]) -> Operand {
+        super::from_ordered(cx, words, signed, false)
     }
 
     fn divide(&self, value: Value, by: i64) -> Value {

@@ -1,7 +1,7 @@
 //! The registry of aggregations: one line each, sorted by name; and arithmetic on per-CPU words that they share.
 
 use super::Aggregation;
-use crate::ir::{BinOp, Operand, VReg, Width};
+use crate::ir::{BinOp, CmpOp, Likely, Operand, VReg, Width};
 use crate::lower;
 use crate::value::Value;
 
@@ -56,6 +56,25 @@ fn average(count: u64, total: u64, signed: bool) -> i64 {
 /// A number whose unsigned order is the order of the values.
 fn ordered(cx: &mut lower::Body<'_, '_>, value: Operand, signed: bool) -> VReg {
     if signed { cx.b.bin(BinOp::Xor, Width::W64, value, i64::MIN) } else { cx.b.copy(value) }
+}
+
+/// The value that a kept number stands for, as [`largest`] tells it in user space; 0 where none was kept.
+fn from_ordered(cx: &mut lower::Body<'_, '_>, words: &[VReg], signed: bool, complement: bool) -> Operand {
+    let Some(kept) = words.first() else { return Operand::Imm(0) };
+    let flipped = match (signed, complement) {
+        (false, false) => return (*kept).into(),
+        (true, false) => i64::MIN,
+        (false, true) => -1,
+        (true, true) => i64::MAX,
+    };
+    let value = cx.b.bin(BinOp::Xor, Width::W64, *kept, flipped);
+    let (none, done) = (cx.b.new_block(), cx.b.new_block());
+    cx.b.branch(CmpOp::Eq, Width::W64, *kept, 0, none, done, Likely::Otherwise);
+    cx.b.switch_to(none);
+    cx.b.assign(value, 0);
+    cx.b.jump(done);
+    cx.b.switch_to(done);
+    value.into()
 }
 
 /// The value of the largest number over all CPUs; 0 where none was kept.

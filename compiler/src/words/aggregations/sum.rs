@@ -6,7 +6,7 @@ use crate::ir::Operand;
 use crate::lower::{self, AggregateSlot};
 use crate::source::Span;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc};
+use crate::words::{Aggregated, Aggregation, Doc, Reading};
 
 /// `sum`.
 #[derive(Debug)]
@@ -40,6 +40,10 @@ impl Aggregation for Sum {
     fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
         let sum = super::sum_words(per_cpu, 0);
         if signed { Value::Int(sum as i64) } else { Value::Uint(sum) }
+    }
+
+    fn reading(&self) -> Option<Reading> {
+        Some(Reading::Sum)
     }
 
     fn divide(&self, value: Value, by: i64) -> Value {

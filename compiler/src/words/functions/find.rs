@@ -55,11 +55,13 @@ impl Function for Find {
         };
         let Some(var) = cx.receive(name, &held, args[2].span) else { return check::Body::poison(span) };
         let constants = vec![Constant::Map(map.0), Constant::Int(var.0 as i64)];
-        cx.call_of(self, vec![key], constants, Type::Bool, span)
+        // The variable is an argument as well: a loop must know that it is mentioned.
+        let place = typed::Expr { kind: typed::ExprKind::Var(var), ty: cx.var_type(var).clone(), span: args[2].span };
+        cx.call_of(self, vec![key, place], constants, Type::Bool, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
-        let ([key], [Constant::Map(map), Constant::Int(var)]) = (call.args.as_slice(), call.constants.as_slice())
+        let ([key, _], [Constant::Map(map), Constant::Int(var)]) = (call.args.as_slice(), call.constants.as_slice())
         else {
             return Value::None;
         };

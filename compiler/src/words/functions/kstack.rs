@@ -30,6 +30,9 @@ impl Function for Kstack {
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         let Some((mode, limit)) = cx.stack_args(args, span) else { return check::Body::poison(span) };
+        if cx.refuse_stack_in_loop(span) {
+            return check::Body::poison(span);
+        }
         let ty = Type::Stack(StackType { space: Space::Kernel, mode, limit });
         cx.call_of(self, Vec::new(), Vec::new(), ty, span)
     }

@@ -24,25 +24,45 @@ use reader::{Line, MapDefinition, Program, Read};
 const MAP_FD: u8 = 1;
 const MAP_VALUE: u8 = 2;
 
+/// The section of subprograms.
+const SUBPROGRAMS: &str = ".text";
+
 /// What an object should hold.
 fn meant(forms: &Forms, text: &str) -> Read {
     let symbol = |note: &Option<Note>| match note {
         Some(Note::Map(map)) => Some(forms.optimised.maps[map.0 as usize].name.clone()),
         Some(Note::Data(Section::Rodata, _)) => Some(".rodata".to_string()),
         Some(Note::Data(Section::Bss, _)) => Some(".bss".to_string()),
+        Some(Note::Function(_)) => Some(SUBPROGRAMS.to_string()),
         Some(Note::Helper(_)) | None => None,
+    };
+    // The offset of each subprogram in its section, which is what those that name it have for a constant.
+    let mut starts: Vec<i32> = Vec::new();
+    let mut end = 0;
+    for subprogram in &forms.subprograms {
+        starts.push(end);
+        end += subprogram.insns.len() as i32 * 8;
+    }
+    let placed = |insn: &Insn, note: &Option<Note>| match note {
+        Some(Note::Function(id)) => Insn { imm: starts[id.0 as usize], ..*insn },
+        _ => *insn,
     };
     let program = |function: &EmittedFunction| Program {
         name: function.name.clone(),
         section: function.section.clone(),
-        code: function.insns.iter().flat_map(|insn| insn.to_bytes()).collect(),
+        code: function
+            .insns
+            .iter()
+            .zip(&function.notes)
+            .flat_map(|(insn, note)| placed(insn, note).to_bytes())
+            .collect(),
         relocations: (0..).zip(&function.notes).filter_map(|(at, note)| Some((at, symbol(note)?))).collect(),
         function: function.name.clone(),
         lines: lines(function, text),
     };
     // Sections stand in the order of their first program.
     let mut programs: Vec<Program> = Vec::new();
-    for function in &forms.functions {
+    for function in forms.subprograms.iter().chain(&forms.functions) {
         let behind = programs.iter().rposition(|p| p.section == function.section).map_or(programs.len(), |at| at + 1);
         programs.insert(behind, program(function));
     }
@@ -87,7 +107,9 @@ fn differs_for_aya(elf: &[u8], meant: &Read) -> Option<String> {
         Ok(object) => object,
         Err(error) => return Some(format!("it does not parse: {error}")),
     };
-    if object.programs.len() != meant.programs.len() || object.license.as_bytes_with_nul() != meant.license {
+    // To aya-obj, subprograms are functions and no programs.
+    let programs = || meant.programs.iter().filter(|program| program.section != SUBPROGRAMS);
+    if object.programs.len() != programs().count() || object.license.as_bytes_with_nul() != meant.license {
         return Some("programs or licence differ".into());
     }
     for map in &meant.maps {
@@ -106,10 +128,11 @@ fn differs_for_aya(elf: &[u8], meant: &Read) -> Option<String> {
     let maps: BTreeMap<String, aya_obj::Map> = object.maps.clone().into_iter().collect();
     let descriptor = |name: &str| 1000 + maps.keys().position(|known| known == name).unwrap_or_default() as i32;
     let with_descriptors = maps.iter().map(|(name, map)| (name.as_str(), descriptor(name), map));
-    if let Err(error) = object.relocate_maps(with_descriptors, &HashSet::new()) {
+    let code: HashSet<usize> = object.functions.keys().map(|(section, _)| *section).collect();
+    if let Err(error) = object.relocate_maps(with_descriptors, &code) {
         return Some(format!("it does not relocate: {error}"));
     }
-    meant.programs.iter().find_map(|program| {
+    programs().find_map(|program| {
         let read = object.functions.get(&object.programs.get(&program.name)?.function_key())?;
         let insns: Vec<Insn> = read.instructions.iter().map(Insn::from).collect();
         let expected = relocated(program, &descriptor);
@@ -135,7 +158,8 @@ fn relocated(program: &Program, descriptor: &dyn Fn(&str) -> i32) -> Vec<Insn> {
         imm: i32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
     };
     let mut insns: Vec<Insn> = program.code.chunks_exact(8).map(insn).collect();
-    for (at, to) in &program.relocations {
+    // Subprograms are not reached through maps, and are placed later.
+    for (at, to) in program.relocations.iter().filter(|(_, to)| to != SUBPROGRAMS) {
         let at = *at as usize;
         let is_data = to.starts_with('.');
         if is_data {
