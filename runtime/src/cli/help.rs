@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn a_word_is_explained_by_its_own_text() {
         let text = word(&CATALOGUE, "pid").expect("a page");
-        assert!(text.starts_with("pid\n\nProcess id.\n\n- Type: ") && !text.contains("```"), "{text}");
+        assert!(text.starts_with("pid, pid(init)\n\nProcess id.\n\n- Type: ") && !text.contains("```"), "{text}");
         let both = word(&CATALOGUE, "kstack").expect("a page");
         assert_eq!(both.matches("The stack of the kernel.").count(), 1, "{both}");
         assert_eq!(word(&CATALOGUE, "pid()"), word(&CATALOGUE, "pid"));
