@@ -184,15 +184,19 @@ impl Session<'_> {
             self.actions.loaded.globals().set_bss_u64(offset, poll::boot_clock_ns());
         }
         self.run_programs(&Attach::Begin)?;
-        self.drain();
-        if self.ended() {
-            return Ok(Links::default());
+        // What `BEGIN` prints stands behind the line that says that all probes are attached, as in bpftrace.
+        if self.begin_may_exit() {
+            self.drain();
+            if self.ended() {
+                return Ok(Links::default());
+            }
         }
         let mut links = match self.attach(options) {
             // A process that ends before its probes are attached is one that ends the run early.
             Err(RunError::Attach(_)) if self.process_ended().map_err(system("waiting"))? => return Ok(Links::default()),
             links => links?,
         };
+        self.drain();
         let timers = self.start_timers().map_err(system("starting the timers"))?;
         if let Some(child) = &mut self.child {
             child.resume().map_err(RunError::Child)?;
@@ -201,6 +205,12 @@ impl Session<'_> {
         timers.stop().map_err(system("running a timer"))?;
         links.drop_quick();
         Ok(links)
+    }
+
+    fn begin_may_exit(&self) -> bool {
+        let object = self.actions.object;
+        let is_begin = |program: usize| object.programs.get(program).is_some_and(|it| it.attach == Attach::Begin);
+        object.events.iter().any(|event| event.word.ends_the_run() && is_begin(event.program))
     }
 
     fn attach(&mut self, options: &RunOptions) -> Result<Links, RunError> {

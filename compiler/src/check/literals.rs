@@ -17,8 +17,9 @@ impl Body<'_, '_> {
         typed::Expr { kind: typed::ExprKind::Int(value as i64), ty, span }
     }
 
-    /// A string constant with room for its NUL.
+    /// A string constant with room for its NUL, and cut where it has one already, as in C.
     pub fn str_literal(text: &[u8], span: Span) -> typed::Expr {
+        let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
         let ty = Type::Str { capacity_bytes: text.len() as u32 + 1 };
         typed::Expr { kind: typed::ExprKind::Str(text.to_vec()), ty, span }
     }

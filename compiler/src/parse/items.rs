@@ -237,8 +237,7 @@ impl Splitter<'_> {
         if !goes_on {
             self.reset();
         }
-        // `struct x { … }` goes on to its semicolon.
-        if self.innermost().is_none() && !self.is_definition() {
+        if self.innermost().is_none() && !self.definition_goes_on(next) {
             let has_semicolon = next == ";";
             self.end_item(at + 1);
             if has_semicolon {
@@ -247,9 +246,13 @@ impl Splitter<'_> {
         }
     }
 
-    /// Whether the present item is a C definition.
-    fn is_definition(&self) -> bool {
-        matches!(self.text(self.start), "struct" | "union" | "enum" | "typedef")
+    /// Whether a C definition goes on behind its closing brace, up to a semicolon, which may be left out where nothing else follows.
+    fn definition_goes_on(&self, next: &str) -> bool {
+        match self.text(self.start) {
+            "typedef" => true,
+            "struct" | "union" | "enum" => matches!(next, ";" | "__attribute__"),
+            _ => false,
+        }
     }
 
     /// Remembers a `{` on a line that is indented more than the `}` which closes it: one of the two is likely misplaced.

@@ -71,6 +71,10 @@ pub trait Function: Debug + Sync {
     fn name(&self) -> &'static str;
     /// What it does.
     fn doc(&self) -> Doc;
+    /// Whether its event ends the run.
+    fn ends_the_run(&self) -> bool {
+        false
+    }
     /// Whether it needs `--unsafe`.
     fn is_unsafe(&self) -> bool {
         false

@@ -46,7 +46,11 @@ pub struct AttachError {
 /// Attaches all programs but those that the session itself runs (`BEGIN`, `END`, timers).
 pub fn attach(object: &Object, loaded: &Loaded) -> Result<Links, AttachError> {
     let mut links = Links::default();
-    for program in &object.programs {
+    // Blocks on one event run in the order of the script: where the kernel runs first what was attached last, the last goes
+    // first. bpftrace has the same order.
+    let (reversed, straight): (Vec<&Program>, Vec<&Program>) =
+        object.programs.iter().partition(|program| runs_newest_first(&program.attach));
+    for program in straight.into_iter().chain(reversed.into_iter().rev()) {
         let failed = |place: &str, error: io::Error| AttachError {
             probe: program.probes.first().unwrap_or(&program.name).clone(),
             place: place.to_owned(),
@@ -57,6 +61,10 @@ pub fn attach(object: &Object, loaded: &Loaded) -> Result<Links, AttachError> {
         attach_program(program, fd, &mut links).map_err(|(place, error)| failed(&place, error))?;
     }
     Ok(links)
+}
+
+fn runs_newest_first(attach: &Attach) -> bool {
+    matches!(attach, Attach::Uprobe { .. } | Attach::Kprobe { at_return: false, .. } | Attach::Trampoline { .. })
 }
 
 type Failure = (String, io::Error);

@@ -30,7 +30,7 @@ fn target(output: Option<&str>, origin: &Origin) -> Result<String, Failure> {
     }
     let stem = match origin {
         Origin::File(path) => Path::new(path).file_stem().filter(|stem| *stem != "-"),
-        Origin::Inline(_) => None,
+        Origin::Inline(_) | Origin::Foreign(_) => None,
     };
     match stem {
         Some(stem) => Ok(format!("{}.bpf.o", stem.to_string_lossy())),

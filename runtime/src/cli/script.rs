@@ -29,6 +29,8 @@ pub enum Origin {
     File(String),
     /// The command line itself (`-e`).
     Inline(String),
+    /// The same in bpftrace's place, which calls it `stdin` in what automation may read.
+    Foreign(String),
 }
 
 impl Origin {
@@ -36,6 +38,7 @@ impl Origin {
     pub fn load(&self) -> Result<Source, Failure> {
         let (mut source, folder) = match self {
             Origin::Inline(text) => (decode("-e", text.clone().into_bytes())?, Path::new("")),
+            Origin::Foreign(text) => (decode("stdin", text.clone().into_bytes())?, Path::new("")),
             Origin::File(path) if path == "-" => {
                 (decode("stdin", read("stdin", std::io::stdin().lock())?)?, Path::new(""))
             }

@@ -29,6 +29,10 @@ impl Function for Exit {
         }
     }
 
+    fn ends_the_run(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("exit", args.len(), 0..=1, span) {
             return check::Body::poison(span);

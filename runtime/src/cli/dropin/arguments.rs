@@ -347,7 +347,7 @@ mod tests {
         assert_eq!((arguments.run.script.pid, arguments.run.format), (Some(7), Format::Json));
         assert!(arguments.run.quiet && arguments.run.script.allow_unsafe && !arguments.dry_dump);
         let inline = run(&["-e", "BEGIN { }", "a", "--", "--pid=3", "-x"]);
-        assert_eq!(inline.run.script.origin, Origin::Inline("BEGIN { }".into()));
+        assert_eq!(inline.run.script.origin, Origin::Foreign("BEGIN { }".into()));
         assert_eq!(inline.run.script.parameters, ["a", "-x"]);
         assert_eq!(inline.run.script.named, [("pid".to_owned(), Some("3".to_owned()))]);
     }

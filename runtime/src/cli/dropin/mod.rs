@@ -146,7 +146,7 @@ fn write_object(run: &RunArguments, path: &str) -> Result<u8, Failure> {
 /// The script of `-e` or a file.
 fn origin(program: Option<String>, file: Option<String>) -> Option<Origin> {
     match (program, file) {
-        (Some(text), _) => Some(Origin::Inline(text)),
+        (Some(text), _) => Some(Origin::Foreign(text)),
         (None, Some(path)) => Some(Origin::File(path)),
         (None, None) => None,
     }
