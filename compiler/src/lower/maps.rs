@@ -184,7 +184,7 @@ impl Body<'_, '_> {
             Some(offset) => {
                 let (new, old) = (self.b.new_block(), self.b.new_block());
                 let inserted = self.update(id, key, value, NOEXIST);
-                self.branch(CmpOp::Eq, inserted, 0, new, old);
+                self.b.branch(CmpOp::Eq, Width::W32, inserted, 0, new, old, Likely::Otherwise);
                 self.b.switch_to(new);
                 self.add_to_length(offset, 1);
                 self.b.jump(done);
@@ -196,6 +196,7 @@ impl Body<'_, '_> {
         self.b.switch_to(done);
     }
 
+    /// Yields 0, or an error in the low 32 bits: until 6.3 the kernel leaves the others as they are.
     fn update(&mut self, id: MapId, key: Addr, value: Addr, flags: i64) -> VReg {
         let (key, value) = (self.address_arg(key), self.address_arg(value));
         self.b.call(Helper::MapUpdateElem, &[Arg::Map(id), key, value, Arg::Value(flags.into())])
@@ -204,7 +205,7 @@ impl Body<'_, '_> {
     /// Counts an update that failed, then goes to `done`.
     fn count_refusal(&mut self, map: MapIndex, result: VReg, done: BlockId) {
         let refused = self.b.new_block();
-        self.b.branch(CmpOp::Eq, Width::W64, result, 0, done, refused, Likely::Then);
+        self.b.branch(CmpOp::Eq, Width::W32, result, 0, done, refused, Likely::Then);
         self.b.switch_to(refused);
         self.count_loss(Loss::MapFull { map: map.0 });
         self.b.jump(done);
@@ -233,7 +234,7 @@ impl Body<'_, '_> {
         let inserted = self.update(id, key, Addr::reg(zeros, 0), NOEXIST);
         if let Some(offset) = length {
             let (new, old) = (self.b.new_block(), self.b.new_block());
-            self.branch(CmpOp::Eq, inserted, 0, new, old);
+            self.b.branch(CmpOp::Eq, Width::W32, inserted, 0, new, old, Likely::Otherwise);
             self.b.switch_to(new);
             self.add_to_length(offset, 1);
             self.b.jump(old);
@@ -413,7 +414,7 @@ impl Body<'_, '_> {
                 self.forget_lookups(map);
                 let key = self.address_arg(key);
                 let result = self.b.call(Helper::MapDeleteElem, &[Arg::Map(id), key]);
-                let removed = self.b.set(CmpOp::Eq, Width::W64, result, 0);
+                let removed = self.b.set(CmpOp::Eq, Width::W32, result, 0);
                 if let Some(offset) = length_offset {
                     let less = self.b.bin(BinOp::Sub, Width::W64, 0, removed);
                     let counter = self.b.data_addr(Section::Bss, offset);

@@ -116,6 +116,10 @@ impl Host for Kernel<'_> {
             (Helper::GetNumaNodeId, u64::from(world.numa_node)),
             (Helper::GetCurrentCgroupId, world.cgroup_id),
             (Helper::GetAttachCookie, world.cookie),
+            (Helper::GetFuncIp, world.function_address),
+            (Helper::TaskPtRegs, world.task_registers),
+            (Helper::KtimeGetTaiNs, world.clock_ns.wrapping_add(world.tai_offset_ns)),
+            (Helper::Jiffies64, world.clock_ns / 4_000_000),
         ];
         match answers.into_iter().find(|(helper, _)| is(*helper)) {
             Some((_, answer)) => Ok(answer),

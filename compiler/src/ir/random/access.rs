@@ -154,14 +154,20 @@ impl Generator {
         let flags = if map == ARRAY { 0 } else { self.numbers.below(3) as i64 };
         let args: [Arg; 4] = [map.into(), self.key.into(), self.value.into(), flags.into()];
         let result = self.b.call(Helper::MapUpdateElem, &args);
-        self.values.push(result);
+        self.keep_answer(result);
     }
 
     pub(super) fn delete(&mut self) {
         let map = self.numbers.pick(&[HASH, PER_CPU_HASH]);
         self.set_key();
         let result = self.b.call(Helper::MapDeleteElem, &[map.into(), self.key.into()]);
-        self.values.push(result);
+        self.keep_answer(result);
+    }
+
+    /// Since 6.4 these helpers return 64 bits; before, only the low half is theirs.
+    fn keep_answer(&mut self, result: VReg) {
+        let answer = self.b.extend(result, Size::B4, true);
+        self.values.push(answer);
     }
 
     pub(super) fn output(&mut self) {
