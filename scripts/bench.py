@@ -235,6 +235,50 @@ def attached_and_detached(runs):
     )
 
 
+def long_script():
+    """500 lines: 50 probes with filters, maps, histograms and output, as a large tool has them."""
+    calls = ["read", "write", "openat", "close", "mmap", "munmap", "futex", "ioctl", "fcntl", "lseek"]
+    blocks = []
+    for n in range(50):
+        call, way = calls[n % 10], ("enter", "exit")[n // 10 % 2]
+        blocks.append(f"""tracepoint:syscalls:sys_{way}_{call}
+/pid != {n} && comm != "x{n}"/
+{{
+	@start{n}[tid] = nsecs;
+	$us = (nsecs - @start{n}[tid]) / 1000;
+	if ($us > {n}) {{ @slow{n}[comm, pid] = count(); }}
+	@us{n} = hist($us);
+	printf("%-6d %-16s %d\\n", pid, comm, $us);
+	delete(@start{n}[tid]);
+}}
+""")
+    return "".join(blocks)
+
+
+def scripts(folder):
+    """Name and file of what is compiled. tcplife's kprobe is put onto a raw tracepoint with the same first argument, for
+    kernels without kprobes."""
+    named = {}
+    for name in ("opensnoop", "tcplife"):
+        text = Path(f"/usr/sbin/{name}.bt").read_text(encoding="utf-8")
+        named[name] = text.replace("kprobe:tcp_set_state", "rawtracepoint:inet_sock_set_state")
+    named["a script of 500 lines"] = long_script()
+    for name, text in named.items():
+        path = Path(folder, name.replace(" ", "-") + ".bt")
+        path.write_text(text, encoding="utf-8")
+        yield name, path
+
+
+def compiled(path, runs):
+    """From the start of the command to the finished program, nothing loaded."""
+
+    def once(tool):
+        words = [tool.binary, "check"] if tool.name == "profiler" else [tool.binary, "-d"]
+        return ended_well(numbers(["rss", *words, path]))["wall_ns"] / 1e6
+
+    return lambda tools: alternate(tools, runs, once)
+
+
 def shown(value, digits):
     return "–" if value is None else f"{value:,.{digits}f}"
 
@@ -285,6 +329,9 @@ def main():
         attempt(tools, "all system calls", attached_and_detached(1)),
         0,
     )
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in scripts(folder):
+            row(f"{name}, compiled, ms", "≤ 20", attempt(tools, f"compiling {name}", compiled(path, runs)))
     for words, goal, program, proof in COSTS:
         figures = attempt(tools, words, added_per_event(program, proof, runs, settle_s, calls, clock))
         row(f"ns added per event, {words}", goal, figures, 0)
