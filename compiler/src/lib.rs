@@ -32,6 +32,7 @@ pub mod tracepoint_format;
 pub mod typed;
 pub mod typed_print;
 pub mod types;
+pub mod usdt;
 pub mod value;
 pub mod words;
 

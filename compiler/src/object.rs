@@ -192,6 +192,8 @@ pub struct Site {
     pub name: String,
     /// What `bpf_get_attach_cookie` yields there.
     pub cookie: u64,
+    /// Offset in the file of a 16-bit counter that is raised as long as the site is probed; 0 for none.
+    pub semaphore_offset: u64,
 }
 
 /// How often a perf event fires.

@@ -9,6 +9,7 @@ pub use defined::Defined;
 
 use crate::btf::Btf;
 use crate::types::Type;
+use crate::usdt::Argument;
 
 /// A machine to compile for.
 pub trait Target: std::fmt::Debug {
@@ -39,8 +40,17 @@ pub trait Target: std::fmt::Debug {
     /// Files that a binary's name in a probe means: a path (wildcards allowed), a command in `PATH`, or a library such as
     /// `libc`. Sorted, canonical, at least one.
     fn binaries(&self, name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError>;
+    /// The process whose files are meant where none is named, when only its probes are wanted.
+    fn of_process(&self) -> Option<u32> {
+        None
+    }
     /// Function symbols of a file whose name matches a pattern, sorted by name, without duplicates.
     fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError>;
+    /// The same by the name that the source of a C++ or Rust program has for a function: `ns::fn(int)`, or `ns::fn` for all of
+    /// them whatever their parameters. Names that they come with are the source's.
+    fn functions_by_source_name(&self, _path: &str, _pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+        Err(TargetError::Missing { near: Vec::new() })
+    }
     /// The file offset of a virtual address of an executable file; `None` when no executable segment holds it.
     fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError>;
     /// How functions of the kernel can be probed. The first call asks the kernel.
@@ -48,10 +58,31 @@ pub trait Target: std::fmt::Debug {
     /// Functions of the kernel and its modules that can be probed, by pattern; `module` is the pattern of a module's name, or
     /// `vmlinux` for the kernel itself. A name that several functions have is there several times. Sorted, at least one.
     fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError>;
+    /// Static probes (USDT) of a file whose provider and name match two patterns, sorted; at least one.
+    fn static_probes(&self, _path: &str, _provider: &str, _name: &str) -> Result<Vec<StaticProbe>, TargetError> {
+        Err(TargetError::Missing { near: Vec::new() })
+    }
     /// The address of a kernel symbol.
     fn kernel_symbol(&self, name: &str) -> Option<u64>;
     /// The cgroup v2 id of a path.
     fn cgroup_id(&self, path: &str) -> Result<u64, TargetError>;
+}
+
+/// How a probe's name shows a file: as the script writes it when that is a path; a relative pattern keeps its folder; anything
+/// else is shown by where it was found.
+pub fn shown_path(written: &str, found: &str) -> String {
+    let Some(star) = written.find('*') else {
+        return if written.contains('/') { written.to_string() } else { found.to_string() };
+    };
+    let relative = || {
+        let (folder, rest) = written.split_at(written[..star].rfind('/')? + 1);
+        let depth = rest.matches('/').count() + 1;
+        let at = found.rmatch_indices('/').nth(depth - 1)?.0 + 1;
+        let plain = folder.trim_start_matches("./");
+        let is_there = !folder.starts_with('/') && (plain.is_empty() || found[..at].ends_with(&format!("/{plain}")));
+        is_there.then(|| format!("{folder}{}", &found[at..]))
+    };
+    relative().unwrap_or_else(|| found.to_string())
 }
 
 fn mentions_struct(ty: &Type) -> bool {
@@ -145,4 +176,49 @@ pub struct FunctionSymbol {
     pub file_offset: u64,
     /// Its size; 0 when unknown.
     pub size_bytes: u64,
+}
+
+/// A static probe of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaticProbe {
+    /// Who provides it.
+    pub provider: String,
+    /// Its name.
+    pub name: String,
+    /// Where it sits: several places when a function was inlined, or when the source has it more than once.
+    pub sites: Vec<StaticSite>,
+}
+
+/// A place of a static probe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StaticSite {
+    /// Offset in the file.
+    pub file_offset: u64,
+    /// Offset of its semaphore in the file; 0 when it has none.
+    pub semaphore_offset: u64,
+    /// Its arguments; variables that they name are resolved.
+    pub arguments: Vec<Argument>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown_path;
+
+    #[test]
+    fn files_are_shown_as_they_were_written() {
+        for (written, found, shown) in [
+            ("./bin/app", "/home/me/bin/app", "./bin/app"),
+            ("/bin/sh", "/usr/bin/dash", "/bin/sh"),
+            ("libc", "/usr/lib/libc.so.6", "/usr/lib/libc.so.6"),
+            ("./bin/a*", "/home/me/bin/app", "./bin/app"),
+            ("./*", "/home/me/app", "./app"),
+            ("bin/*/a*", "/home/me/bin/x/app", "bin/x/app"),
+            ("../bin/a*", "/home/me/bin/app", "/home/me/bin/app"),
+            ("/bin/d*", "/usr/bin/dash", "/usr/bin/dash"),
+            ("*", "/usr/bin/dash", "/usr/bin/dash"),
+            ("./bin/a*", "/elsewhere/app", "/elsewhere/app"),
+        ] {
+            assert_eq!(shown_path(written, found), shown, "{written}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::ast::{BinaryOp, UnaryOp};
 use crate::object::{Attach, Config, Constant};
 use crate::source::Span;
 use crate::types::Type;
+use crate::usdt::Argument;
 use crate::words::{Aggregation, Builtin, Function};
 
 /// A checked script.
@@ -131,6 +132,9 @@ pub struct Context {
     pub first_name: u32,
     /// Whether user threads may be preempted while the program runs, so that per-CPU memory can be entered twice.
     pub preemptible: bool,
+    /// The arguments that a static probe can have. The attach cookie's upper half is the number of those at the site, its
+    /// lower half that of the probe's name. Empty for other probes.
+    pub static_arguments: Vec<Vec<Argument>>,
 }
 
 /// Which system calls a dispatching program serves.

@@ -7,7 +7,7 @@
 //! diagnostics anew.
 
 use profiler_compiler::CATALOGUE;
-use profiler_compiler::check::{self, Options};
+use profiler_compiler::check::{self, MissingProbes, Options};
 use profiler_compiler::compile;
 use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::ir::verify::verify;
@@ -54,7 +54,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
     let words: Vec<&str> =
         text.lines().next().and_then(|line| line.strip_prefix("// with: ")).unwrap_or("").split_whitespace().collect();
     let has = |word: &str| words.contains(&word);
-    let known = ["no-btf", "no-kprobes", "no-fentry", "old", "unsafe", "child"];
+    let known = ["no-btf", "no-kprobes", "no-fentry", "old", "unsafe", "child", "bt"];
     let is_parameter = |w: &&&str| !known.contains(*w);
     let (named, positional): (Vec<&str>, Vec<&str>) =
         words.iter().filter(is_parameter).partition(|word| word.starts_with("--"));
@@ -69,6 +69,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
         named: named.collect(),
         allow_unsafe: has("unsafe"),
         settings: Vec::new(),
+        missing_in_programs: if has("bt") { MissingProbes::Warn } else { MissingProbes::Error },
     };
     let mut machine = Machine::new(!has("no-btf"));
     if has("no-kprobes") {

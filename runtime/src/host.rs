@@ -4,19 +4,22 @@
 //! Guarantee: nothing is read before it is asked for, and symbol tables are read once per file.
 
 mod binary;
+mod demangle;
 pub mod elf;
 mod functions;
 mod kernel;
 pub mod library;
+mod mapped;
 mod probing;
 mod replaced;
 mod tracefs;
+mod usdt;
 
 use crate::sys::mmap::MappedFile;
 use elf::Symbols;
 use profiler_compiler::btf::Btf;
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, Target, TargetError, TracepointFormat,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat,
 };
 use std::collections::HashMap;
 use std::io;
@@ -31,17 +34,25 @@ const NEAR_NAMES: usize = 3;
 /// The running machine.
 #[derive(Debug, Default)]
 pub struct Host {
+    /// The process whose probes alone are wanted.
+    process: Option<u32>,
     btf: OnceLock<Option<Btf>>,
     tracefs: OnceLock<Result<PathBuf, TargetError>>,
     symbols: Mutex<HashMap<PathBuf, Arc<Symbols>>>,
     probing: OnceLock<FunctionProbing>,
     functions: OnceLock<Result<functions::Functions, TargetError>>,
+    static_probes: Mutex<HashMap<PathBuf, Arc<Vec<StaticProbe>>>>,
 }
 
 impl Host {
     /// The machine; nothing is read yet.
     pub fn new() -> Host {
         Host::default()
+    }
+
+    /// The machine as far as it concerns a process.
+    pub fn of_process(pid: Option<u32>) -> Host {
+        Host { process: pid, ..Host::default() }
     }
 
     /// Where tracefs is mounted.
@@ -60,6 +71,20 @@ impl Host {
         let mut table = self.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         table.insert(path.to_owned(), Arc::clone(&symbols));
         Ok(symbols)
+    }
+}
+
+impl Host {
+    /// The static probes of a file, from the table of files that were asked for before.
+    fn all_static_probes(&self, path: &Path) -> Result<Arc<Vec<StaticProbe>>, TargetError> {
+        let known = self.static_probes.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some(probes) = known {
+            return Ok(probes);
+        }
+        let probes = Arc::new(usdt::read(path, self.arch())?);
+        let mut table = self.static_probes.lock().unwrap_or_else(PoisonError::into_inner);
+        table.insert(path.to_owned(), Arc::clone(&probes));
+        Ok(probes)
     }
 }
 
@@ -102,11 +127,19 @@ impl Target for Host {
     }
 
     fn binaries(&self, name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError> {
-        binary::find(name, pid)
+        binary::find(name, pid.or(self.process))
+    }
+
+    fn of_process(&self) -> Option<u32> {
+        self.process
     }
 
     fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
         self.symbols(path)?.functions(pattern)
+    }
+
+    fn functions_by_source_name(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+        self.symbols(path)?.functions_by_source_name(pattern)
     }
 
     fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError> {
@@ -121,6 +154,10 @@ impl Target for Host {
         let read = || functions::Functions::read(self.tracefs().ok());
         let functions = self.functions.get_or_init(read).as_ref().map_err(Clone::clone)?;
         functions.find(module, function)
+    }
+
+    fn static_probes(&self, path: &str, provider: &str, name: &str) -> Result<Vec<StaticProbe>, TargetError> {
+        usdt::choose(&self.all_static_probes(Path::new(path))?, provider, name)
     }
 
     fn kernel_symbol(&self, name: &str) -> Option<u64> {

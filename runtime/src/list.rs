@@ -68,7 +68,7 @@ pub fn list(
     verbose: bool,
     out: &mut dyn Write,
 ) -> Result<usize, ListError> {
-    let query = Query::parse(pattern.unwrap_or("*"));
+    let query = Query::parse(pattern.unwrap_or("*"), target.of_process().is_some());
     let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| query.takes(kind)).collect();
     if kinds.is_empty() {
         let names = KINDS.iter().map(|kind| kind.name);
@@ -81,6 +81,8 @@ pub fn list(
             Ok(names) => count += print(target, kind, &names, query.filter.as_deref(), verbose, out)?,
             // Nothing matches in this kind, which is an answer when the pattern is one.
             Err(TargetError::Missing { near }) if near.is_empty() => {}
+            // A pattern of kinds asks for what there is.
+            Err(TargetError::Missing { .. } | TargetError::Invalid(_)) if glob::is_pattern(query.kind) => {}
             Err(error) => refused = refused.or(Some(ListError::Target { kind: kind.name, error })),
         }
     }
@@ -95,24 +97,29 @@ struct Query<'a> {
     rest: &'a str,
     /// Matches whole lines, when the pattern names no kind.
     filter: Option<String>,
+    /// Whether it names a file, by its path or as those of a process.
+    in_files: bool,
 }
 
 impl<'a> Query<'a> {
-    fn parse(pattern: &'a str) -> Query<'a> {
+    fn parse(pattern: &'a str, of_process: bool) -> Query<'a> {
         if let Some((kind, rest)) = pattern.split_once(':') {
-            return Query { kind, rest: if rest.is_empty() { "*" } else { rest }, filter: None };
+            let in_files = of_process || rest.contains('/');
+            return Query { kind, rest: if rest.is_empty() { "*" } else { rest }, filter: None, in_files };
         }
         if KINDS.iter().any(|kind| kind.is_called(pattern)) {
-            return Query { kind: pattern, rest: "*", filter: None };
+            return Query { kind: pattern, rest: "*", filter: None, in_files: of_process };
         }
         // A word without a wildcard is looked for anywhere in the names.
         let filter = if glob::is_pattern(pattern) { pattern.to_owned() } else { format!("*{pattern}*") };
-        Query { kind: "*", rest: "*", filter: Some(filter) }
+        Query { kind: "*", rest: "*", filter: Some(filter), in_files: of_process }
     }
 
     fn takes(&self, kind: &Kind) -> bool {
         kind.is_called(self.kind)
-            || (glob::is_pattern(self.kind) && !kind.only_by_name && glob::matches(self.kind, kind.name))
+            || (glob::is_pattern(self.kind)
+                && (!kind.only_by_name || (self.in_files && kind.in_files))
+                && glob::matches(self.kind, kind.name))
     }
 }
 

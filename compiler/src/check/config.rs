@@ -24,8 +24,8 @@ pub struct Settings {
     pub ring_size_bytes: u32,
     /// Most probes.
     pub max_probes: u32,
-    /// What a probe that does not exist is.
-    pub missing_probes: MissingProbes,
+    /// What a probe that does not exist is, when the script says.
+    pub missing_probes: Option<MissingProbes>,
     /// How stacks are printed that do not say how.
     pub stack_mode: StackMode,
     /// What was wrong.
@@ -33,9 +33,10 @@ pub struct Settings {
 }
 
 /// What a probe that does not exist is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingProbes {
     /// A mistake: nothing runs.
+    #[default]
     Error,
     /// A warning: the rest runs.
     Warn,
@@ -98,7 +99,7 @@ pub fn read(entries: &[ConfigEntry], environment: &[(String, String)]) -> Settin
         max_strlen: 1024,
         ring_size_bytes: RING_SIZE_BYTES,
         max_probes: MAX_PROBES,
-        missing_probes: MissingProbes::Error,
+        missing_probes: None,
         stack_mode: StackMode::Bpftrace,
         diagnostics: Vec::new(),
     };
@@ -144,7 +145,7 @@ impl Settings {
             "str_trunc_trailer" => self.runtime.str_trunc_trailer = text(entry)?,
             "missing_probes" => {
                 let modes = [MissingProbes::Error, MissingProbes::Warn, MissingProbes::Ignore];
-                self.missing_probes = modes[one_of(entry, &["error", "warn", "ignore"])?];
+                self.missing_probes = Some(modes[one_of(entry, &["error", "warn", "ignore"])?]);
             }
             "stack_mode" => {
                 let modes = [StackMode::Bpftrace, StackMode::Perf, StackMode::Raw];

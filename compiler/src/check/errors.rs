@@ -3,11 +3,7 @@
 //! In: diagnostics as they are found. Out: each once, in the order of the script.
 //! Guarantee: a block that is checked for many attach points reports a mistake once.
 
-use crate::check::config::MissingProbes;
-use crate::diagnostic::{Code, Diagnostic, Severity};
-
-/// The code of a probe that does not exist.
-const MISSING: Code = Code(405);
+use crate::diagnostic::Diagnostic;
 
 /// The diagnostics of a check.
 #[derive(Debug, Default)]
@@ -43,27 +39,6 @@ impl Report {
     /// Forgets everything after a mark.
     pub fn rewind(&mut self, mark: usize) {
         self.list.truncate(mark);
-    }
-
-    /// Makes probes that do not exist, reported after a mark, as bad as the script wants them to be;
-    /// whether there were any that it forgives.
-    pub fn forgive_missing(&mut self, mark: usize, missing: MissingProbes) -> bool {
-        if missing == MissingProbes::Error {
-            return false;
-        }
-        let mut forgiven = false;
-        let later = self.list.split_off(mark.min(self.list.len()));
-        for diagnostic in later {
-            if diagnostic.code != MISSING {
-                self.list.push(diagnostic);
-                continue;
-            }
-            forgiven = true;
-            if missing == MissingProbes::Warn {
-                self.list.push(Diagnostic { severity: Severity::Warning, ..diagnostic });
-            }
-        }
-        forgiven
     }
 
     /// All of them by place.

@@ -31,8 +31,7 @@ mod types;
 use std::collections::BTreeMap;
 
 pub use body::Body;
-use config::MissingProbes;
-
+pub use config::MissingProbes;
 pub use constant::constant;
 pub use declarations::no_length;
 pub use definitions::define;
@@ -46,6 +45,7 @@ pub use types::{named_int, unify, widest};
 
 use crate::ast;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::object::Attach;
 use crate::source::Span;
 use crate::target::Target;
 use crate::typed;
@@ -67,6 +67,8 @@ pub struct Options {
     pub allow_unsafe: bool,
     /// Settings of the environment: names in small letters, without `BPFTRACE_`.
     pub settings: Vec<(String, String)>,
+    /// What to do about functions and static probes of programs that do not exist here, unless the script says.
+    pub missing_in_programs: MissingProbes,
 }
 
 /// What all bodies of a script share while they are checked.
@@ -88,10 +90,12 @@ pub struct Env<'a> {
     pub stack_mode: StackMode,
     /// What is wrong.
     pub report: Report,
+    /// What to do about probes that do not exist here, when the script says.
+    pub missing: Option<MissingProbes>,
+    /// Probes that were left out: where they stand, and what is missing.
+    pub left_out: Vec<(Span, String)>,
     /// Whether a type changed in this round.
     pub changed: bool,
-    /// Whether a probe that does not exist was forgiven, so that its block was left out.
-    pub left_out: bool,
 }
 
 /// Most rounds of inference; widths only grow, so real scripts need three.
@@ -117,8 +121,9 @@ pub fn check(
         max_strlen: settings.max_strlen,
         stack_mode: settings.stack_mode,
         report: Report::default(),
+        missing: settings.missing_probes,
+        left_out: Vec::new(),
         changed: false,
-        left_out: false,
     };
     env.report.extend(settings.diagnostics);
     parameters::check(script, options, &mut env.report);
@@ -129,14 +134,14 @@ pub fn check(
         ring_size_bytes: settings.ring_size_bytes,
         ..typed::Program::default()
     };
-    let work = expand(script, &mut env, &mut program.probe_names, settings.missing_probes);
-    limit_probes(&work, settings.max_probes, &mut env.report);
+    let work = expand(script, &mut env, &mut program.probe_names);
+    limit_probes(&work, settings.max_probes, &mut env);
     // The blocks whose probes exist are checked even when others do not, so that all mistakes are told at once; but a map may
     // get its value in a block that could not be checked.
     let is_whole = !env.report.has_errors();
     program.probes = infer(&work, &mut env);
     if is_whole {
-        program.maps = env.maps.finish(&mut env.report, !env.left_out);
+        program.maps = env.maps.finish(&mut env.report, env.left_out.is_empty());
     }
     (program, env.report.finish())
 }
@@ -150,20 +155,13 @@ struct Work<'a> {
 }
 
 /// Turns every attach point into the programs that it needs.
-fn expand<'a>(
-    script: &'a ast::Script,
-    env: &mut Env<'_>,
-    probe_names: &mut Vec<String>,
-    missing: MissingProbes,
-) -> Vec<Work<'a>> {
+fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<String>) -> Vec<Work<'a>> {
     let mut work = Vec::new();
     for block in &script.blocks {
         let facts = Facts::of(block);
+        let (left_out, programs) = (env.left_out.len(), work.len());
         for point in &block.points {
-            let mark = env.report.mark();
-            let seeds = Points::new(env, facts.clone()).expand(point);
-            env.left_out |= env.report.forgive_missing(mark, missing);
-            for mut seed in seeds {
+            for mut seed in Points::new(env, facts.clone()).expand(point) {
                 name_probes(&mut seed, probe_names);
                 work.push(Work { block, seed, vars: Vec::new() });
             }
@@ -179,24 +177,58 @@ fn expand<'a>(
                 return Vec::new();
             }
         }
+        env.say_what_is_left_out(left_out, work.len() == programs);
     }
     work
 }
 
 /// Reports the first probe that is one too many, and scripts of which no probe is left.
-fn limit_probes(work: &[Work<'_>], most: u32, report: &mut Report) {
+fn limit_probes(work: &[Work<'_>], most: u32, env: &mut Env<'_>) {
     let mut count = 0;
     for item in work {
         count += item.seed.points;
         if count > most {
             let span = item.block.points.first().map_or(item.block.span, |point| point.span);
             let message = format!("this script has {count} probes up to here, `max_probes` is {most}");
-            report.push(Diagnostic::error(Code(501), span, message).help("narrow the wildcards, or raise the setting"));
+            let help = "narrow the wildcards, or raise the setting";
+            env.report.push(Diagnostic::error(Code(501), span, message).help(help));
             return;
         }
     }
-    if work.is_empty() && !report.has_errors() {
-        report.push(Diagnostic::error(Code(605), Span::default(), "none of this script's probes exists here"));
+    // Who asks for it may have a script of `BEGIN` alone.
+    let is_nothing = |item: &Work<'_>| env.missing.is_none() && matches!(item.seed.attach, Attach::Begin | Attach::End);
+    if let Some((span, _)) = env.left_out.first().filter(|_| work.iter().all(is_nothing))
+        && !env.report.has_errors()
+    {
+        env.report.push(Diagnostic::error(Code(605), *span, "none of this script's probes exists here"));
+    }
+}
+
+/// Most missing things that a warning names.
+const MOST_NAMED: usize = 8;
+
+impl Env<'_> {
+    /// Warns of the probes of one block that were left out, which are those from `first` on.
+    fn say_what_is_left_out(&mut self, first: usize, is_whole_block: bool) {
+        let Some([(span, what), more @ ..]) =
+            self.left_out.get(first..).filter(|_| self.missing != Some(MissingProbes::Ignore))
+        else {
+            return;
+        };
+        let message = match more.len() {
+            0 => format!("{what} does not exist here"),
+            more => format!("{what} and {more} more do not exist here"),
+        };
+        let label = if is_whole_block { "the whole block is left out" } else { "left out" };
+        let mut warning = Diagnostic::warning(Code(903), *span, message).label(label);
+        if !more.is_empty() {
+            // What is missing is described with its name in quotes first.
+            let name = |(_, what): &'_ (Span, String)| what.split('`').nth(1).unwrap_or(what).to_string();
+            let named: Vec<String> = more.iter().take(MOST_NAMED).map(name).collect();
+            let dots = if more.len() > MOST_NAMED { ", …" } else { "" };
+            warning = warning.help(format!("also missing: {}{dots}", named.join(", ")));
+        }
+        self.report.push(warning);
     }
 }
 

@@ -4,7 +4,7 @@
 //! Guarantee: a point that matches nothing is a diagnostic with the nearest names.
 
 use crate::ast::{AttachPoint, Ident};
-use crate::check::{Env, Facts};
+use crate::check::{Env, Facts, MissingProbes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
 use crate::similar;
@@ -74,7 +74,7 @@ impl Seed {
             points: 1,
             attach,
             section,
-            context: Context { kind, syscalls: None, first_name: 0, preemptible: false },
+            context: Context { kind, syscalls: None, first_name: 0, preemptible: false, static_arguments: Vec::new() },
             pointer_space: Space::Kernel,
             args: Vec::new(),
             no_args: "tracepoints have `args`; `profiler list -v PROBE` shows them",
@@ -204,8 +204,22 @@ impl<'a, 'e> Points<'a, 'e> {
         }
     }
 
+    /// Reports what the target said of a probe of a program or library, of which scripts may name some that only other versions
+    /// have.
+    pub fn refused_in_program(&mut self, span: Span, what: &str, error: TargetError) {
+        self.report_refusal(span, what, error, self.env.missing.unwrap_or(self.env.options.missing_in_programs));
+    }
+
     /// Reports what the target said of a probe.
     pub fn refused(&mut self, span: Span, what: &str, error: TargetError) {
+        self.report_refusal(span, what, error, self.env.missing.unwrap_or_default());
+    }
+
+    fn report_refusal(&mut self, span: Span, what: &str, error: TargetError, missing: MissingProbes) {
+        if matches!(error, TargetError::Missing { .. }) && missing != MissingProbes::Error {
+            self.env.left_out.push((span, what.to_string()));
+            return;
+        }
         let diagnostic = match error {
             TargetError::Missing { near } => {
                 let diagnostic = Diagnostic::error(Code(405), span, format!("{what} does not exist here"));

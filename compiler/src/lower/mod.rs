@@ -21,6 +21,7 @@ mod prologue;
 mod readings;
 mod search;
 mod spell;
+mod static_arguments;
 mod stmt;
 mod storage;
 mod table;

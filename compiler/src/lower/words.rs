@@ -55,7 +55,9 @@ impl Body<'_, '_> {
     fn which_probe(&mut self) -> VReg {
         let Some(filter) = &self.probe.context.syscalls else {
             // Since 5.15.
-            return self.b.call(Helper::GetAttachCookie, &[Arg::Context]);
+            let cookie = self.b.call(Helper::GetAttachCookie, &[Arg::Context]);
+            let is_whole = self.probe.context.static_arguments.is_empty();
+            return if is_whole { cookie } else { self.b.extend(cookie, Size::B4, false) };
         };
         let most = filter.numbers.iter().copied().max().unwrap_or(0) as usize + 1;
         let mut table = vec![0u8; most.next_power_of_two() * 2];

@@ -2,7 +2,9 @@
 //!
 //! In: a [`Target`], types. Out: the same machine, whose types include the script's.
 
-use super::{Arch, FunctionProbing, FunctionSymbol, KernelFunction, Target, TargetError, TracepointFormat};
+use super::{
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat,
+};
 use crate::btf::{Added, Btf};
 
 /// A machine as a script sees it.
@@ -66,6 +68,18 @@ impl Target for Defined<'_> {
 
     fn binaries(&self, name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError> {
         self.machine.binaries(name, pid)
+    }
+
+    fn of_process(&self) -> Option<u32> {
+        self.machine.of_process()
+    }
+
+    fn functions_by_source_name(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+        self.machine.functions_by_source_name(path, pattern)
+    }
+
+    fn static_probes(&self, path: &str, provider: &str, name: &str) -> Result<Vec<StaticProbe>, TargetError> {
+        self.machine.static_probes(path, provider, name)
     }
 
     fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {

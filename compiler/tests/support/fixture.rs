@@ -7,8 +7,10 @@ use profiler_compiler::btf::{Btf, BtfId};
 use profiler_compiler::glob;
 use profiler_compiler::similar;
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, Target, TargetError, TracepointField, TracepointFormat,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, StaticSite, Target, TargetError,
+    TracepointField, TracepointFormat,
 };
+use profiler_compiler::usdt;
 
 #[path = "../../src/btf/fixture.rs"]
 mod blob;
@@ -185,6 +187,21 @@ impl Target for Machine {
         Ok(found)
     }
 
+    fn functions_by_source_name(&self, _path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+        let all = [("work", 0x1300), ("work", 0x1400), ("rest", 0x1500)];
+        let matching = all.iter().filter(|(name, _)| glob::matches(pattern, name));
+        let symbol = |(name, file_offset): &(&str, u64)| FunctionSymbol {
+            name: (*name).to_string(),
+            file_offset: *file_offset,
+            size_bytes: 16,
+        };
+        let found: Vec<_> = matching.map(symbol).collect();
+        if found.is_empty() {
+            return Err(TargetError::Missing { near: similar::nearest(pattern, all.iter().map(|(name, _)| *name), 3) });
+        }
+        Ok(found)
+    }
+
     fn file_offset(&self, _path: &str, address: u64) -> Result<Option<u64>, TargetError> {
         Ok((0x1000..0x2000).contains(&address).then_some(address))
     }
@@ -206,6 +223,29 @@ impl Target for Machine {
         if found.is_empty() {
             let near = similar::nearest(function, KERNEL_FUNCTIONS.iter().map(|(name, _)| *name), 3);
             return Err(TargetError::Missing { near });
+        }
+        Ok(found)
+    }
+
+    fn static_probes(&self, path: &str, provider: &str, name: &str) -> Result<Vec<StaticProbe>, TargetError> {
+        if path != "/bin/app" {
+            return Err(TargetError::Missing { near: Vec::new() });
+        }
+        let probes = [("done", "8@%rax"), ("mixed", "-4@%edi 8f@%xmm0 8@%st(0)"), ("start", "-4@$-1 8@-8(%rbp)")];
+        let matching = probes.iter().filter(|(n, _)| glob::matches(provider, "app") && glob::matches(name, n));
+        let site = |arguments: &str| StaticSite {
+            file_offset: 0x1010,
+            semaphore_offset: 0,
+            arguments: usdt::arguments(arguments, Arch::X86_64),
+        };
+        let probe = |(name, arguments): &(&str, &str)| StaticProbe {
+            provider: "app".into(),
+            name: (*name).to_string(),
+            sites: vec![site(arguments)],
+        };
+        let found: Vec<_> = matching.map(probe).collect();
+        if found.is_empty() {
+            return Err(TargetError::Missing { near: similar::nearest(name, probes.iter().map(|(n, _)| *n), 3) });
         }
         Ok(found)
     }

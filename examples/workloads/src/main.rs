@@ -22,6 +22,9 @@ workload reads N SIZE            reads SIZE bytes N times, from /dev/zero
 workload files N                 opens /dev/null, /dev/zero, /dev/full and /dev/random in turn, N times in all
 workload sleepers N MS           N threads sleep once for MS milliseconds
 workload functions N             calls workload_step(0), … workload_step(N-1); the results sum to N*N
+workload static-probes [N]       passes workload:step N times with 0, … N-1 and workload:guarded as often when it is listened to,
+                                 then each site of workload:forms, workload:ratio and workload:text once;
+                                 without N, for each number on standard input the first two
 workload on-demand               for each number N on standard input: N calls each of getppid, of libc's getpid and of workload_step
 workload execs N CALLS [AT_ONCE] runs `workload functions CALLS` N times, AT_ONCE (1) at a time
 workload pinned CPU CMD…         becomes CMD, which runs on that CPU only
@@ -57,6 +60,13 @@ fn run(words: &[String]) -> Result<()> {
         "sleepers" => sleepers(number(rest, 0)?, number(rest, 1)?),
         "functions" => {
             functions(number(rest, 0)?);
+            Ok(())
+        }
+        "static-probes" => {
+            if rest.is_empty() {
+                return static_probes_on_demand();
+            }
+            static_probes(number(rest, 0)?);
             Ok(())
         }
         "on-demand" => on_demand(),
@@ -165,6 +175,30 @@ fn sleepers(threads: u64, ms: u64) -> Result<()> {
 fn functions(calls: u64) {
     let sum = (0..calls).fold(0u64, |sum, a| sum.wrapping_add(sys::workload_step(a)));
     println!("calls {calls}\nsum {sum}");
+}
+
+fn static_probes(calls: u64) {
+    let guarded = pass_static_probes(calls);
+    sys::static_forms();
+    println!("steps {calls}\nguarded {guarded}");
+}
+
+fn pass_static_probes(calls: u64) -> u64 {
+    let pass = |a| {
+        sys::static_step(a);
+        sys::static_guarded(a)
+    };
+    (0..calls).filter(|a| pass(*a)).count() as u64
+}
+
+fn static_probes_on_demand() -> Result<()> {
+    println!("ready");
+    for line in std::io::stdin().lines() {
+        let calls = line?.trim().parse().map_err(|_| Error::other("a line is not a number"))?;
+        println!("guarded {}", pass_static_probes(calls));
+        std::io::stdout().flush()?;
+    }
+    Ok(())
 }
 
 /// Does what it is told, a line at a time, and answers each with how much was done since the start: so that a test can break

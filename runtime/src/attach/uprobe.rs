@@ -12,6 +12,9 @@ use super::{Failure, Links, c_string, pmu, tie};
 use crate::sys::link::{self, UprobeSites};
 use crate::sys::perf;
 
+/// Where the offset of a semaphore stands in an event's configuration: `format/ref_ctr_offset` says `config:32-63`.
+const SEMAPHORE_SHIFT: u32 = 32;
+
 /// The file of a uprobe and whom it concerns.
 pub(super) struct Place<'a> {
     pub(super) path: &'a str,
@@ -38,8 +41,14 @@ fn attach_multi(program: BorrowedFd<'_>, place: &Place<'_>, sites: &[Site]) -> i
     let path = c_string(place.path)?;
     let offsets: Vec<u64> = sites.iter().map(|site| site.file_offset).collect();
     let cookies: Vec<u64> = sites.iter().map(|site| site.cookie).collect();
+    let mut semaphores: Vec<u64> = sites.iter().map(|site| site.semaphore_offset).collect();
+    if semaphores.iter().all(|semaphore| *semaphore == 0) {
+        semaphores.clear();
+    }
     let (at_return, pid) = (place.at_return, place.pid);
-    link::uprobe_multi(program, &UprobeSites { path: &path, offsets: &offsets, cookies: &cookies, at_return, pid })
+    let sites =
+        UprobeSites { path: &path, offsets: &offsets, cookies: &cookies, semaphores: &semaphores, at_return, pid };
+    link::uprobe_multi(program, &sites)
 }
 
 /// One perf event a site, for kernels without multi links.
@@ -51,6 +60,7 @@ fn attach_each(program: BorrowedFd<'_>, place: &Place<'_>, sites: &[Site], links
     };
     let (kind, config, path) = setup().map_err(|error| (at("functions"), error))?;
     for site in sites {
+        let config = config | site.semaphore_offset << SEMAPHORE_SHIFT;
         let link = perf::open_uprobe(kind, config, &path, site.file_offset, place.pid)
             .and_then(|event| tie(event, program, site.cookie))
             .map_err(|error| (at(&site.name), error))?;

@@ -77,6 +77,8 @@ pub struct RunArguments {
 pub struct ListArguments {
     /// A probe with `*`, or nothing for all.
     pub pattern: Option<String>,
+    /// Whose files are meant where the pattern names none.
+    pub pid: Option<u32>,
     /// With the names and types of arguments.
     pub verbose: bool,
 }
@@ -141,6 +143,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
         "check" => Command::Check(script_arguments(&mut matches)?),
         "list" => Command::List(ListArguments {
             pattern: matches.remove_one("pattern"),
+            pid: matches.remove_one("pid"),
             verbose: matches.get_flag("verbose"),
         }),
         "build" => {
@@ -221,6 +224,7 @@ fn profiler() -> clap::Command {
                 .about("Shows what can be probed here")
                 .after_help(help::LIST)
                 .arg(Arg::new("pattern").value_name("PATTERN").help("A probe; `*` stands for anything"))
+                .arg(pid("Also what is in the files of this process; `uprobe:*` and `usdt:*` are those"))
                 .arg(flag("verbose", "With names and types of arguments").short('v').long("verbose")),
         )
         .subcommand(
@@ -243,10 +247,7 @@ fn with_script(command: clap::Command) -> clap::Command {
     command
         .override_usage(usage)
         .arg(option("program", 'e', "PROGRAM", "The script itself").allow_hyphen_values(true))
-        .arg(
-            option("pid", 'p', "PID", "Only this process")
-                .value_parser(value_parser!(u32).range(1..=i64::from(i32::MAX))),
-        )
+        .arg(pid("Only this process"))
         .arg(flag("unsafe", "Allow what changes the system: system(), signal()").long("unsafe"))
         .arg(flag("verbose", "Say more").short('v').long("verbose"))
         .arg(
@@ -288,6 +289,10 @@ fn script_arguments(matches: &mut ArgMatches) -> Result<ScriptArguments, Notice>
         allow_unsafe: matches.get_flag("unsafe"),
         verbose: matches.get_flag("verbose"),
     })
+}
+
+fn pid(help: &'static str) -> Arg {
+    option("pid", 'p', "PID", help).value_parser(value_parser!(u32).range(1..=i64::from(i32::MAX)))
 }
 
 /// Words behind a script: its parameters by number and those by name.

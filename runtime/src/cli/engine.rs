@@ -8,10 +8,10 @@ use std::io::Write;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use profiler_compiler::check::Options;
 use profiler_compiler::check::parameters::{self, Parameter, Value};
+use profiler_compiler::check::{MissingProbes, Options};
 use profiler_compiler::object::Object;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target;
@@ -29,6 +29,7 @@ use profiler_runtime::symbols::HostSymbols;
 
 use super::args::{RunArguments, ScriptArguments};
 use super::exit::{Failure, MISTAKE, REFUSED};
+use super::script::Origin;
 
 pub use profiler_compiler::Compiled;
 
@@ -88,6 +89,13 @@ fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
         named: script.named.clone(),
         allow_unsafe: script.allow_unsafe,
         settings: settings.collect(),
+        missing_in_programs: match &script.origin {
+            // Scripts of bpftrace name functions of many versions of a library; it has long left out what is missing.
+            Origin::File(path) if Path::new(path).extension().is_some_and(|suffix| suffix == "bt") => {
+                MissingProbes::Warn
+            }
+            _ => MissingProbes::Error,
+        },
     }
 }
 
@@ -249,8 +257,8 @@ fn span_of(source: &Source, script: &ScriptArguments, child: Option<u32>, progra
 }
 
 /// Writes the probes or the types that match a pattern of bpftrace, where a pattern without a match is an empty list.
-pub fn list_all(pattern: &str, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
-    let host = Host::new();
+pub fn list_all(pattern: &str, pid: Option<u32>, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    let host = Host::of_process(pid);
     let listed = match pattern.split_once(' ') {
         Some(("struct" | "union" | "enum", _)) => list::types(&host, pattern, verbose, out),
         _ => list::list(&host, Some(pattern), verbose, out),
@@ -263,8 +271,8 @@ pub fn list_all(pattern: &str, verbose: bool, out: &mut dyn Write) -> Result<(),
 }
 
 /// Writes the probes that match a pattern, one a line.
-pub fn list(pattern: Option<&str>, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
-    let host = Host::new();
+pub fn list(pattern: Option<&str>, pid: Option<u32>, verbose: bool, out: &mut dyn Write) -> Result<(), Failure> {
+    let host = Host::of_process(pid);
     match list::list(&host, pattern, verbose, out) {
         Ok(0) => {
             let words = format!("nothing here matches `{}`", pattern.unwrap_or("*"));

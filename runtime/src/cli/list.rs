@@ -12,7 +12,7 @@ use super::exit::{Failure, OK};
 /// Lists probes.
 pub fn list(arguments: &ListArguments) -> Result<u8, Failure> {
     let mut out = BufWriter::new(stdout().lock());
-    engine::list(arguments.pattern.as_deref(), arguments.verbose, &mut out)?;
+    engine::list(arguments.pattern.as_deref(), arguments.pid, arguments.verbose, &mut out)?;
     out.flush().map_err(|error| Failure::output("standard output", &error))?;
     Ok(OK)
 }

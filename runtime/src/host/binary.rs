@@ -5,6 +5,7 @@
 //! then among the commands, the libraries, and the files of the current folder, and the first place that has it counts.
 
 use super::library::{self, Root};
+use super::mapped;
 use super::replaced;
 use super::{NEAR_NAMES, io_error};
 use profiler_compiler::target::TargetError;
@@ -15,11 +16,23 @@ use std::path::{Component, Path, PathBuf};
 
 /// The files that a name means, sorted; at least one.
 pub(super) fn find(name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError> {
-    let root = pid.map_or_else(|| Ok(Root::own()), Root::of_process)?;
+    // The kernel's link to the root of a process says "/", which is ours when it is read.
+    let (root, name) = match Root::of_path(name) {
+        Some(found) => found,
+        None => (pid.map_or_else(|| Ok(Root::own()), Root::of_process)?, name),
+    };
     if name.is_empty() {
         return Err(TargetError::Missing { near: Vec::new() });
     }
     let is_pattern = glob::is_pattern(name);
+    if name == "*" {
+        let mut found = pid.map_or_else(mapped::of_all, mapped::of_process);
+        found.retain(|path| is_elf(path).is_ok());
+        let mut found: Vec<String> =
+            found.into_iter().filter_map(|path| path.into_os_string().into_string().ok()).collect();
+        found.sort_unstable();
+        return if found.is_empty() { Err(TargetError::Missing { near: Vec::new() }) } else { Ok(found) };
+    }
     if let Some(found) = pid.filter(|_| !is_pattern).and_then(|pid| replaced_and_mapped(&root, name, pid)) {
         return Ok(found);
     }
@@ -78,9 +91,21 @@ fn by_name(root: &Root, name: &str, pid: Option<u32>) -> Vec<PathBuf> {
         let is_file = |path: &PathBuf| root.canonical(path).is_ok_and(|path| path.is_file());
         folders.iter().map(|folder| folder.join(name)).find(is_file).into_iter().collect()
     };
-    let mapped = pid.map_or_else(Vec::new, |pid| library::in_process(pid, name));
-    let places: [&dyn Fn() -> Vec<PathBuf>; 3] =
-        [&commands, &|| library::installed(root, name).into_iter().collect(), &|| vec![absolute(name)]];
+    let libraries = || {
+        if glob::is_pattern(name) {
+            library::matching(root, name)
+        } else {
+            library::installed(root, name).into_iter().collect()
+        }
+    };
+    let mapped = pid.map_or_else(Vec::new, |pid| {
+        if !glob::is_pattern(name) {
+            return library::in_process(pid, name);
+        }
+        let is_wanted = |path: &PathBuf| file_name(path).is_some_and(|file| glob::matches(name, &file));
+        mapped::of_process(pid).into_iter().filter(is_wanted).collect()
+    });
+    let places: [&dyn Fn() -> Vec<PathBuf>; 3] = [&commands, &libraries, &|| vec![absolute(name)]];
     if mapped.is_empty() {
         places.iter().map(|place| place()).find(|found| !found.is_empty()).unwrap_or_default()
     } else {

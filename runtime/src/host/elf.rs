@@ -4,6 +4,7 @@
 //! Guarantee: only headers and symbol tables are read, into memory of our own, so that a file that changes meanwhile can
 //! give wrong answers but no fault. A search for an exact name makes no string for any other.
 
+use super::demangle::demangle;
 use super::{NEAR_NAMES, io_error};
 use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
@@ -91,6 +92,30 @@ impl Symbols {
         }
         let near = if is_pattern { Vec::new() } else { similar::nearest(pattern, self.names(), NEAR_NAMES) };
         Err(TargetError::Missing { near })
+    }
+
+    /// Functions by the names that their sources have for them.
+    pub(super) fn functions_by_source_name(&self, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+        let with_parameters = pattern.contains('(');
+        let mut found: Vec<(String, Entry)> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for (name, entry) in self.named() {
+            let Some(source) = demangle(name) else { continue };
+            let name = if with_parameters { &source.full } else { &source.short };
+            if glob::matches(pattern, name) {
+                found.push((source.full, entry));
+            } else if found.is_empty() {
+                names.push(name.clone());
+            }
+        }
+        found.sort_unstable();
+        // Several functions may have one name: then each place is one.
+        found.dedup_by_key(|(name, entry)| (name.clone(), entry.address));
+        if found.is_empty() {
+            let near = similar::nearest(pattern, names.iter().map(String::as_str), NEAR_NAMES);
+            return Err(TargetError::Missing { near: if glob::is_pattern(pattern) { Vec::new() } else { near } });
+        }
+        Ok(found.iter().filter_map(|(name, entry)| self.place(name, *entry)).collect())
     }
 
     /// The file offset of a virtual address, when it is one of code.

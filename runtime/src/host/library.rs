@@ -3,6 +3,7 @@
 //! In: `libc`, `libc.so.6`, `ssl`. Out: paths, from the memory map of a process, the cache of the dynamic linker, or the
 //! usual folders. Guarantee: a damaged cache gives nothing, never a panic.
 
+use profiler_compiler::glob;
 use profiler_compiler::target::TargetError;
 use std::fs;
 use std::io;
@@ -55,6 +56,14 @@ impl Root {
             _ => return Err(TargetError::Refused(format!("process {pid} may not be looked at: run as root"))),
         };
         Ok(Root { prefix: (!same).then(|| proc.join("root")) })
+    }
+
+    /// That of the process in whose folder a path is (`/proc/PID/root/…`), and the path there.
+    pub(super) fn of_path(path: &str) -> Option<(Root, &str)> {
+        let (pid, rest) = path.strip_prefix("/proc/")?.split_once('/')?;
+        let within = rest.strip_prefix("root").filter(|within| within.starts_with('/'))?;
+        let prefix = PathBuf::from(format!("/proc/{pid}/root"));
+        pid.bytes().all(|byte| byte.is_ascii_digit()).then_some((Root { prefix: Some(prefix) }, within))
     }
 
     /// A path of that file system, without symbolic links, as we can open it.
@@ -132,6 +141,12 @@ pub(super) fn installed(root: &Root, name: &str) -> Option<PathBuf> {
         files.sort_unstable();
         files.pop().map(|file| Path::new(folder).join(file))
     })
+}
+
+/// The installed libraries whose file names match a pattern.
+pub(super) fn matching(root: &Root, pattern: &str) -> Vec<PathBuf> {
+    let cache = read_cache(root);
+    cache_entries(&cache).filter(|(file, _)| glob::matches(pattern, file)).map(|(_, path)| path.into()).collect()
 }
 
 /// Names that libraries are known by, without their versions.

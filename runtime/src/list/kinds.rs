@@ -3,7 +3,8 @@
 //! In: the part of a pattern behind the kind. Out: names, sorted, as they stand behind the kind in a script.
 
 use profiler_compiler::btf::{Btf, Kind as BtfKind, Parameter};
-use profiler_compiler::target::{KernelFunction, Target, TargetError, TracepointField};
+use profiler_compiler::target::{KernelFunction, Target, TargetError, TracepointField, shown_path};
+use profiler_compiler::usdt::Argument;
 use profiler_compiler::{glob, similar};
 
 /// Names within a kind; an empty name is the kind itself.
@@ -17,6 +18,8 @@ pub(super) struct Kind {
     aliases: &'static [&'static str],
     /// Whether a pattern must name it.
     pub(super) only_by_name: bool,
+    /// Whether its names begin with a file's.
+    pub(super) in_files: bool,
     /// Names that match the rest of a pattern.
     pub(super) names: fn(&dyn Target, &str) -> Result<Names, TargetError>,
     /// Types and names of the arguments of a probe.
@@ -31,7 +34,7 @@ impl Kind {
 }
 
 /// All kinds, in the order of listings.
-pub(super) static KINDS: [Kind; 15] = [
+pub(super) static KINDS: [Kind; 16] = [
     constant("BEGIN", &["begin"], |_, rest| select(&[""], rest)),
     constant("END", &["end"], |_, rest| select(&[""], rest)),
     by_name("fentry", &["f", "kfunc"], functions, |target, name| function_arguments(target, name, false)),
@@ -46,6 +49,7 @@ pub(super) static KINDS: [Kind; 15] = [
         name: "rawtracepoint",
         aliases: &["rt"],
         only_by_name: false,
+        in_files: false,
         names: raw_tracepoints,
         arguments: raw_tracepoint_arguments,
     },
@@ -54,11 +58,13 @@ pub(super) static KINDS: [Kind; 15] = [
         name: "tracepoint",
         aliases: &["t"],
         only_by_name: false,
+        in_files: false,
         names: tracepoints,
         arguments: tracepoint_arguments,
     },
-    by_name("uprobe", &["u"], user_functions, |_, _| Vec::new()),
-    by_name("uretprobe", &["ur"], user_functions, |_, _| Vec::new()),
+    in_files("uprobe", &["u"], user_functions, |_, _| Vec::new()),
+    in_files("uretprobe", &["ur"], user_functions, |_, _| Vec::new()),
+    in_files("usdt", &["U"], static_probes, static_probe_arguments),
 ];
 
 const SOFTWARE: [&str; 11] = [
@@ -95,7 +101,7 @@ type NamesOf = fn(&dyn Target, &str) -> Result<Names, TargetError>;
 
 /// A kind whose names are always the same and have no arguments.
 const fn constant(name: &'static str, aliases: &'static [&'static str], names: NamesOf) -> Kind {
-    Kind { name, aliases, only_by_name: false, names, arguments: |_, _| Vec::new() }
+    Kind { name, aliases, only_by_name: false, in_files: false, names, arguments: |_, _| Vec::new() }
 }
 
 /// A kind that a pattern must name.
@@ -105,7 +111,17 @@ const fn by_name(
     names: NamesOf,
     arguments: fn(&dyn Target, &str) -> Vec<String>,
 ) -> Kind {
-    Kind { name, aliases, only_by_name: true, names, arguments }
+    Kind { name, aliases, only_by_name: true, in_files: false, names, arguments }
+}
+
+/// A kind whose names begin with a file's.
+const fn in_files(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    names: NamesOf,
+    arguments: fn(&dyn Target, &str) -> Vec<String>,
+) -> Kind {
+    Kind { name, aliases, only_by_name: true, in_files: true, names, arguments }
 }
 
 /// Those of a fixed list that match, with or without the colon behind them.
@@ -210,21 +226,66 @@ fn parameters(btf: &Btf, params: &[Parameter<'_>]) -> Vec<String> {
 /// `PATH:FUNCTION`, where both may have wildcards.
 fn user_functions(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
     let (file, function) = rest.rsplit_once(':').unwrap_or((rest, "*"));
-    if file == "*" {
+    if file == "*" && target.of_process().is_none() {
         return Err(TargetError::Invalid("name a file or command, as in uprobe:/bin/bash:*".to_owned()));
     }
     let function = if function.is_empty() { "*" } else { function };
+    each_file(target, file, |path| {
+        Ok(target.functions(path, function)?.into_iter().map(|symbol| symbol.name).collect())
+    })
+}
+
+/// `PATH:PROVIDER:NAME`, where each may have wildcards and the provider may be left out.
+fn static_probes(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
+    let mut parts: Vec<&str> = rest.splitn(3, ':').collect();
+    if parts.len() == 2 {
+        parts.insert(1, "*");
+    }
+    let part = |index: usize| parts.get(index).copied().filter(|part| !part.is_empty()).unwrap_or("*");
+    each_file(target, part(0), |path| {
+        let probes = target.static_probes(path, part(1), part(2))?;
+        Ok(probes.into_iter().map(|probe| format!("{}:{}", probe.provider, probe.name)).collect())
+    })
+}
+
+/// The names in each file that one name means, behind the file's.
+fn each_file(
+    target: &dyn Target,
+    file: &str,
+    names_in: impl Fn(&str) -> Result<Names, TargetError>,
+) -> Result<Names, TargetError> {
     let mut names = Vec::new();
     let files = target.binaries(file, None)?;
     for path in &files {
-        match target.functions(path, function) {
-            Ok(found) => names.extend(found.iter().map(|symbol| format!("{path}:{}", symbol.name))),
-            // Among several files, those without the function are no error.
+        match names_in(path) {
+            Ok(found) => names.extend(found.iter().map(|name| format!("{}:{name}", shown_path(file, path)))),
+            // Among several files, those without the name are no error.
             Err(_) if files.len() > 1 => {}
             Err(error) => return Err(error),
         }
     }
     Ok(names)
+}
+
+/// Where each argument is, as the program's notes say; sites may differ.
+fn static_probe_arguments(target: &dyn Target, name: &str) -> Vec<String> {
+    let mut parts = name.rsplitn(3, ':');
+    let (Some(name), Some(provider), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+        return Vec::new();
+    };
+    let probes = target.static_probes(path, provider, name).unwrap_or_default();
+    let mut lines: Vec<String> = Vec::new();
+    for site in probes.iter().flat_map(|probe| &probe.sites) {
+        let place = |(index, argument): (usize, &Argument)| {
+            let sign = if argument.signed { "int" } else { "uint" };
+            format!("{sign}{} arg{index}  {}", u32::from(argument.size_bytes) * 8, argument.text)
+        };
+        let line = site.arguments.iter().enumerate().map(place).collect::<Vec<_>>().join(", ");
+        if !line.is_empty() && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn btf(target: &dyn Target) -> Result<&Btf, TargetError> {

@@ -33,6 +33,8 @@ pub struct UprobeSites<'a> {
     pub offsets: &'a [u64],
     /// What `bpf_get_attach_cookie` yields there.
     pub cookies: &'a [u64],
+    /// Offsets of counters that are raised as long as the link exists, 0 for none; empty when no site has one.
+    pub semaphores: &'a [u64],
     /// At the return instead of the entry.
     pub at_return: bool,
     /// Only this process.
@@ -41,7 +43,8 @@ pub struct UprobeSites<'a> {
 
 /// Attaches a program to many places of a file. Since 6.6.
 pub fn uprobe_multi(program: BorrowedFd<'_>, sites: &UprobeSites<'_>) -> io::Result<OwnedFd> {
-    if sites.offsets.len() != sites.cookies.len() {
+    let is_whole = |others: usize| others == sites.offsets.len();
+    if !is_whole(sites.cookies.len()) || !(sites.semaphores.is_empty() || is_whole(sites.semaphores.len())) {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     let mut options = options();
@@ -52,6 +55,7 @@ pub fn uprobe_multi(program: BorrowedFd<'_>, sites: &UprobeSites<'_>) -> io::Res
         path: sites.path.as_ptr(),
         offsets: sites.offsets.as_ptr(),
         cookies: sites.cookies.as_ptr(),
+        ref_ctr_offsets: if sites.semaphores.is_empty() { std::ptr::null() } else { sites.semaphores.as_ptr() },
         pid: sites.pid.unwrap_or(0),
         ..Default::default()
     };

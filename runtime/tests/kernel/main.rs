@@ -12,6 +12,7 @@ mod loss;
 mod machine;
 mod namespaces;
 mod probes;
+mod static_probes;
 
 use machine::skip;
 

@@ -29,7 +29,8 @@ const PROGRAM: usize = 1;
 
 fn compiled(text: &str) -> (Source, Stages) {
     let source = Source::new("s.prof", text);
-    let options = Options::default();
+    let options =
+        Options { pid: None, child_pid: None, positional: Vec::new(), named: Vec::new(), ..Options::default() };
     let stages = stages(&source, &CATALOGUE, &Machine::new(true), &options);
     let stages = stages.unwrap_or_else(|problems| panic!("{problems:#?}"));
     (source, stages)

@@ -1,4 +1,4 @@
-//! `arg0` to `arg9`: a probe's raw arguments.
+//! `arg0` to `arg11`: a probe's raw arguments.
 
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
@@ -8,6 +8,7 @@ use crate::source::Span;
 use crate::target::Arch;
 use crate::typed::{self, ContextKind, ExprKind};
 use crate::types::Type;
+use crate::usdt::Place;
 use crate::words::{Builtin, Doc};
 
 /// `argN`.
@@ -32,13 +33,16 @@ impl Builtin for Arg {
 
     fn doc(&self) -> Doc {
         Doc {
-            signature: "arg0 .. arg9",
+            signature: "arg0 .. arg11",
             summary: "raw arguments of a function or of a raw tracepoint, as 64 bits",
             page: include_str!("../../../../spec/words/builtins/arg.md"),
         }
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
+        if !cx.seed.context.static_arguments.is_empty() {
+            return self.check_static(cx, span);
+        }
         let attach = &cx.seed.attach;
         let kind = match cx.seed.context.kind {
             ContextKind::Registers if !attach.at_return() => {
@@ -60,8 +64,47 @@ impl Builtin for Arg {
         }
     }
 
-    fn lower(&self, _cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
-        Value::None
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
+        Value::Scalar(cx.static_argument(self.index as usize).into())
+    }
+}
+
+impl Arg {
+    /// An argument of a static probe, which every site of the program must have.
+    fn check_static(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
+        let lists = &cx.seed.context.static_arguments;
+        let mut signed = false;
+        for list in lists {
+            let Some(argument) = list.get(self.index as usize) else {
+                let message = format!(
+                    "{} no `{}`",
+                    if lists.len() == 1 { "this probe has" } else { "some of these probes have" },
+                    self.name
+                );
+                let which = if lists.len() == 1 { "it" } else { "one of them" };
+                let help = match list.len() {
+                    0 => format!("{which} has no arguments"),
+                    1 => format!("{which} has arg0 only"),
+                    count => format!("{which} has arg0 to arg{}", count - 1),
+                };
+                return cx.fail(Diagnostic::error(Code(421), span, message).help(help));
+            };
+            let why = match argument.place {
+                Place::Float => "is a floating-point number, which programs in the kernel cannot read",
+                Place::Unknown => "is in a place that cannot be read",
+                _ => {
+                    signed |= argument.signed;
+                    continue;
+                }
+            };
+            let message = format!("`{}` {why}", self.name);
+            return cx.fail(
+                Diagnostic::error(Code(422), span, message)
+                    .help(format!("the program's note says `{}`", argument.text)),
+            );
+        }
+        let ty = if signed { Type::I64 } else { Type::U64 };
+        typed::Expr { kind: ExprKind::Builtin(self, Vec::new()), ty, span }
     }
 }
 

@@ -38,6 +38,8 @@ mod ustack;
 pub const ALL: &[&dyn Builtin] = &[
     &arg::Arg { index: 0, name: "arg0" },
     &arg::Arg { index: 1, name: "arg1" },
+    &arg::Arg { index: 10, name: "arg10" },
+    &arg::Arg { index: 11, name: "arg11" },
     &arg::Arg { index: 2, name: "arg2" },
     &arg::Arg { index: 3, name: "arg3" },
     &arg::Arg { index: 4, name: "arg4" },

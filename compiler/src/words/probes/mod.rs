@@ -19,6 +19,7 @@ mod syscall;
 mod tracepoint;
 mod uprobe;
 mod uretprobe;
+mod usdt;
 
 /// All probe kinds.
 pub const ALL: &[&dyn ProbeKind] = &[
@@ -37,13 +38,13 @@ pub const ALL: &[&dyn ProbeKind] = &[
     &tracepoint::Tracepoint,
     &uprobe::Uprobe,
     &uretprobe::Uretprobe,
+    &usdt::Usdt,
 ];
 
 /// Kinds that are missing, sorted by name.
 pub const ABSENT: &[(&str, &str)] = &[
     ("asyncwatchpoint", "memory cannot be watched yet"),
     ("iter", "kernel objects cannot be iterated yet"),
-    ("usdt", "static probes of programs cannot be used yet; the function around one can: `uprobe:BINARY:FUNCTION`"),
     ("watchpoint", "memory cannot be watched yet"),
 ];
 

@@ -1,11 +1,14 @@
 //! `uprobe:BINARY:FUNCTION`: the entry of a function of a program or library.
 
+use std::collections::BTreeSet;
+
 use crate::ast::{AttachPoint, Ident};
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::{Attach, Site};
-use crate::target::TargetError;
+use crate::source::Span;
+use crate::target::{FunctionSymbol, TargetError, shown_path};
 use crate::typed::ContextKind;
 use crate::types::Space;
 use crate::words::{Doc, ProbeKind};
@@ -15,7 +18,7 @@ use crate::words::{Doc, ProbeKind};
 pub struct Uprobe;
 
 /// Since 6.6: one link for any number of sites.
-const MULTI_SINCE: (u32, u32) = (6, 6);
+pub(super) const MULTI_SINCE: (u32, u32) = (6, 6);
 
 impl ProbeKind for Uprobe {
     fn name(&self) -> &'static str {
@@ -41,67 +44,164 @@ impl ProbeKind for Uprobe {
 
 /// The programs of a uprobe or uretprobe: one a file.
 pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Vec<Seed> {
-    let [binary, function] = point.parts.as_slice() else {
-        cx.wrong_form(point, &format!("{kind}:BINARY:FUNCTION"));
-        return Vec::new();
+    let (binary, language, function) = match point.parts.as_slice() {
+        [binary, function] => (binary, None, function),
+        [binary, language, function] if LANGUAGES.contains(&language.text.as_str()) => {
+            (binary, Some(language), function)
+        }
+        _ => {
+            cx.wrong_form(point, &format!("{kind}:BINARY:FUNCTION` or `{kind}:BINARY:cpp:\"NAME\""));
+            return Vec::new();
+        }
     };
-    if at_return && let Some((name, _)) = function.text.split_once('+') {
+    let wanted =
+        Wanted { kind, function, by_source_name: language.is_some() || function.text.contains("::"), at_return };
+    if at_return
+        && !wanted.by_source_name
+        && let Some((name, _)) = function.text.split_once('+')
+    {
         let help = format!("write `{name}` alone");
         cx.error(Diagnostic::error(Code(407), function.span, "a return has no offset").help(help));
         return Vec::new();
     }
-    let pid = cx.env.options.pid;
-    let paths = match cx.env.target.binaries(&binary.text, pid) {
-        Ok(paths) => paths,
-        Err(error) => {
-            cx.refused(binary.span, &format!("`{}`", binary.text), error);
-            return Vec::new();
-        }
-    };
+    if binary.text == "*" && cx.env.options.pid.is_none() {
+        let message = "`*` stands for the files that a process runs, and no process is named";
+        cx.error(Diagnostic::error(Code(424), binary.span, message).help("name one with `-p PID`, or write a path"));
+        return Vec::new();
+    }
+    let Some(paths) = binaries(cx, binary.span, &binary.text) else { return Vec::new() };
     let mut seeds = Vec::new();
     let mut refusal = None;
     for path in &paths {
-        match sites(cx, path, function) {
-            Ok(sites) if sites.is_empty() => {}
-            Ok(sites) => seeds.push(seed(cx, kind, path, sites, at_return)),
-            Err(error) => refusal = Some(error),
+        match wanted.seed(cx, &binary.text, path) {
+            Ok(found) => seeds.extend(found),
+            Err(error) => refusal = refusal.or(Some(error)),
         }
     }
     if seeds.is_empty() {
         let error = refusal.unwrap_or(TargetError::Missing { near: Vec::new() });
-        cx.refused(function.span, &format!("function `{}` in `{}`", function.text, binary.text), error);
+        cx.refused_in_program(function.span, &format!("function `{}` in `{}`", function.text, binary.text), error);
     }
     seeds
 }
 
-fn sites(cx: &Points<'_, '_>, path: &str, function: &Ident) -> Result<Vec<Site>, TargetError> {
-    let text = function.text.as_str();
-    if let Some(address) = number(text) {
-        let offset = cx.env.target.file_offset(path, address)?;
-        let offset = offset.ok_or_else(|| TargetError::Invalid("no code is at that address".into()))?;
-        return Ok(vec![Site { file_offset: offset, name: text.to_string(), cookie: 0 }]);
+/// Languages whose compilers make names of their own for functions.
+const LANGUAGES: [&str; 2] = ["cpp", "rust"];
+
+/// Libraries that became parts of libc in glibc 2.34; what is left of them holds no functions.
+const PARTS_OF_LIBC: [&str; 5] = ["libanl.so", "libdl.so", "libpthread.so", "librt.so", "libutil.so"];
+
+/// The library that has taken in the one at this path.
+fn taken_in_by(path: &str) -> Option<String> {
+    let (folder, file) = path.rsplit_once('/')?;
+    PARTS_OF_LIBC.iter().any(|part| file.starts_with(part)).then(|| format!("{folder}/libc.so.6"))
+}
+
+/// The files that a binary's name means; reports when there are none.
+pub(super) fn binaries(cx: &mut Points<'_, '_>, span: Span, name: &str) -> Option<Vec<String>> {
+    let pid = cx.env.options.pid;
+    let found = cx.env.target.binaries(name, pid).or_else(|error| {
+        let is_part = PARTS_OF_LIBC.iter().any(|part| part.strip_suffix(".so") == Some(name));
+        if is_part { cx.env.target.binaries("libc", pid) } else { Err(error) }
+    });
+    match found {
+        Ok(paths) => Some(paths),
+        Err(error) => {
+            cx.refused_in_program(span, &format!("`{name}`"), error);
+            None
+        }
     }
-    let (name, distance) = match text.split_once('+') {
-        Some((name, distance)) => (name, number(distance)),
-        None => (text, Some(0)),
-    };
-    let Some(distance) = distance else {
-        return Err(TargetError::Invalid("an offset is a number, such as `+0x10`".into()));
-    };
-    let found = cx.env.target.functions(path, name)?;
-    let single = !glob::is_pattern(name);
-    let mut sites: Vec<Site> = Vec::with_capacity(found.len());
-    for symbol in found {
-        if single && distance != 0 && symbol.size_bytes != 0 && distance >= symbol.size_bytes {
+}
+
+/// What an attach point asks for.
+struct Wanted<'a> {
+    kind: &'a str,
+    function: &'a Ident,
+    /// Whether the function is named as in its source instead of as in the symbol table.
+    by_source_name: bool,
+    at_return: bool,
+}
+
+impl Wanted<'_> {
+    /// The program for a file.
+    fn seed(&self, cx: &Points<'_, '_>, written: &str, path: &str) -> Result<Option<Seed>, TargetError> {
+        let (path, sites) = match self.sites(cx, path) {
+            Err(TargetError::Missing { near }) => match taken_in_by(path) {
+                Some(whole) => (whole.clone(), self.sites(cx, &whole)?),
+                None => return Err(TargetError::Missing { near }),
+            },
+            sites => (path.to_string(), sites?),
+        };
+        Ok((!sites.is_empty()).then(|| self.seed_at(cx, &shown_path(written, &path), path, sites)))
+    }
+
+    fn sites(&self, cx: &Points<'_, '_>, path: &str) -> Result<Vec<Site>, TargetError> {
+        let target = cx.env.target;
+        let text = self.function.text.as_str();
+        if self.by_source_name {
+            return Ok(distinct(target.functions_by_source_name(path, text)?, 0));
+        }
+        if let Some(address) = number(text) {
+            let offset = target.file_offset(path, address)?;
+            let file_offset = offset.ok_or_else(|| TargetError::Invalid("no code is at that address".into()))?;
+            return Ok(vec![Site { file_offset, name: text.to_string(), cookie: 0, semaphore_offset: 0 }]);
+        }
+        let (name, distance) = match text.split_once('+') {
+            Some((name, distance)) => (name, number(distance)),
+            None => (text, Some(0)),
+        };
+        let Some(distance) = distance else {
+            return Err(TargetError::Invalid("an offset is a number, such as `+0x10`".into()));
+        };
+        let found = target.functions(path, name)?;
+        let is_within = |symbol: &FunctionSymbol| symbol.size_bytes == 0 || distance < symbol.size_bytes;
+        if !glob::is_pattern(name)
+            && distance != 0
+            && let Some(symbol) = found.iter().find(|symbol| !is_within(symbol))
+        {
             return Err(TargetError::Invalid(format!("the function is only {} bytes long", symbol.size_bytes)));
         }
-        let file_offset = symbol.file_offset + distance;
-        // Names that share code are one site: two probes there would count twice.
-        if sites.iter().all(|s| s.file_offset != file_offset) {
-            sites.push(Site { file_offset, name: symbol.name, cookie: sites.len() as u64 });
+        Ok(distinct(found, distance))
+    }
+
+    fn seed_at(&self, cx: &Points<'_, '_>, shown: &str, path: String, sites: Vec<Site>) -> Seed {
+        let multi = cx.env.target.kernel() >= MULTI_SINCE;
+        let kind = self.kind;
+        let section = if multi { format!("{kind}.multi") } else { kind.to_string() };
+        let mut functions: Vec<String> = Vec::new();
+        for site in &sites {
+            if site.cookie == functions.len() as u64 {
+                functions.push(site.name.clone());
+            }
+        }
+        let names = functions.iter().map(|name| format!("{kind}:{shown}:{name}")).collect();
+        let points = sites.len() as u32;
+        let attach = Attach::Uprobe { path, at_return: self.at_return, sites, multi, pid: cx.env.options.pid };
+        let mut seed = Seed::new(String::new(), section, ContextKind::Registers, attach);
+        seed.names = names;
+        seed.functions = functions;
+        seed.points = points;
+        seed.pointer_space = Space::User;
+        seed.context.preemptible = true;
+        seed.no_args = "functions have arg0, arg1, … and, at their return, retval";
+        seed
+    }
+}
+
+/// The places of functions, their cookies numbering the names. Names that share code are one place: two probes there would
+/// count twice.
+fn distinct(functions: Vec<FunctionSymbol>, distance: u64) -> Vec<Site> {
+    let mut seen = BTreeSet::new();
+    let mut sites: Vec<Site> = Vec::with_capacity(functions.len());
+    for symbol in functions {
+        let file_offset = symbol.file_offset.saturating_add(distance);
+        if seen.insert(file_offset) {
+            // Sorted by name: functions of one name (in the sources' words) follow each other.
+            let cookie = sites.last().map_or(0, |last| last.cookie + u64::from(last.name != symbol.name));
+            sites.push(Site { file_offset, name: symbol.name, cookie, semaphore_offset: 0 });
         }
     }
-    Ok(sites)
+    sites
 }
 
 /// A number in decimal or, behind `0x`, hexadecimal digits.
@@ -110,22 +210,4 @@ pub(super) fn number(text: &str) -> Option<u64> {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
     }
-}
-
-fn seed(cx: &Points<'_, '_>, kind: &str, path: &str, sites: Vec<Site>, at_return: bool) -> Seed {
-    let multi = cx.env.target.kernel() >= MULTI_SINCE;
-    let names: Vec<String> = sites.iter().map(|s| format!("{kind}:{path}:{}", s.name)).collect();
-    let functions = sites.iter().map(|s| s.name.clone()).collect();
-    let points = sites.len() as u32;
-    let section = if multi { format!("{kind}.multi") } else { kind.to_string() };
-    let pid = cx.env.options.pid;
-    let attach = Attach::Uprobe { path: path.to_string(), at_return, sites, multi, pid };
-    let mut seed = Seed::new(String::new(), section, ContextKind::Registers, attach);
-    seed.names = names;
-    seed.functions = functions;
-    seed.points = points;
-    seed.pointer_space = Space::User;
-    seed.context.preemptible = true;
-    seed.no_args = "functions have arg0, arg1, … and, at their return, retval";
-    seed
 }

@@ -29,8 +29,15 @@ pub enum Action {
 /// Which probes to show.
 #[derive(Debug)]
 pub enum Listing {
-    /// Those that match, with their arguments when the flag says so.
-    Patterns(Vec<String>, bool),
+    /// Those that match, of a process when one is given.
+    Patterns {
+        /// What they match.
+        patterns: Vec<String>,
+        /// Whose files are meant where none is named.
+        pid: Option<u32>,
+        /// With their arguments.
+        verbose: bool,
+    },
     /// Those of a script.
     Script(ScriptArguments),
 }
@@ -164,7 +171,8 @@ fn list(matches: &mut ArgMatches) -> Result<Listing, Notice> {
         );
     }
     let patterns = pattern.split(',').map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-    Ok(Listing::Patterns(patterns, verbose))
+    let pid = matches.remove_one::<String>("pid").map(|text| pid(&text)).transpose()?;
+    Ok(Listing::Patterns { patterns, pid, verbose })
 }
 
 fn script(
@@ -364,7 +372,7 @@ mod tests {
     #[test]
     fn listings() {
         let patterns = |line: &[&str]| match parsed(line) {
-            Ok(Action::List(Listing::Patterns(patterns, verbose))) => (patterns, verbose),
+            Ok(Action::List(Listing::Patterns { patterns, verbose, .. })) => (patterns, verbose),
             other => panic!("{line:?} is {other:?}"),
         };
         assert_eq!(patterns(&["-l"]), (vec!["*".to_owned()], false));

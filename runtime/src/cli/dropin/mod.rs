@@ -78,9 +78,9 @@ fn print(text: &str) -> Result<u8, Failure> {
 fn list(listing: &Listing) -> Result<u8, Failure> {
     let mut text = Vec::new();
     match listing {
-        Listing::Patterns(patterns, verbose) => {
+        Listing::Patterns { patterns, pid, verbose } => {
             for pattern in patterns {
-                engine::list_all(pattern, *verbose, &mut text)?;
+                engine::list_all(pattern, *pid, *verbose, &mut text)?;
             }
         }
         Listing::Script(script) => {
