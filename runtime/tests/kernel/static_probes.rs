@@ -127,7 +127,7 @@ fn scripts_of_bpftrace_start_without_the_functions_that_are_missing() {
     let strict = format!("config = {{ missing_probes = \"error\" }} {text}");
     assert_eq!(machine::run(&[&folder.file("strict.bt", &strict)]).code(), 1);
     let nothing = machine::run(&[&folder.file("nothing.bt", "BEGIN { } uprobe:libc:gone, usdt:libc:gone { exit(); }")]);
-    assert!(nothing.code() == 1 && nothing.stderr.contains("error[E0605]: none of this"), "{}", nothing.stderr);
+    assert!(nothing.code() == 3 && nothing.stderr.contains("error[E0605]: none of this"), "{}", nothing.stderr);
     let threads = machine::run(&["--dry-run", "-e", "uprobe:libpthread:pthread_create { }"]);
     assert_eq!(threads.code(), 0, "{}", threads.stderr);
 }
