@@ -5,7 +5,7 @@
 
 use std::cell::OnceCell;
 
-use profiler_compiler::check::Options;
+use profiler_compiler::check::{MissingProbes, Options};
 use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::source::Source;
 use profiler_compiler::target::Target as _;
@@ -42,6 +42,7 @@ pub fn compile(input: &[u8]) {
         named: vec![("switch".into(), None), ("count".into(), Some("3".into()))],
         allow_unsafe: mark == b'!',
         settings: Vec::new(),
+        missing_in_programs: MissingProbes::Warn,
     };
     MACHINES.with(|machines| {
         let with_btf = mark != b'?';

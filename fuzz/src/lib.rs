@@ -43,6 +43,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry { name: "records", shape: Shape::Words, run: records::records },
     Entry { name: "strftime", shape: Shape::Text, run: records::strftime },
     Entry { name: "tracepoint_format", shape: Shape::Text, run: readers::tracepoint_format },
+    Entry { name: "usdt", shape: Shape::Words, run: readers::usdt },
     Entry { name: "values", shape: Shape::Words, run: records::values },
     Entry { name: "verifier_log", shape: Shape::Text, run: readers::verifier_log },
 ];

@@ -6,7 +6,8 @@ use std::io;
 use std::path::Path;
 
 use profiler_compiler::btf::{Btf, BtfId, Kind};
-use profiler_compiler::{glob as patterns, similar, tracepoint_format as formats};
+use profiler_compiler::target::Arch;
+use profiler_compiler::{glob as patterns, similar, tracepoint_format as formats, usdt as static_probes};
 use profiler_runtime::elf;
 use profiler_runtime::host::elf::Symbols;
 use profiler_runtime::host::library;
@@ -114,4 +115,17 @@ pub fn tracepoint_format(input: &[u8]) {
 pub fn verifier_log(input: &[u8]) {
     let text = String::from_utf8_lossy(input).into_owned();
     assert!(!load::explain(io::Error::from_raw_os_error(22), text).to_string().is_empty());
+}
+
+/// The notes of static probes, of both sizes of addresses, and the arguments that they and any text give.
+pub fn usdt(input: &[u8]) {
+    for address_bytes in [4, 8] {
+        for note in static_probes::notes(input, address_bytes) {
+            static_probes::arguments(&note.arguments, Arch::X86_64);
+        }
+    }
+    for mut argument in static_probes::arguments(&String::from_utf8_lossy(input), Arch::X86_64) {
+        argument.resolve(|name| (name.len() % 2 == 0).then_some(name.len() as i64));
+        assert!(matches!(argument.size_bytes, 1 | 2 | 4 | 8), "{argument:?}");
+    }
 }
