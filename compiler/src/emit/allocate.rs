@@ -19,7 +19,7 @@ pub fn allocate(function: &mut Function) -> Option<()> {
         let live_out = liveness::prune_and_analyse(function);
         let frequency = liveness::frequencies(function);
         let mut graph = Graph::new(function, &live_out, &frequency);
-        graph.coalesce();
+        graph.coalesce(&function.kept);
         let costs = spill_costs(function, &graph, &frequency, &reloads);
         match graph.colour(&costs) {
             Ok(colours) => {
@@ -55,7 +55,7 @@ fn spill_costs(function: &Function, graph: &Graph, frequency: &[u64], reloads: &
         }
         block.end.each_use(|reg| add(reg, *frequency));
     }
-    for reg in reloads.iter() {
+    for reg in reloads.iter().chain(function.kept.iter().copied()) {
         costs[graph.node(reg).0 as usize] = u64::MAX / 64;
     }
     costs

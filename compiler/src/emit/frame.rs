@@ -178,6 +178,7 @@ fn each_slot(inst: &Inst, mut visit: impl FnMut(SlotId, bool)) {
         | Inst::Set { .. }
         | Inst::Extend { .. }
         | Inst::Swap { .. }
+        | Inst::Clamp { .. }
         | Inst::Context { .. }
         | Inst::Parameter { .. }
         | Inst::DataAddr { .. } => {}

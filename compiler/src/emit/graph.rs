@@ -109,9 +109,11 @@ impl Graph {
         self.neighbours[node.0 as usize].iter().copied().filter(|other| self.is_node(*other))
     }
 
-    /// Merges the two sides of moves wherever the graph certainly stays as easy to colour.
-    pub fn coalesce(&mut self) {
-        let moves = self.moves.clone();
+    /// Merges the two sides of moves wherever the graph certainly stays as easy to colour, but for those that are to be
+    /// `kept` apart.
+    pub fn coalesce(&mut self, kept: &[Reg]) {
+        let mut moves = self.moves.clone();
+        moves.retain(|(dst, src)| !kept.contains(dst) && !kept.contains(src));
         let mut changed = true;
         while changed {
             changed = false;

@@ -83,6 +83,8 @@ pub struct Function {
     pub regs: u32,
     /// Bytes of the frame in use, a multiple of 8.
     pub frame_bytes: u32,
+    /// Short-lived registers that stay in a machine register, neither spilled nor merged with others.
+    pub kept: Vec<Reg>,
 }
 
 impl Reg {

@@ -19,7 +19,12 @@ pub fn select(function: &ir::Function, frame: &Frame) -> Function {
     let given = function.role.parameters().max(1);
     let mut selector = Selector {
         frame,
-        out: Function { blocks: Vec::new(), regs: first_fresh + u32::from(given), frame_bytes: frame.size_bytes },
+        out: Function {
+            blocks: Vec::new(),
+            regs: first_fresh + u32::from(given),
+            frame_bytes: frame.size_bytes,
+            kept: Vec::new(),
+        },
         given: Reg(first_fresh),
         current: 0,
         span: function.span,
@@ -131,6 +136,7 @@ impl Selector<'_> {
                 self.push(Op::Mov { dst, src: virtual_reg(*src) });
                 self.push(Op::Swap { dst, size: *size });
             }
+            Inst::Clamp { dst, src, most } => self.clamp(virtual_reg(*dst), virtual_reg(*src), *most as i32),
             Inst::Load { .. }
             | Inst::Store { .. }
             | Inst::Zero { .. }
@@ -232,6 +238,25 @@ impl Selector<'_> {
                 self.push(Op::AluImm { op: BinOp::Sar, width: Width::W64, dst, imm: unused_bits });
             }
         }
+    }
+
+    /// The register that is compared is the one that goes on, and it lives no longer than this.
+    fn clamp(&mut self, dst: Reg, src: Reg, most: i32) {
+        let value = self.fresh();
+        self.out.kept.push(value);
+        self.push(Op::Mov { dst: value, src });
+        let beyond = self.out.blocks.len();
+        let join = beyond + 1;
+        let (op, width, likely) = (CmpOp::Le, Width::W64, Likely::Then);
+        let end =
+            End::Branch { op, width, left: value, right: Right::Imm(most), then: join, otherwise: beyond, likely };
+        self.finish(end, self.span);
+        self.out.blocks.extend([self.empty_block(), self.empty_block()]);
+        self.current = beyond;
+        self.push(Op::Const { dst: value, value: most as u64 });
+        self.finish(End::Jump(join), self.span);
+        self.current = join;
+        self.push(Op::Mov { dst, src: value });
     }
 
     /// BPF has no conditional set: a flag is 1, unless a branch over nothing else makes it 0.

@@ -155,6 +155,13 @@ impl FunctionBuilder {
         dst
     }
 
+    /// `src`, but at most `most`, in a new register.
+    pub fn clamp(&mut self, src: VReg, most: u32) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Clamp { dst, src, most });
+        dst
+    }
+
     /// The low `size` bytes of `src` in reversed order, in a new register.
     pub fn swap(&mut self, src: VReg, size: Size) -> VReg {
         let dst = self.new_vreg();

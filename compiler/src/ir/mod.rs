@@ -307,6 +307,19 @@ pub enum Inst {
         /// Whether the top bit is spread.
         signed: bool,
     },
+    /// `dst` = `src`, but at most `most`; both unsigned.
+    ///
+    /// Verifier: what is added to an address and what a helper takes as a size needs a bound. Before 6.8 the verifier forgets
+    /// what a comparison told of a register that was loaded from the stack for it, so that a branch is no bound where registers
+    /// are spilled; the result of this is bounded wherever it is kept.
+    Clamp {
+        /// Result.
+        dst: VReg,
+        /// What.
+        src: VReg,
+        /// The bound; fits in 31 bits.
+        most: u32,
+    },
     /// `dst` = the low `size` bytes of `src` in reversed order, zero-extended (`bswap`).
     Swap {
         /// Result.

@@ -125,6 +125,7 @@ impl Printer<'_> {
             Inst::Swap { dst, src, size } => {
                 format!("{} = swap{} {}", reg(*dst), size.bytes(), reg(*src))
             }
+            Inst::Clamp { dst, src, most } => format!("{} = min {}, {most}", reg(*dst), reg(*src)),
             Inst::Context { dst } => format!("{} = context", reg(*dst)),
             Inst::Parameter { dst, index } => format!("{} = parameter {index}", reg(*dst)),
             Inst::SlotAddr { dst, slot, offset } => {

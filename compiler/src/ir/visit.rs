@@ -14,6 +14,7 @@ impl Inst {
             | Inst::Set { dst, .. }
             | Inst::Extend { dst, .. }
             | Inst::Swap { dst, .. }
+            | Inst::Clamp { dst, .. }
             | Inst::Load { dst, .. }
             | Inst::Exchange { dst, .. }
             | Inst::CompareExchange { dst, .. }
@@ -34,6 +35,7 @@ impl Inst {
             | Inst::Set { dst, .. }
             | Inst::Extend { dst, .. }
             | Inst::Swap { dst, .. }
+            | Inst::Clamp { dst, .. }
             | Inst::Load { dst, .. }
             | Inst::Exchange { dst, .. }
             | Inst::CompareExchange { dst, .. }
@@ -68,7 +70,7 @@ impl Inst {
     /// Calls `see` with the place of every register that is read.
     pub fn uses_mut(&mut self, mut see: impl FnMut(&mut VReg)) {
         match self {
-            Inst::Extend { src, .. } | Inst::Swap { src, .. } => see(src),
+            Inst::Extend { src, .. } | Inst::Swap { src, .. } | Inst::Clamp { src, .. } => see(src),
             Inst::Load { addr, .. } | Inst::Store { addr, .. } | Inst::Zero { addr, .. } => {
                 in_addr(addr, &mut see);
             }

@@ -282,6 +282,7 @@ impl Body<'_, '_> {
         self.b.assign(bounded, 0);
         self.b.jump(good);
         self.b.switch_to(good);
+        let bounded = self.b.clamp(bounded, capacity_bytes);
         self.b.store(descriptor, cursor, Size::B4);
         self.b.store(descriptor.plus(4), bounded, Size::B4);
         let next = self.b.bin(BinOp::Add, Width::W64, cursor, bounded);

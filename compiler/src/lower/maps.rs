@@ -368,17 +368,13 @@ impl Body<'_, '_> {
 
     /// Adds 1 to the `index`-th `u64` of an aggregation of `len` of them.
     pub fn aggregate_bump(&mut self, slot: &AggregateSlot, index: VReg, len: u32) {
-        let (inside, done) = (self.b.new_block(), self.b.new_block());
         // Verifier: the index has a bound by construction that it cannot see.
-        self.b.branch(CmpOp::Lt, Width::W64, index, i64::from(len), inside, done, Likely::Then);
-        self.b.switch_to(inside);
+        let index = self.b.clamp(index, len - 1);
         let distance = self.b.bin(BinOp::Shl, Width::W64, index, 3);
         let base = self.address(slot.addr);
         let at = self.b.bin(BinOp::Add, Width::W64, base, distance);
         let bucket = AggregateSlot { addr: Addr::reg(at, 0), ..slot.clone() };
         self.aggregate_add(&bucket, 0, Operand::Imm(1));
-        self.b.jump(done);
-        self.b.switch_to(done);
     }
 
     /// Whether a map has the key.

@@ -128,9 +128,10 @@ impl Body<'_, '_> {
         let array = self.in_memory(array, &base.ty);
         let to = self.room(if ty.is_scalar() { &Type::U64 } else { ty });
         let (inside, done) = (self.b.new_block(), self.b.new_block());
-        // Verifier: the index needs a bound before it is added to an address of our own.
         self.b.branch(CmpOp::Lt, Width::W64, index, i64::from(len), inside, done, Likely::Then);
         self.b.switch_to(inside);
+        // Verifier: the index needs a bound before it is added to an address of our own.
+        let index = self.b.clamp(index, len.saturating_sub(1));
         let distance = self.b.bin(BinOp::Mul, Width::W64, index, i64::from(stride_bytes));
         let start = self.address(array);
         let from = self.b.bin(BinOp::Add, Width::W64, start, distance);

@@ -82,6 +82,7 @@ impl Body<'_, '_> {
                 bits[*n as usize / 8] |= 1 << (n % 8);
             }
             let table = self.shared.rodata(&bits);
+            let number = self.b.clamp(number, MAX_SYSCALL - 1);
             let byte_index = self.b.bin(BinOp::Shr, Width::W64, number, 3);
             let base = self.b.data_addr(Section::Rodata, table);
             let at = self.b.bin(BinOp::Add, Width::W64, base, byte_index);

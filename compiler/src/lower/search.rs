@@ -217,6 +217,7 @@ impl Body<'_, '_> {
         self.b.assign(end, 0);
         self.b.jump(good);
         self.b.switch_to(good);
+        let end = self.b.clamp(end, a.1.saturating_sub(1));
         let start = self.address(to);
         let tail = self.b.bin(BinOp::Add, Width::W64, start, end);
         read(self, Arg::Value(tail.into()), b);

@@ -3,7 +3,7 @@
 //! In: a number at run time, the texts. Out: the address of the text in read-only data.
 //! Guarantee: a number without a text gives the text for unknown ones.
 
-use crate::ir::{Addr, BinOp, CmpOp, Likely, Section, VReg, Width};
+use crate::ir::{Addr, BinOp, Section, VReg, Width};
 use crate::lower::{Body, Value};
 use crate::syscalls;
 
@@ -17,14 +17,7 @@ impl Body<'_, '_> {
             room[..text.len()].copy_from_slice(text.as_bytes());
         }
         let offset = self.shared.rodata(&table);
-        let index = self.b.copy(number);
-        let (beyond, within) = (self.b.new_block(), self.b.new_block());
-        // Verifier: the unsigned comparison bounds the index on both sides.
-        self.b.branch(CmpOp::Ge, Width::W64, index, texts.len() as i64, beyond, within, Likely::Otherwise);
-        self.b.switch_to(beyond);
-        self.b.assign(index, texts.len() as i64);
-        self.b.jump(within);
-        self.b.switch_to(within);
+        let index = self.b.clamp(number, texts.len() as u32);
         let distance = self.b.bin(BinOp::Mul, Width::W64, index, i64::from(room_bytes));
         let base = self.b.data_addr(Section::Rodata, offset);
         Value::Memory(Addr::reg(self.b.bin(BinOp::Add, Width::W64, base, distance), 0))

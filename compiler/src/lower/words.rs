@@ -79,14 +79,7 @@ impl Body<'_, '_> {
     /// A buffer: its length, then the bytes.
     pub fn read_buffer(&mut self, from: VReg, size: VReg, capacity_bytes: u32, space: Space, ty: &Type) -> Value {
         let to = self.room(ty);
-        let bounded = self.b.copy(size);
-        let (long, fits) = (self.b.new_block(), self.b.new_block());
-        // Verifier: a helper's size needs an upper bound.
-        self.b.branch(CmpOp::Gt, Width::W64, bounded, i64::from(capacity_bytes), long, fits, Likely::Otherwise);
-        self.b.switch_to(long);
-        self.b.assign(bounded, i64::from(capacity_bytes));
-        self.b.jump(fits);
-        self.b.switch_to(fits);
+        let bounded = self.b.clamp(size, capacity_bytes);
         self.b.store(to, bounded, Size::B4);
         let helper = match space {
             Space::Kernel => Helper::ProbeReadKernel,

@@ -113,6 +113,7 @@ impl State<'_> {
                 let value = self.regs[src.0 as usize];
                 self.set(dst, value.swap_bytes() >> (64 - 8 * size.bytes()));
             }
+            Inst::Clamp { dst, src, most } => self.set(dst, self.regs[src.0 as usize].min(most.into())),
             Inst::Load { dst, addr, size } => {
                 let value = self.read(addr, size);
                 self.set(dst, value);

@@ -205,6 +205,7 @@ impl<'p> Machine<'p> {
             }
             Inst::Extend { src, size, signed, .. } => arithmetic::extend(frame.reg(*src)?, *size, *signed),
             Inst::Swap { src, size, .. } => arithmetic::swap(frame.reg(*src)?, *size),
+            Inst::Clamp { src, most, .. } => frame.reg(*src)?.min(u64::from(*most)),
             Inst::Context { .. } => Memory::address(frame.context, 0),
             Inst::Parameter { index, .. } => {
                 let given = frame.parameters.get(usize::from(*index));

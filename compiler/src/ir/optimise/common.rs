@@ -42,6 +42,7 @@ fn expression(inst: &Inst, defs: &Definitions) -> Option<(VReg, Inst)> {
         | Inst::Set { .. }
         | Inst::Extend { .. }
         | Inst::Swap { .. }
+        | Inst::Clamp { .. }
         | Inst::Context { .. }
         | Inst::Parameter { .. }
         | Inst::SlotAddr { .. }

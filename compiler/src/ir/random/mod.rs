@@ -227,8 +227,13 @@ impl Generator {
                 if self.numbers.one_in(2) { once } else { self.extended(once) }
             }
             7 => {
-                let (src, size) = (self.reg(), self.numbers.pick(&SIZES[1..]));
-                self.b.swap(src, size)
+                let src = self.reg();
+                if self.numbers.one_in(2) {
+                    let most = self.numbers.below(1 << 31) as u32;
+                    self.b.clamp(src, most >> self.numbers.below(31))
+                } else {
+                    self.b.swap(src, self.numbers.pick(&SIZES[1..]))
+                }
             }
             8 => self.load_from_bss(),
             9 => self.load_constant(),

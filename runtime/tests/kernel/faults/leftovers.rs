@@ -48,6 +48,12 @@ fn command_of(output: &str) -> Option<String> {
     Some(fs::read_to_string(output).ok()?.lines().find_map(|line| line.strip_prefix("command "))?.to_owned())
 }
 
+/// Processor time of a process in user space, in clock ticks.
+fn ticks(pid: &str) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, fields)| fields.split(' ').nth(11)?.parse().ok()).unwrap_or(0)
+}
+
 /// Whether a process runs: one that nobody has waited for yet does not.
 fn runs(pid: &str) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
@@ -69,18 +75,15 @@ fn whatever_signal_ends_it_nothing_is_left() {
             (ids.iter().filter(|(kind, _)| *kind == "link").count() >= 8).then_some(ids)
         });
         assert!(["prog", "map"].iter().all(|kind| ids.iter().any(|(of, _)| of == kind)), "{ids:?}");
-        thread::sleep(Duration::from_millis(50));
+        let command = wait_for("the command", || command_of(&output));
+        wait_for("its calls", || (ticks(&command) > 2).then_some(()));
         running.signal(signal);
         let ended = running.end();
         assert_eq!(ended.code(), code, "{signal}: {}", ended.stderr);
         let results = fs::read_to_string(&output).expect("results");
         assert_eq!(lines(&results, "end"), u64::from(code == 0), "{signal}: {results}");
         assert_eq!(results.contains("\n@calls: "), code == 0, "{signal}: {results}");
-        let command = command_of(&results);
-        // What dies before it writes has told nobody of its command.
-        if let Some(command) = command {
-            wait_for("the end of the command", || (!runs(&command)).then_some(()));
-        }
+        wait_for("the end of the command", || (!runs(&command)).then_some(()));
         assert_gone(&ids);
         assert_eq!((tracefs(), enabled()), (tracefs_before.clone(), enabled_before.clone()), "{signal}");
     }

@@ -66,8 +66,8 @@ fn a_process_killed_in_a_probe_is_counted_to_its_last_call() {
         let count = |name| number(&ended.stdout, name);
         assert!(count("@steps") > 0, "{}", ended.stdout);
         assert_eq!(count("@steps"), count("@last") - count("@first") + 1, "{}", ended.stdout);
-        // Probes attach one after the other: those at the return may have missed the first calls.
-        assert!(count("@returns") <= count("@steps"), "{}", ended.stdout);
+        // Probes attach one after the other, that at the return first; the call that was killed does not return.
+        assert!(count("@returns") + 1 >= count("@steps"), "{}", ended.stdout);
     }
 }
 
