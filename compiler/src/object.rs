@@ -86,6 +86,8 @@ pub enum Attach {
     Begin,
     /// Run once, by test run, after everything else is detached.
     End,
+    /// Run by test run each time that the runtime gets SIGUSR1.
+    Signal,
     /// Run by test run from a timer of the runtime.
     Timer {
         /// Period.
@@ -131,6 +133,24 @@ pub enum Attach {
         function: String,
         /// At the exit, where the result follows the arguments.
         at_return: bool,
+    },
+    /// Run once for each object of a kind that the kernel has when the script starts.
+    Iterator {
+        /// The kind (`task`).
+        objects: String,
+        /// Only those of this process. Since 6.1.
+        pid: Option<u32>,
+    },
+    /// Accesses to memory.
+    Watchpoint {
+        /// Where it begins.
+        address: u64,
+        /// How much of it; of no meaning for execution.
+        length_bytes: u8,
+        /// Which accesses.
+        mode: Watch,
+        /// By this process; `None` for an address of the kernel.
+        pid: Option<u32>,
     },
     /// A perf event on each CPU.
     PerfEvent {
@@ -194,6 +214,17 @@ pub struct Site {
     pub cookie: u64,
     /// Offset in the file of a 16-bit counter that is raised as long as the site is probed; 0 for none.
     pub semaphore_offset: u64,
+}
+
+/// Accesses to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watch {
+    /// Reads.
+    pub read: bool,
+    /// Writes.
+    pub write: bool,
+    /// Execution.
+    pub execute: bool,
 }
 
 /// How often a perf event fires.

@@ -157,6 +157,8 @@ pub enum ContextKind {
     Registers,
     /// `struct bpf_perf_event_data`: registers, then the sample period.
     PerfEvent,
+    /// `struct bpf_iter__NAME`: a pointer to what all iterators have, then one to the object.
+    Iterator,
 }
 
 /// A statement with its place.

@@ -2,7 +2,7 @@
 //! through the whole compiler; and that every code has its script and its page.
 //!
 //! A file under `tests/diagnostics/SUBJECT` ends with the diagnostics that its text must give, as lines that begin with `//!`.
-//! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old` (Linux 5.15), `unsafe`, `child`, or
+//! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old` (Linux 5.15), `unsafe`, `child`, `process` (`-p`), or
 //! parameters. `PROFILER_BLESS=1` writes the
 //! diagnostics anew.
 
@@ -54,7 +54,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
     let words: Vec<&str> =
         text.lines().next().and_then(|line| line.strip_prefix("// with: ")).unwrap_or("").split_whitespace().collect();
     let has = |word: &str| words.contains(&word);
-    let known = ["no-btf", "no-kprobes", "no-fentry", "old", "unsafe", "child", "bt"];
+    let known = ["no-btf", "no-kprobes", "no-fentry", "old", "unsafe", "child", "process", "bt"];
     let is_parameter = |w: &&&str| !known.contains(*w);
     let (named, positional): (Vec<&str>, Vec<&str>) =
         words.iter().filter(is_parameter).partition(|word| word.starts_with("--"));
@@ -63,7 +63,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
         None => (word.trim_start_matches('-').to_string(), None),
     });
     let options = Options {
-        pid: None,
+        pid: has("process").then_some(100),
         child_pid: has("child").then_some(100),
         positional: positional.iter().map(ToString::to_string).collect(),
         named: named.collect(),

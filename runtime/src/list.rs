@@ -221,6 +221,8 @@ mod tests {
         assert!(!listing("*vfs_read*", false).expect("a pattern").contains("fentry"));
         let switch = listing("rawtracepoint:sched_switch", true).expect("it is");
         assert!(switch.contains("    struct task_struct * prev\n"), "{switch}");
+        assert_eq!(listing("iter:task", true).expect("it is"), "iter:task\n    struct task_struct * task\n");
+        assert!(listing("it:task_*", false).expect("a pattern").starts_with("iter:task_file\niter:task_vma\n"));
         assert!(listing("rt:sched_*", false).expect("some").lines().count() > 5);
     }
 

@@ -4,7 +4,8 @@
 //! Guarantee: nothing stays attached, whatever ends the run; what was not shown was counted.
 
 use std::fmt;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ use crate::ring::{Drained, Rings};
 use crate::sys::bpf::test_run;
 use crate::sys::poll;
 use crate::sys::ring::MappedRing;
-use crate::sys::signal::Signals;
+use crate::sys::signal::{Signals, UserSignal};
 use crate::tables::Tables;
 use crate::timers::{Timer, Timers};
 
@@ -128,6 +129,7 @@ pub fn run(
         exit: None,
         failure: None,
     };
+    let on_signal = object.programs.iter().any(|program| program.attach == Attach::Signal);
     let mut session = Session {
         rings: open_rings(object, &loaded).map_err(system("mapping the ring buffers"))?,
         received: vec![0; object.programs.len()],
@@ -136,6 +138,7 @@ pub fn run(
         report_due: Instant::now(),
         child: options.child.take(),
         signals,
+        user_signal: on_signal.then(UserSignal::listen).transpose().map_err(system("listening for SIGUSR1"))?,
         target,
         actions,
     };
@@ -168,6 +171,8 @@ struct Session<'a> {
     report_due: Instant,
     child: Option<Child>,
     signals: Signals,
+    /// SIGUSR1, when the script has a probe for it.
+    user_signal: Option<UserSignal>,
     target: Option<OwnedFd>,
 }
 
@@ -197,6 +202,9 @@ impl Session<'_> {
             links => links?,
         };
         self.drain();
+        for iterator in links.take_iterators() {
+            self.iterate(File::from(iterator))?;
+        }
         let timers = self.start_timers().map_err(system("starting the timers"))?;
         if let Some(child) = &mut self.child {
             child.resume().map_err(RunError::Child)?;
@@ -229,8 +237,26 @@ impl Session<'_> {
     fn run_programs(&self, kind: &Attach) -> Result<(), RunError> {
         for program in self.actions.object.programs.iter().filter(|program| program.attach == *kind) {
             let run = |fd: Option<BorrowedFd<'_>>| test_run(fd.ok_or(io::ErrorKind::NotFound)?);
-            run(self.actions.loaded.program(&program.name)).map_err(system("running BEGIN or END"))?;
+            run(self.actions.loaded.program(&program.name)).map_err(system("running a probe of profiler itself"))?;
         }
+        Ok(())
+    }
+
+    /// Reads an iterator to its end, which runs its program for each object. The program itself asks to be read again once there
+    /// is something to drain.
+    fn iterate(&mut self, mut iterator: File) -> Result<(), RunError> {
+        // The programs write no text of their own.
+        let mut text = [0; 64];
+        while !self.ended() {
+            match iterator.read(&mut text) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(error) => return Err(RunError::System { what: "iterating", error }),
+            }
+            self.drain();
+        }
+        self.drain();
         Ok(())
     }
 
@@ -245,9 +271,9 @@ impl Session<'_> {
         Timers::start(timers)
     }
 
-    /// Whether nothing more can happen: only `BEGIN` and `END` are in the script, and no command is waited for.
+    /// Whether nothing more can happen: only `BEGIN`, `END` and iterators are in the script, and no command is waited for.
     fn is_over(&self) -> bool {
-        let once = |attach: &Attach| matches!(attach, Attach::Begin | Attach::End);
+        let once = |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Iterator { .. });
         self.child.is_none() && self.actions.object.programs.iter().all(|program| once(&program.attach))
     }
 
@@ -260,6 +286,10 @@ impl Session<'_> {
         let mut last_record = Instant::now();
         let mut process_ended = false;
         while !process_ended {
+            let signals = self.user_signal.as_ref().map_or(0, UserSignal::take);
+            for _ in 0..signals {
+                self.run_programs(&Attach::Signal)?;
+            }
             let drained = self.drain();
             let now = Instant::now();
             if drained.records > 0 {
@@ -314,11 +344,12 @@ impl Session<'_> {
 
     /// Waits for signals, processes and `rings`; whether a process ended.
     fn poll(&self, rings: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<bool> {
-        let mut fds: Vec<BorrowedFd<'_>> = Vec::with_capacity(5);
+        let mut fds: Vec<BorrowedFd<'_>> = Vec::with_capacity(6);
         fds.extend(self.child.as_ref().map(AsFd::as_fd));
         fds.extend(self.target.as_ref().map(AsFd::as_fd));
         let processes = fds.len();
         fds.push(self.signals.as_fd());
+        fds.extend(self.user_signal.as_ref().map(AsFd::as_fd));
         fds.extend(rings);
         let ready = poll::wait(&fds, limit)?;
         Ok(ready & ((1 << processes) - 1) != 0)

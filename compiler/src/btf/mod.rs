@@ -6,11 +6,13 @@
 //! places is built in one pass when a number is first looked up.
 //!
 //! `record` cuts the blob into records, `search` finds by name, `shape` reads what a type consists of, `tracepoint` the
-//! raw tracepoints, `language` says what a type is in the probe language, `added` holds the types that a script defines itself.
+//! raw tracepoints, `iterator` the iterators, `language` says what a type is in the probe language, `added` holds the types that a
+//! script defines itself.
 
 mod added;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod iterator;
 mod language;
 mod record;
 mod search;

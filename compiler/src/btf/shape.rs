@@ -142,6 +142,24 @@ impl Btf {
         })
     }
 
+    /// Names of the members of a struct or union, also of those in anonymous structs and unions, in order.
+    pub fn member_names(&self, id: BtfId) -> Vec<&str> {
+        let mut names = Vec::new();
+        self.member_names_within(id, MAX_DEPTH, &mut { MAX_STRUCTS_SEARCHED }, &mut names);
+        names
+    }
+
+    fn member_names_within<'a>(&'a self, id: BtfId, depth: u32, budget: &mut u32, names: &mut Vec<&'a str>) {
+        let (Some(left), Some(depth)) = (budget.checked_sub(1), depth.checked_sub(1)) else { return };
+        *budget = left;
+        for member in self.members(id) {
+            match member.name {
+                "" => self.member_names_within(member.ty, depth, budget, names),
+                name => names.push(name),
+            }
+        }
+    }
+
     /// The member with a name, also in anonymous structs and unions; its offset counts from the start of `id`.
     pub fn find_member(&self, id: BtfId, name: &str) -> Option<Member<'_>> {
         if name.is_empty() {

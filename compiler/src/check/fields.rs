@@ -246,7 +246,7 @@ impl Body<'_, '_> {
 
 /// A field that a struct does not have, with those that it has.
 fn no_member(btf: &Btf, id: BtfId, field: &Ident) -> Diagnostic {
-    let names: Vec<&str> = btf.members(id).map(|m| m.name).filter(|name| !name.is_empty()).collect();
+    let names = btf.member_names(id);
     let near = similar::nearest(&field.text, names.iter().copied(), 3);
     let help = match (near.as_slice(), names.get(..MOST_NAMES)) {
         ([], None) => format!("its fields: {}", names.join(", ")),

@@ -162,7 +162,7 @@ fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<
         let (left_out, programs) = (env.left_out.len(), work.len());
         for point in &block.points {
             for mut seed in Points::new(env, facts.clone()).expand(point) {
-                name_probes(&mut seed, probe_names);
+                name_probes(&mut seed, block.name.as_ref(), probe_names);
                 work.push(Work { block, seed, vars: Vec::new() });
             }
             if work.len() > MAX_PROGRAMS {
@@ -232,10 +232,10 @@ impl Env<'_> {
     }
 }
 
-/// Gives a program's probes (and functions) their numbers.
-fn name_probes(seed: &mut Seed, probe_names: &mut Vec<String>) {
+/// Gives a program's probes (and functions) their numbers. A block's own name is that of all its probes.
+fn name_probes(seed: &mut Seed, own_name: Option<&ast::Ident>, probe_names: &mut Vec<String>) {
     seed.context.first_name = probe_names.len() as u32;
-    probe_names.extend(seed.names.iter().cloned());
+    probe_names.extend(seed.names.iter().map(|name| own_name.map_or(name, |own| &own.text).clone()));
     seed.first_function = probe_names.len() as u32;
     probe_names.extend(seed.functions.iter().cloned());
 }

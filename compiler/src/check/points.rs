@@ -4,6 +4,7 @@
 //! Guarantee: a point that matches nothing is a diagnostic with the nearest names.
 
 use crate::ast::{AttachPoint, Ident};
+use crate::btf::BtfId;
 use crate::check::{Env, Facts, MissingProbes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
@@ -42,6 +43,8 @@ pub struct Seed {
     pub retval: Option<ArgField>,
     /// Whether `-p` must be tested in the program.
     pub filter_pid: bool,
+    /// The struct that `ctx` points to, where it has fields for scripts.
+    pub context_struct: Option<BtfId>,
 }
 
 /// A field of `args`.
@@ -81,6 +84,7 @@ impl Seed {
             raw_args: false,
             retval: None,
             filter_pid: false,
+            context_struct: None,
         }
     }
 }

@@ -353,5 +353,7 @@ fn context_size_bytes(kind: ContextKind) -> u32 {
         // The larger of x86's 168 and arm64's 336 bytes of `pt_regs`; registers are chosen by the architecture.
         ContextKind::Registers => 336,
         ContextKind::PerfEvent => 336 + 16,
+        // The kernel checks each access against the struct's fields.
+        ContextKind::Iterator => 12 * 8,
     }
 }

@@ -8,7 +8,7 @@ use crate::lower::Body;
 use crate::lower::body::SHARED_FRAMES;
 use crate::object::Loss;
 use crate::target::Arch;
-use crate::typed::SyscallFilter;
+use crate::typed::{ContextKind, SyscallFilter};
 
 /// Numbers of system calls are below this; larger ones are compared one by one.
 const MAX_SYSCALL: u32 = 1024;
@@ -16,8 +16,17 @@ const MAX_SYSCALL: u32 = 1024;
 /// `TS_COMPAT` in `thread_info.status`: the thread is in a 32-bit system call (`arch/x86/include/asm/thread_info.h`).
 const TS_COMPAT: i64 = 2;
 
+/// Where an iterator's context has the object: behind the pointer to what all iterators have.
+const ITERATOR_OBJECT: i32 = 8;
+
+/// `BPF_RB_AVAIL_DATA`.
+const AVAILABLE_DATA: i64 = 0;
+
 impl Body<'_, '_> {
     pub(super) fn prologue(&mut self) {
+        if self.probe.context.kind == ContextKind::Iterator {
+            self.iterator_steps();
+        }
         if let Some(filter) = &self.probe.context.syscalls {
             self.syscall_filter(filter);
         }
@@ -69,6 +78,25 @@ impl Body<'_, '_> {
         let bytes = i64::from(size.bytes());
         self.b.call_void(Helper::ProbeReadKernel, &[to_arg, Arg::Value(bytes.into()), Arg::Value(from.into())]);
         self.b.load(to, size)
+    }
+
+    /// The kernel calls once more at the end, without an object. Before that, it stops at an object for which the program
+    /// returns 1, and starts with it again when the iterator is read next: so nothing is lost where the reader drains the
+    /// rings in between, and `exit()` is obeyed before the next object.
+    fn iterator_steps(&mut self) {
+        let context = self.b.context();
+        let object = self.b.load(Addr::reg(context, ITERATOR_OBJECT), Size::B8);
+        self.go_on_if(CmpOp::Ne, object, 0);
+        let half = i64::from(self.shared.program.ring_size_bytes / 2);
+        for (ring, most) in [(self.shared.data_ring, half), (self.shared.control_ring, 0)] {
+            let Some(ring) = ring else { continue };
+            let used = self.b.call(Helper::RingbufQuery, &[Arg::Map(ring), Arg::Value(AVAILABLE_DATA.into())]);
+            let (later, next) = (self.b.new_block(), self.b.new_block());
+            self.b.branch(CmpOp::Gt, Width::W64, used, most, later, next, Likely::Otherwise);
+            self.b.switch_to(later);
+            self.b.ret(1);
+            self.b.switch_to(next);
+        }
     }
 
     fn syscall_filter(&mut self, filter: &SyscallFilter) {

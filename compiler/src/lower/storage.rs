@@ -65,7 +65,7 @@ impl Writers {
         match probe.context.kind {
             ContextKind::Tracepoint | ContextKind::PerfEvent | ContextKind::Registers => self.perf = true,
             ContextKind::RawTracepoint if probe.context.syscalls.is_some() => self.syscall = true,
-            ContextKind::RawTracepoint | ContextKind::Empty => {
+            ContextKind::RawTracepoint | ContextKind::Empty | ContextKind::Iterator => {
                 if !self.raw.contains(&index) {
                     self.raw.push(index);
                 }

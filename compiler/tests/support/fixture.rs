@@ -66,6 +66,9 @@ impl Machine {
         let text = blob.pointer(char_ty);
         let members = [("values", values, 0), ("task", task, 256), ("address", address, 320), ("text", text, 448)];
         blob.record(4, "parcel", 64, &members);
+        let any_task = blob.record(5, "", 8, &[("task", task, 0)]);
+        blob.record(4, "bpf_iter__task", 16, &[("meta", text, 0), ("", any_task, 64)]);
+        blob.record(4, "bpf_iter__sockmap", 16, &[("meta", text, 0), ("", any_task, 64)]);
         let nothing = BtfId::VOID;
         let size = blob.pointer(u64_ty);
         let access = blob.proto(BtfId(1), &[("file", task), ("buf", text), ("count", u64_ty), ("pos", size)]);

@@ -13,6 +13,7 @@ use std::io::{Error, Result, Write};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 const USAGE: &str = "\
@@ -26,6 +27,8 @@ workload static-probes [N]       passes workload:step N times with 0, … N-1 an
                                  then each site of workload:forms, workload:ratio and workload:text once;
                                  without N, for each number on standard input the first two
 workload on-demand               for each number N on standard input: N calls each of getppid, of libc's getpid and of workload_step
+workload touches N               writes the first byte of each of N fresh pages of 4096 bytes
+workload writes N                prints the address of a variable, waits for a line, then two threads write it N times each
 workload execs N CALLS [AT_ONCE] runs `workload functions CALLS` N times, AT_ONCE (1) at a time
 workload pinned CPU CMD…         becomes CMD, which runs on that CPU only
 workload spin MS                 uses up a CPU for MS milliseconds
@@ -70,6 +73,11 @@ fn run(words: &[String]) -> Result<()> {
             Ok(())
         }
         "on-demand" => on_demand(),
+        "touches" => {
+            touches(number(rest, 0)?);
+            Ok(())
+        }
+        "writes" => writes(number(rest, 0)?),
         "execs" => execs(number(rest, 0)?, number(rest, 1)?, if rest.len() > 2 { number(rest, 2)? } else { 1 }),
         "pinned" => pinned(number(rest, 0)?, rest.get(1..).unwrap_or_default()),
         "spin" => {
@@ -198,6 +206,27 @@ fn static_probes_on_demand() -> Result<()> {
         println!("guarded {}", pass_static_probes(calls));
         std::io::stdout().flush()?;
     }
+    Ok(())
+}
+
+/// Fresh memory of the allocator comes from the kernel, which maps each page when it is first written.
+fn touches(pages: u64) {
+    const PAGE_BYTES: usize = 4096;
+    let mut memory: Vec<u8> = vec![0; pages as usize * PAGE_BYTES];
+    memory.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = 1);
+    println!("touches {}", std::hint::black_box(&memory).iter().step_by(PAGE_BYTES).filter(|byte| **byte == 1).count());
+}
+
+/// What `writes` writes.
+static CELL: AtomicU64 = AtomicU64::new(0);
+
+fn writes(times: u64) -> Result<()> {
+    println!("address {:#x}", (&raw const CELL).addr());
+    std::io::stdin().read_line(&mut String::new())?;
+    let write = || (0..times).for_each(|value| CELL.store(value, Ordering::Relaxed));
+    write();
+    std::thread::scope(|scope| std::thread::Builder::new().spawn_scoped(scope, write).map(drop))?;
+    println!("writes {}", times * 2);
     Ok(())
 }
 

@@ -4,10 +4,12 @@
 //! Guarantee: when one program cannot be attached, none stays attached.
 
 mod function;
+mod iter;
 mod pmu;
 mod sampling;
 mod tracepoint;
 mod uprobe;
+mod watchpoint;
 
 use std::ffi::CString;
 use std::fmt;
@@ -28,6 +30,8 @@ pub struct Links {
     quick: Vec<OwnedFd>,
     /// Tracepoints and uprobes: 40 to 110 ms each, in the kernel.
     slow: Vec<OwnedFd>,
+    /// Iterators, which run when they are read.
+    iterators: Vec<OwnedFd>,
 }
 
 /// Why a program could not be attached.
@@ -54,7 +58,7 @@ pub fn attach(object: &Object, loaded: &Loaded) -> Result<Links, AttachError> {
         let failed = |place: &str, error: io::Error| AttachError {
             probe: program.probes.first().unwrap_or(&program.name).clone(),
             place: place.to_owned(),
-            meaning: function::meaning(&program.attach, &error),
+            meaning: meaning(&program.attach, &error),
             error,
         };
         let fd = loaded.program(&program.name).ok_or_else(|| failed("", io::ErrorKind::NotFound.into()))?;
@@ -67,11 +71,20 @@ fn runs_newest_first(attach: &Attach) -> bool {
     matches!(attach, Attach::Uprobe { .. } | Attach::Kprobe { at_return: false, .. } | Attach::Trampoline { .. })
 }
 
+/// What the kernel's answer means for a way of attaching.
+fn meaning(attach: &Attach, error: &io::Error) -> &'static str {
+    match attach {
+        Attach::PerfEvent { kind, .. } => sampling::meaning(*kind, error),
+        Attach::Watchpoint { .. } => watchpoint::meaning(error),
+        attach => function::meaning(attach, error),
+    }
+}
+
 type Failure = (String, io::Error);
 
 fn attach_program(program: &Program, fd: BorrowedFd<'_>, links: &mut Links) -> Result<(), Failure> {
     match &program.attach {
-        Attach::Begin | Attach::End | Attach::Timer { .. } => {}
+        Attach::Begin | Attach::End | Attach::Signal | Attach::Timer { .. } => {}
         Attach::RawTracepoint { names } => {
             for name in names {
                 let failed = |error| (name.clone(), error);
@@ -91,6 +104,13 @@ fn attach_program(program: &Program, fd: BorrowedFd<'_>, links: &mut Links) -> R
         Attach::Kprobe { at_return, sites, multi: false } => function::attach_each(fd, *at_return, sites, links)?,
         Attach::Trampoline { function, .. } => {
             links.slow.push(link::trampoline(fd).map_err(|error| (function.clone(), error))?);
+        }
+        Attach::Iterator { objects, pid } => {
+            links.iterators.push(iter::open(fd, *pid).map_err(|error| (format!("the iterator {objects}"), error))?);
+        }
+        Attach::Watchpoint { address, length_bytes, mode, pid } => {
+            let place = watchpoint::Place { address: *address, length_bytes: *length_bytes, mode: *mode, pid: *pid };
+            watchpoint::attach(fd, place, links).map_err(|error| (format!("the memory at {address:#x}"), error))?;
         }
         Attach::PerfEvent { kind, config, rate, pid } => {
             sampling::attach(fd, *kind, *config, *rate, *pid, links).map_err(|error| ("a perf event".into(), error))?;
@@ -119,6 +139,11 @@ fn c_string(text: &str) -> io::Result<CString> {
 const DETACHERS: usize = 8;
 
 impl Links {
+    /// The iterators, to be read once.
+    pub fn take_iterators(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.iterators)
+    }
+
     /// Detaches what detaches at once.
     pub fn drop_quick(&mut self) {
         self.quick.clear();

@@ -11,6 +11,9 @@ use profiler_compiler::object::Rate;
 use super::{Links, tie};
 use crate::sys::perf::{self, Sampling, Where};
 
+/// `PERF_TYPE_HARDWARE`.
+const HARDWARE: u32 = 0;
+
 /// Attaches a program to an event on each CPU, or on each thread of a process.
 pub(super) fn attach(
     program: BorrowedFd<'_>,
@@ -24,22 +27,42 @@ pub(super) fn attach(
         Rate::Hertz(frequency) => Sampling::Hertz(frequency),
         Rate::Period(period) => Sampling::Period(period),
     };
-    let places: Vec<Where> = match pid {
-        // An event watches one thread; those that it starts later inherit it.
-        Some(pid) => threads(pid)?.into_iter().map(Where::Thread).collect(),
-        None => {
-            online_cpus(&fs::read_to_string("/sys/devices/system/cpu/online")?).into_iter().map(Where::Cpu).collect()
-        }
-    };
-    for place in places {
+    for place in places(pid)? {
         let event = match perf::open_sampling(kind, config, sampling, place) {
-            // A thread that has ended since the list was read, or a CPU that went offline, has nothing to sample.
-            Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV)) => continue,
+            Err(error) if is_gone(&error) => continue,
             event => event?,
         };
         links.quick.push(tie(event, program, 0)?);
     }
     Ok(())
+}
+
+/// The threads of a process, or all CPUs.
+pub(super) fn places(pid: Option<u32>) -> io::Result<Vec<Where>> {
+    Ok(match pid {
+        // An event watches one thread; those that it starts later inherit it.
+        Some(pid) => threads(pid)?.into_iter().map(Where::Thread).collect(),
+        None => {
+            online_cpus(&fs::read_to_string("/sys/devices/system/cpu/online")?).into_iter().map(Where::Cpu).collect()
+        }
+    })
+}
+
+/// Whether an answer only says that the place has nothing to sample: a thread that has ended since the list was read, or a CPU that
+/// went offline.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV))
+}
+
+/// What the kernel's answer means for an event of this kind.
+pub(super) fn meaning(kind: u32, error: &io::Error) -> &'static str {
+    match (kind, error.raw_os_error()) {
+        (HARDWARE, Some(libc::ENOENT | libc::EOPNOTSUPP | libc::EINVAL)) => {
+            "this machine does not count that event: virtual machines often have no hardware counters; `profile:hz:99` samples by \
+             the clock, and `software:cpu-clock` counts its nanoseconds"
+        }
+        _ => "",
+    }
 }
 
 fn threads(pid: u32) -> io::Result<Vec<u32>> {

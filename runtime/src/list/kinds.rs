@@ -34,7 +34,7 @@ impl Kind {
 }
 
 /// All kinds, in the order of listings.
-pub(super) static KINDS: [Kind; 16] = [
+pub(super) static KINDS: [Kind; 18] = [
     constant("BEGIN", &["begin"], |_, rest| select(&[""], rest)),
     constant("END", &["end"], |_, rest| select(&[""], rest)),
     by_name("fentry", &["f", "kfunc"], functions, |target, name| function_arguments(target, name, false)),
@@ -42,6 +42,14 @@ pub(super) static KINDS: [Kind; 16] = [
     by_name("fn", &[], probed_functions, |target, name| function_arguments(target, name, false)),
     constant("hardware", &["h"], |_, rest| select(&HARDWARE, rest)),
     constant("interval", &["i"], |_, rest| select(&["hz:", "ms:", "s:", "us:"], rest)),
+    Kind {
+        name: "iter",
+        aliases: &["it"],
+        only_by_name: false,
+        in_files: false,
+        names: iterators,
+        arguments: iterator_fields,
+    },
     by_name("kprobe", &["k"], kprobes, |target, name| function_arguments(target, name, false)),
     by_name("kretprobe", &["kr"], kprobes, |target, name| function_arguments(target, name, true)),
     constant("profile", &["p"], |_, rest| select(&["hz:", "ms:", "s:", "us:"], rest)),
@@ -53,6 +61,7 @@ pub(super) static KINDS: [Kind; 16] = [
         names: raw_tracepoints,
         arguments: raw_tracepoint_arguments,
     },
+    constant("self", &[], |_, rest| select(&["signal:SIGUSR1"], rest)),
     constant("software", &["s"], |_, rest| select(&SOFTWARE, rest)),
     Kind {
         name: "tracepoint",
@@ -165,6 +174,20 @@ fn raw_tracepoints(target: &dyn Target, rest: &str) -> Result<Names, TargetError
 fn raw_tracepoint_arguments(target: &dyn Target, name: &str) -> Vec<String> {
     let Some(btf) = target.btf() else { return Vec::new() };
     btf.raw_tracepoint(name).map_or_else(Vec::new, |tracepoint| parameters(btf, &tracepoint.args))
+}
+
+fn iterators(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
+    let btf = btf(target)?;
+    if !glob::is_pattern(rest) && btf.iterator(rest).is_some() {
+        return Ok(vec![rest.to_owned()]);
+    }
+    choose(btf.iterators(), rest)
+}
+
+fn iterator_fields(target: &dyn Target, name: &str) -> Vec<String> {
+    let Some(btf) = target.btf() else { return Vec::new() };
+    let Some(iterator) = btf.iterator(name) else { return Vec::new() };
+    btf.iterator_fields(iterator).into_iter().map(|(name, ty)| format!("{} {name}", btf.describe(ty))).collect()
 }
 
 fn functions(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {

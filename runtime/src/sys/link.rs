@@ -96,6 +96,25 @@ pub fn trampoline(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     check(unsafe { sys::bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) }).map(own)
 }
 
+/// Ties a program to the iterator that it was loaded for; of iterators of tasks, to one process. Since 5.8; 6.1 for a process.
+pub fn iterator(program: BorrowedFd<'_>, pid: Option<u32>) -> io::Result<OwnedFd> {
+    let mut options = options();
+    let task = sys::bpf_iter_link_info__bindgen_ty_3 { pid: pid.unwrap_or(0), ..Default::default() };
+    let mut of_process = sys::bpf_iter_link_info { task };
+    if pid.is_some() {
+        // The description outlives the call in which the kernel copies it.
+        options.iter_info = &raw mut of_process;
+        options.iter_info_len = size_of_val(&of_process) as u32;
+    }
+    create(program, 0, sys::BPF_TRACE_ITER, &options)
+}
+
+/// An iterator at its beginning: reading it runs the program.
+pub fn read_iterator(link: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: takes a descriptor by value.
+    check(unsafe { sys::bpf_iter_create(link.as_raw_fd()) }).map(own)
+}
+
 fn options() -> sys::bpf_link_create_opts {
     sys::bpf_link_create_opts { sz: size_of::<sys::bpf_link_create_opts>() as u64, ..Default::default() }
 }

@@ -14,6 +14,11 @@ use super::{check_errno, own};
 /// `_IOW('$', 8, u32)`.
 const PERF_EVENT_IOC_SET_BPF: u64 = 0x4004_2408;
 
+/// `linux/hw_breakpoint.h`.
+const HW_BREAKPOINT_R: u32 = 1;
+const HW_BREAKPOINT_W: u32 = 2;
+const HW_BREAKPOINT_X: u32 = 4;
+
 /// Which process or CPU an event watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Where {
@@ -74,6 +79,32 @@ pub fn open_kprobe(kind: u32, config: u64, function: &CStr, offset_bytes: u64) -
     attr.__bindgen_anon_3.kprobe_func = function.as_ptr() as u64;
     attr.__bindgen_anon_4.probe_offset = offset_bytes;
     open(&mut attr, Where::Cpu(0))
+}
+
+/// Accesses to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// Reads.
+    pub read: bool,
+    /// Writes.
+    pub write: bool,
+    /// Execution.
+    pub execute: bool,
+}
+
+/// A hardware breakpoint. Of execution the kernel wants the length of a `long`.
+pub fn open_breakpoint(address: u64, length_bytes: u8, access: Access, place: Where) -> io::Result<OwnedFd> {
+    let mut attr = attr(sys::PERF_TYPE_BREAKPOINT, 0);
+    let bit = |wanted: bool, bit: u32| if wanted { bit } else { 0 };
+    attr.bp_type =
+        bit(access.read, HW_BREAKPOINT_R) | bit(access.write, HW_BREAKPOINT_W) | bit(access.execute, HW_BREAKPOINT_X);
+    attr.__bindgen_anon_3.bp_addr = address;
+    attr.__bindgen_anon_4.bp_len = if access.execute { 8 } else { u64::from(length_bytes) };
+    attr.__bindgen_anon_1.sample_period = 1;
+    if matches!(place, Where::Thread(_)) {
+        attr.set_inherit(1);
+    }
+    open(&mut attr, place)
 }
 
 /// Ties a program to an event the old way, for kernels without perf links; closing the event detaches it.

@@ -1,10 +1,11 @@
-//! SIGINT, SIGTERM and SIGHUP as something to wait for.
+//! SIGINT, SIGTERM and SIGHUP, and SIGUSR1 when a script asks for it, as something to wait for.
 //!
 //! In: signals. Out: a readable descriptor, and the number of the first signal.
 //! Guarantee: the second signal ends the process at once, even while it is stuck in a write; closing descriptors
 //! detaches everything. A SIGHUP that was ignored at the start (`nohup`) stays ignored.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -67,6 +68,68 @@ impl Signals {
     /// Whether a signal came.
     pub fn came(&self) -> bool {
         FIRST.load(Ordering::SeqCst) != 0
+    }
+}
+
+/// Where the handler of SIGUSR1 counts; -1 while nobody listens.
+static COUNTER: AtomicI32 = AtomicI32::new(-1);
+
+/// Does only what a signal handler may.
+extern "C" fn on_user_signal(_signal: i32) {
+    let one = 1u64;
+    // SAFETY: may be called in a signal handler; the buffer is a local. `errno` is put back for the code interrupted.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(COUNTER.load(Ordering::SeqCst), (&raw const one).cast(), size_of_val(&one));
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// While it lives, each SIGUSR1 is counted instead of ending the process.
+#[derive(Debug)]
+pub struct UserSignal {
+    count: File,
+    before: libc::sigaction,
+}
+
+impl UserSignal {
+    /// Starts counting. One a process.
+    pub fn listen() -> io::Result<UserSignal> {
+        // SAFETY: takes numbers only.
+        let count = own(check_errno(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?);
+        COUNTER.store(count.as_raw_fd(), Ordering::SeqCst);
+        // SAFETY: all zero is a valid `sigaction`.
+        let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
+        action.sa_sigaction = on_user_signal as extern "C" fn(i32) as libc::sighandler_t;
+        // Writing results goes on where it was interrupted.
+        action.sa_flags = libc::SA_RESTART;
+        // SAFETY: both structs are valid and the handler does only what a handler may.
+        check_errno(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, &raw mut before) })?;
+        Ok(UserSignal { count: File::from(count), before })
+    }
+
+    /// How many came since it was last asked.
+    pub fn take(&self) -> u64 {
+        let mut number = [0; 8];
+        // Without one, there is nothing to read.
+        match (&self.count).read_exact(&mut number) {
+            Ok(()) => u64::from_ne_bytes(number),
+            Err(_) => 0,
+        }
+    }
+}
+
+impl AsFd for UserSignal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.count.as_fd()
+    }
+}
+
+impl Drop for UserSignal {
+    fn drop(&mut self) {
+        // SAFETY: puts back what the same call returned in `listen`.
+        unsafe { libc::sigaction(libc::SIGUSR1, &raw const self.before, std::ptr::null_mut()) };
+        COUNTER.store(-1, Ordering::SeqCst);
     }
 }
 

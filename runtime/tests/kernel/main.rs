@@ -6,11 +6,13 @@
 mod cases;
 mod endings;
 mod faults;
+mod iterators;
 mod kernel_functions;
 mod limits;
 mod loss;
 mod machine;
 mod namespaces;
+mod own_probes;
 mod probes;
 mod static_probes;
 

@@ -25,9 +25,10 @@ impl Builtin for Ctx {
         }
     }
 
-    fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let kind = ExprKind::Builtin(self, Vec::new());
-        typed::Expr { kind, ty: Type::Pointer { to: Box::new(Type::None), space: Space::Kernel }, span }
+        let to = Box::new(cx.seed.context_struct.map_or(Type::None, |id| Type::Struct { id, space: Space::Kernel }));
+        typed::Expr { kind, ty: Type::Pointer { to, space: Space::Kernel }, span }
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {

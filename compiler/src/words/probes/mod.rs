@@ -10,16 +10,19 @@ mod r#fn;
 mod hardware;
 mod instead;
 mod interval;
+mod iter;
 mod kprobe;
 mod kretprobe;
 mod profile;
 mod rawtracepoint;
+mod self_signal;
 mod software;
 mod syscall;
 mod tracepoint;
 mod uprobe;
 mod uretprobe;
 mod usdt;
+mod watchpoint;
 
 /// All probe kinds.
 pub const ALL: &[&dyn ProbeKind] = &[
@@ -30,22 +33,25 @@ pub const ALL: &[&dyn ProbeKind] = &[
     &r#fn::Fn,
     &hardware::Hardware,
     &interval::Interval,
+    &iter::Iter,
     &kprobe::Kprobe,
     &kretprobe::Kretprobe,
     &profile::Profile,
     &rawtracepoint::RawTracepoint,
+    &self_signal::SelfSignal,
     &software::Software,
     &tracepoint::Tracepoint,
     &uprobe::Uprobe,
     &uretprobe::Uretprobe,
     &usdt::Usdt,
+    &watchpoint::Watchpoint,
 ];
 
 /// Kinds that are missing, sorted by name.
 pub const ABSENT: &[(&str, &str)] = &[
-    ("asyncwatchpoint", "memory cannot be watched yet"),
-    ("iter", "kernel objects cannot be iterated yet"),
-    ("watchpoint", "memory cannot be watched yet"),
+    ("asyncwatchpoint", "bpftrace has removed them too; `watchpoint:ADDRESS:LENGTH:MODE` watches memory"),
+    ("bench", "`BEGIN` runs once when the script starts; `interval:us:N` runs again and again"),
+    ("test", "`BEGIN` runs once when the script starts, and `assert` and `exit(1)` end it with an error"),
 ];
 
 /// A probe's name with its kind in full: `interval:s:1`.

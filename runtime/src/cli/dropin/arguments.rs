@@ -136,6 +136,10 @@ fn refuse_the_impossible(matches: &ArgMatches) -> Result<(), Notice> {
         ("emit-llvm", "--emit-llvm: there is no LLVM in here; `-d codegen` prints the intermediate representation"),
         ("aot", "--aot: write the object with --emit-elf, or with `profiler build`"),
         ("fmt", "--fmt: scripts cannot be formatted yet"),
+        ("test", "--test: there are no test: probes yet; `BEGIN` with `assert` or `exit(1)` runs once"),
+        ("bench", "--bench: there are no bench: probes yet"),
+        ("mode", "--mode: there are no test: and bench: probes yet, and scripts cannot be formatted yet"),
+        ("probe-filter", "--probe-filter: probes cannot be left out by name yet"),
         ("dwarf-pid", "--dwarf-pid: user stacks are taken by frame pointers only"),
     ];
     for (option, words) in refused {
@@ -287,6 +291,10 @@ fn command() -> clap::Command {
             value("emit-llvm"),
             value("aot"),
             flag("fmt"),
+            flag("test"),
+            flag("bench"),
+            value("mode"),
+            value("probe-filter"),
             several("dwarf-pid"),
         ])
         // Types come from BTF and there is no LLVM, so these change nothing.
