@@ -234,8 +234,6 @@ impl Builder<'_> {
     }
 
     /// The statements between braces, and whether a `;` follows the last.
-    #[expect(clippy::inline_always, reason = "one frame less a level where blocks are values in blocks")]
-    #[inline(always)]
     pub(super) fn statements(&mut self, pair: Pair<'_, Rule>) -> (Vec<Stmt>, bool) {
         let (mut statements, mut ended) = (Vec::new(), false);
         for pair in pair.into_inner() {
