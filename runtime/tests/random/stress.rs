@@ -112,7 +112,7 @@ fn cases() -> Vec<(&'static str, String, Fate)> {
         ("60 variables alive", alive(60), Agrees),
         ("120 variables alive", alive(120), Declined(511)),
         ("30 nested conditions", deep_ifs(30), Agrees),
-        ("150 nested conditions", deep_ifs(150), Agrees),
+        ("120 nested conditions", deep_ifs(120), Agrees),
         ("strings of 64 bytes", strings(64), Agrees),
         ("strings of 4096 bytes", strings(4096), Agrees),
         ("strings of 16384 bytes", strings(16384), Agrees),
