@@ -23,9 +23,10 @@ pub trait Lookup: std::fmt::Debug {
     }
     /// The name of an enum's value.
     fn enumerator(&self, id: crate::btf::BtfId, number: i64) -> Option<String>;
-    /// What follows a string that fills its room without a NUL, the sign that it was cut.
+    /// What follows a string that fills a room of this size without a NUL. In the room of a string that the script gave no
+    /// size it is the sign that the string was cut; an array of `char` may end without a NUL.
     #[expect(clippy::unnecessary_literal_bound, reason = "implementations answer from the script's settings")]
-    fn truncation_trailer(&self) -> &str {
+    fn truncation_trailer(&self, _capacity_bytes: u32) -> &str {
         ".."
     }
 }
@@ -114,7 +115,7 @@ fn owned_string(bytes: &[u8], capacity_bytes: u32, lookup: &dyn Lookup) -> Vec<u
     let (text, cut) = string(bytes, capacity_bytes);
     let mut text = text.to_vec();
     if cut {
-        text.extend_from_slice(lookup.truncation_trailer().as_bytes());
+        text.extend_from_slice(lookup.truncation_trailer(capacity_bytes).as_bytes());
     }
     text
 }

@@ -62,6 +62,8 @@ pub struct Config {
     pub max_cat_bytes: u64,
     /// What follows a string that was cut (`..`).
     pub str_trunc_trailer: String,
+    /// The room of a string that the script gave no size, in bytes.
+    pub max_strlen: u32,
 }
 
 /// One BPF program.
@@ -393,6 +395,6 @@ pub enum Loss {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { print_maps_on_exit: true, max_cat_bytes: 10240, str_trunc_trailer: "..".into() }
+        Config { print_maps_on_exit: true, max_cat_bytes: 10240, str_trunc_trailer: "..".into(), max_strlen: 1024 }
     }
 }

@@ -85,7 +85,7 @@ impl Sink for Actions<'_> {
     }
 
     fn print_map(&mut self, map: usize, top: u64, div: u64) {
-        let snapshot = self.snapshot(map);
+        let snapshot = self.with_map(map, |map, this| maps::snapshot_or_zero(map, this.loaded, this.tables));
         self.show(snapshot, MapPrint { top, div });
     }
 
@@ -107,10 +107,14 @@ impl Sink for Actions<'_> {
         self.exit.get_or_insert(code);
     }
 
-    fn cat(&mut self, path: &str) {
+    fn cat(&mut self, path: &str, span: Span) {
         match read_file(path, self.object.config.max_cat_bytes) {
             Ok(bytes) => self.render.text("cat", &bytes),
-            Err(error) => self.render.text("cat", format!("cat: {path}: {error}\n").as_bytes()),
+            Err(error) => {
+                let reason = error.to_string();
+                let reason = reason.split(" (os error").next().unwrap_or_default();
+                self.note("error", format!("failed to open file '{path}' ({reason})").as_bytes(), span);
+            }
         }
     }
 

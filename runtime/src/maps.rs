@@ -36,6 +36,18 @@ pub fn snapshot<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> i
     Ok(snapshot)
 }
 
+/// The same, where a scalar that was never written is the zero of its type. A histogram without values stays empty.
+pub fn snapshot_or_zero<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> io::Result<MapSnapshot<'a>> {
+    let mut snapshot = snapshot(map, loaded, lookup)?;
+    if let (Storage::Global { value_size_bytes, .. }, true) = (&map.storage, snapshot.entries.is_empty()) {
+        let zero = merge(map, &[&vec![0u8; *value_size_bytes as usize]], lookup);
+        if !matches!(zero, Value::Histogram(_) | Value::Missing) {
+            snapshot.entries.push((None, zero));
+        }
+    }
+    Ok(snapshot)
+}
+
 /// One entry of a map, by the key's bytes; no entries when the key is not there.
 pub fn snapshot_entry<'a>(
     map: &'a UserMap,

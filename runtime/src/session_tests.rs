@@ -89,7 +89,7 @@ impl Sink for Kept {
     fn clear_map(&mut self, _map: usize) {}
     fn zero_map(&mut self, _map: usize) {}
     fn exit(&mut self, _code: u8) {}
-    fn cat(&mut self, _path: &str) {}
+    fn cat(&mut self, _path: &str, _span: Span) {}
     fn system(&mut self, _command: &str) {}
     fn symbols(&self) -> &dyn Symbols {
         self

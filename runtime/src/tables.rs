@@ -36,8 +36,9 @@ impl Lookup for Tables<'_> {
         self.object.strings.get(usize::try_from(index).ok()?).map(String::as_str)
     }
 
-    fn truncation_trailer(&self) -> &str {
-        &self.object.config.str_trunc_trailer
+    fn truncation_trailer(&self, capacity_bytes: u32) -> &str {
+        let config = &self.object.config;
+        if capacity_bytes == config.max_strlen { &config.str_trunc_trailer } else { "" }
     }
 
     fn cgroup_path(&self, id: u64, hierarchies: &str) -> String {

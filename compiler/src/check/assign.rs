@@ -141,6 +141,17 @@ impl Body<'_, '_> {
         op: Option<BinaryOp>,
         value: &Expr,
     ) -> Option<StmtKind> {
+        // The last expression of a block (mostly what a macro became) may be an aggregation too.
+        if let ExprKind::Block(body, last) = &value.kind
+            && let ExprKind::Call { name: word, .. } = &last.kind
+            && self.env.catalogue.aggregation(&word.text).is_some()
+        {
+            return self.in_scope(body, |cx, mut body| {
+                let kind = cx.assign_map(name, keys, target, op, last)?;
+                body.push(typed::Stmt { kind, span: last.span });
+                Some(StmtKind::Block(body))
+            });
+        }
         let map = self.env.maps.index(name);
         self.env.maps.get_mut(map).is_written = true;
         let key = self.map_key(map, keys, target.span);
@@ -179,6 +190,10 @@ impl Body<'_, '_> {
                     self.not_a_number("this", &value.ty, span);
                     return None;
                 }
+                let value = match (&ty, op) {
+                    (Type::Pointer { .. }, BinaryOp::Add | BinaryOp::Sub) => self.elements_apart(&ty, value),
+                    _ => value,
+                };
                 // What is computed is a number, even from a boolean, and is kept in 8 bytes.
                 let counted = match (&value.ty, value.ty.as_int()) {
                     (Type::Bool | Type::Enum { .. }, Some(int)) => Type::Int(int),

@@ -5,6 +5,7 @@
 //! a warning.
 
 use crate::ast::{ConfigEntry, Expr, ExprKind, Ident};
+use crate::check::parameters::Value;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Config;
 use crate::similar;
@@ -28,6 +29,8 @@ pub struct Settings {
     pub missing_probes: Option<MissingProbes>,
     /// How stacks are printed that do not say how.
     pub stack_mode: StackMode,
+    /// The words that were given for settings that take words, by name.
+    words: Vec<(&'static str, &'static str)>,
     /// What was wrong.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -101,6 +104,7 @@ pub fn read(entries: &[ConfigEntry], environment: &[(String, String)]) -> Settin
         max_probes: MAX_PROBES,
         missing_probes: None,
         stack_mode: StackMode::Bpftrace,
+        words: vec![("license", "GPL"), ("missing_probes", "error"), ("stack_mode", "bpftrace")],
         diagnostics: Vec::new(),
     };
     for entry in entries {
@@ -133,31 +137,65 @@ fn entry_of(name: &str, value: &str) -> ConfigEntry {
 
 impl Settings {
     fn apply(&mut self, entry: &ConfigEntry) -> Result<(), Diagnostic> {
-        match entry.key.text.as_str() {
+        // bpftrace's block takes the names of the environment too.
+        let name = entry.key.text.strip_prefix("BPFTRACE_").map(str::to_ascii_lowercase);
+        match name.as_deref().unwrap_or(&entry.key.text) {
             "print_maps_on_exit" => self.runtime.print_maps_on_exit = boolean(entry)?,
             "max_cat_bytes" => self.runtime.max_cat_bytes = number(entry, 1, 1 << 30)?,
             "max_map_keys" => self.max_map_keys = number(entry, 1, 1 << 24)? as u32,
             "max_probes" => self.max_probes = number(entry, 1, 1 << 20)? as u32,
-            "max_strlen" => self.max_strlen = number(entry, 1, 16 << 10)? as u32,
+            "max_strlen" => {
+                self.max_strlen = number(entry, 1, 16 << 10)? as u32;
+                self.runtime.max_strlen = self.max_strlen;
+            }
             "perf_rb_pages" => {
                 self.ring_size_bytes = (number(entry, 1, 1 << 17)? as u32).next_power_of_two() * 4096;
             }
             "str_trunc_trailer" => self.runtime.str_trunc_trailer = text(entry)?,
             "missing_probes" => {
                 let modes = [MissingProbes::Error, MissingProbes::Warn, MissingProbes::Ignore];
-                self.missing_probes = Some(modes[one_of(entry, &["error", "warn", "ignore"])?]);
+                let mode = self.word("missing_probes", entry, &["error", "warn", "ignore"])?;
+                self.missing_probes = Some(modes[mode]);
             }
             "stack_mode" => {
                 let modes = [StackMode::Bpftrace, StackMode::Perf, StackMode::Raw];
-                self.stack_mode = modes[one_of(entry, &["bpftrace", "perf", "raw"])?];
+                self.stack_mode = modes[self.word("stack_mode", entry, &["bpftrace", "perf", "raw"])?];
             }
             // The programs say `GPL` in any case: the kernel asks no more.
             "license" => {
-                one_of(entry, &LICENCES)?;
+                self.word("license", entry, &LICENCES)?;
             }
             other => return Err(no_effect(entry, other)),
         }
         Ok(())
+    }
+
+    /// The position of the given word among those that are known, which is noted.
+    fn word(&mut self, name: &str, entry: &ConfigEntry, known: &[&'static str]) -> Result<usize, Diagnostic> {
+        let at = one_of(entry, known)?;
+        self.words.iter_mut().filter(|(setting, _)| *setting == name).for_each(|(_, word)| *word = known[at]);
+        Ok(at)
+    }
+
+    /// What scripts see of the settings.
+    pub fn constants(&self) -> Vec<(&'static str, Value)> {
+        let number = |n: u64| Value::Int(n as i64);
+        let mut all = vec![
+            ("cpp_demangle", Value::Bool(true)),
+            ("lazy_symbolication", Value::Bool(true)),
+            ("max_cat_bytes", number(self.runtime.max_cat_bytes)),
+            ("max_map_keys", number(self.max_map_keys.into())),
+            ("max_probes", number(self.max_probes.into())),
+            ("max_strlen", number(self.max_strlen.into())),
+            ("perf_rb_pages", number(u64::from(self.ring_size_bytes) / 4096)),
+            ("print_maps_on_exit", Value::Bool(self.runtime.print_maps_on_exit)),
+            ("show_debug_info", Value::Bool(false)),
+            ("str_trunc_trailer", Value::Str(self.runtime.str_trunc_trailer.clone().into_bytes())),
+            ("use_blazesym", Value::Bool(true)),
+        ];
+        all.extend(self.words.iter().map(|(name, word)| (*name, Value::Str(word.as_bytes().to_vec()))));
+        all.sort_by_key(|(name, _)| *name);
+        all
     }
 }
 

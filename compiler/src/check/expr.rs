@@ -185,7 +185,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn step_size(&self, ty: &Type) -> Option<i64> {
+    pub(super) fn step_size(&self, ty: &Type) -> Option<i64> {
         match ty {
             Type::Int(_) | Type::Unknown => Some(1),
             Type::Pointer { to, .. } => Some(i64::from(layout::of(to, self.env.target.btf()).size_bytes.max(1))),
@@ -245,7 +245,8 @@ impl Body<'_, '_> {
             return value;
         }
         let size = |ty: &Type| layout::of(ty, self.env.target.btf_if_needed(ty)).size_bytes;
-        let of_ints = |ty: &Type| matches!(ty, Type::Array { of, .. } if matches!(**of, Type::Int(_)));
+        let of_ints = |ty: &Type| matches!(ty, Type::Array { of, .. } if matches!(**of, Type::Int(_) | Type::Bool));
+        let of_bytes = |ty: &Type| of_ints(ty) && matches!(ty, Type::Array { of, .. } if size(of) == 1);
         let as_int = |size_bytes: u32| {
             let fits = matches!(size_bytes, 1 | 2 | 4 | 8);
             fits.then_some(Type::Int(Int { size_bytes: size_bytes as u8, signed: false }))
@@ -279,6 +280,10 @@ impl Body<'_, '_> {
         if value.ty == ty {
             return typed::Expr { span, ..value };
         }
+        // A string in an array of bytes is its characters and what is behind them in its room.
+        if matches!(value.ty, Type::Str { .. }) && of_bytes(&ty) && size(&ty) >= size(&value.ty) {
+            return typed::Expr { kind: typed::ExprKind::Convert(Box::new(value)), ty, span };
+        }
         let message = format!("{} cannot be cast to {}", self.one(&value.ty), self.describe(&ty));
         let help =
             "an integer of 1, 2, 4 or 8 bytes and an array of integers of the same size can be cast to each other";
@@ -298,13 +303,11 @@ impl Body<'_, '_> {
                 typed::Expr { kind: typed::ExprKind::Int(n), ty: ty.clone(), span }
             }
             (kind @ typed::ExprKind::Str(_), _, Type::Str { .. }) => typed::Expr { kind, ty: ty.clone(), span },
-            (typed::ExprKind::Tuple(parts), Type::Record(have), Type::Record(want)) => {
-                let mut parts: Vec<_> = have.iter().map(|(name, _)| name).zip(parts).collect();
-                let mut take = |name: &String, ty: &Type| {
-                    let at = parts.iter().position(|(known, _)| *known == name)?;
-                    Some(Self::convert(parts.swap_remove(at).1, ty))
-                };
-                let parts = want.iter().filter_map(|(name, ty)| take(name, ty)).collect();
+            // In another order, the parts are evaluated as they are written and then put where they belong.
+            (typed::ExprKind::Tuple(parts), Type::Record(have), Type::Record(want))
+                if have.iter().zip(want).all(|((have, _), (want, _))| have == want) =>
+            {
+                let parts = parts.into_iter().zip(want).map(|(part, (_, ty))| Self::convert(part, ty)).collect();
                 typed::Expr { kind: typed::ExprKind::Tuple(parts), ty: ty.clone(), span }
             }
             (typed::ExprKind::Tuple(parts), _, Type::Tuple(types)) => {

@@ -84,6 +84,11 @@ impl Maps {
         &mut self.list[map.0]
     }
 
+    /// Whether there is a map that is assigned to and of whose values nothing is known.
+    pub fn have_unknown(&self) -> bool {
+        self.list.iter().any(|info| matches!(info.value, Some(MapValue::Plain(Type::Unknown))))
+    }
+
     /// The maps for lowering; a map that was used and never written is an error, unless the block that writes it may be one that
     /// was left out.
     pub fn finish(&mut self, report: &mut Report, is_complete: bool) -> Vec<typed::Map> {

@@ -88,6 +88,8 @@ pub struct Env<'a> {
     pub max_strlen: u32,
     /// How stacks are printed that do not say how.
     pub stack_mode: StackMode,
+    /// What scripts see of the settings.
+    pub settings: Vec<(&'static str, parameters::Value)>,
     /// What is wrong.
     pub report: Report,
     /// What to do about probes that do not exist here, when the script says.
@@ -96,6 +98,8 @@ pub struct Env<'a> {
     pub left_out: Vec<(Span, String)>,
     /// Whether a type changed in this round.
     pub changed: bool,
+    /// Whether an operand of which nothing is known takes the other side's type: the last resort.
+    pub guesses: bool,
 }
 
 /// Most rounds of inference; widths only grow, so real scripts need three.
@@ -120,10 +124,12 @@ pub fn check(
         maps: Maps::collect(script),
         max_strlen: settings.max_strlen,
         stack_mode: settings.stack_mode,
+        settings: settings.constants(),
         report: Report::default(),
         missing: settings.missing_probes,
         left_out: Vec::new(),
         changed: false,
+        guesses: false,
     };
     env.report.extend(settings.diagnostics);
     parameters::check(script, options, &mut env.report);
@@ -252,9 +258,11 @@ fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
             vars.clone_from(&probe.vars);
             probes.push(probe);
         }
-        if !env.changed {
+        if !env.changed && (env.guesses || !env.maps.have_unknown()) {
             return probes;
         }
+        // `@x = @x + 1` says nothing else of what `@x` holds.
+        env.guesses |= !env.changed;
         env.report.rewind(mark);
     }
     let span = work.first().map_or(Span::default(), |w| w.block.span);

@@ -49,7 +49,7 @@ impl Body<'_, '_> {
     /// `a op b`.
     pub fn binary(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
         if a.ty == Type::Unknown || b.ty == Type::Unknown {
-            return Self::binary_unknown(op, a, b, span);
+            return self.binary_unknown(op, a, b, span);
         }
         match op {
             BinaryOp::LogicalAnd | BinaryOp::LogicalOr => return self.logical(op, a, b, span),
@@ -83,9 +83,12 @@ impl Body<'_, '_> {
     }
 
     /// While a side's type is not known yet, the result's type is guessed, to be mended in the next round.
-    fn binary_unknown(op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
+    fn binary_unknown(&self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
         let ty = if is_comparison(op) || matches!(op, BinaryOp::LogicalAnd | BinaryOp::LogicalOr) {
             Type::Bool
+        } else if self.env.guesses {
+            let known = if a.ty == Type::Unknown { &b.ty } else { &a.ty };
+            known.as_int().map_or(Type::Unknown, |int| if int.signed { Type::I64 } else { Type::U64 })
         } else {
             Type::Unknown
         };
@@ -104,12 +107,13 @@ impl Body<'_, '_> {
 
     fn compare_memory(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
         let (a, b) = match (&a.ty, &b.ty) {
-            (Type::Tuple(_), Type::Tuple(_)) | (Type::Record(_), Type::Record(_)) | (Type::Array { .. }, _) => {
-                match unify(&a.ty, &b.ty).filter(is_bytes) {
-                    Some(ty) => (Self::convert(a, &ty), Self::convert(b, &ty)),
-                    None => (a, b),
-                }
-            }
+            (Type::Tuple(_), Type::Tuple(_))
+            | (Type::Record(_), Type::Record(_))
+            | (Type::Buf { .. }, Type::Buf { .. })
+            | (Type::Array { .. }, _) => match unify(&a.ty, &b.ty).filter(is_bytes) {
+                Some(ty) => (Self::convert(a, &ty), Self::convert(b, &ty)),
+                None => (a, b),
+            },
             _ => (a, b),
         };
         let comparable =
@@ -136,6 +140,17 @@ impl Body<'_, '_> {
             return self.fail(diagnostic);
         }
         typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty: Type::Bool, span }
+    }
+
+    /// A distance in elements behind a pointer of this type, in bytes.
+    pub(super) fn elements_apart(&mut self, pointer: &Type, count: typed::Expr) -> typed::Expr {
+        let span = count.span;
+        let size = self.step_size(pointer).unwrap_or(1);
+        if size == 1 || matches!(count.ty, Type::Pointer { .. } | Type::Unknown) {
+            return count;
+        }
+        let size = typed::Expr { kind: ExprKind::Int(size), ty: Type::I64, span };
+        self.binary(BinaryOp::Mul, count, size, span)
     }
 
     fn pointer_arithmetic(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
@@ -173,9 +188,13 @@ fn is_bytes(ty: &Type) -> bool {
         Type::Tuple(_) | Type::Record(_) => {
             ty.parts().unwrap_or_default().into_iter().all(|part| part.is_scalar() || is_bytes(part))
         }
-        Type::Str { .. } | Type::Inet | Type::KernelSymbol | Type::UserSymbol | Type::Username | Type::ProbeName => {
-            true
-        }
+        Type::Str { .. }
+        | Type::Buf { .. }
+        | Type::Inet
+        | Type::KernelSymbol
+        | Type::UserSymbol
+        | Type::Username
+        | Type::ProbeName => true,
         _ => false,
     }
 }

@@ -46,8 +46,9 @@ impl Value {
     /// A value of the same type from the command line; without text, a switch is on.
     pub fn parse_like(&self, text: Option<&str>) -> Option<Value> {
         match (self, text) {
-            (Value::Bool(_), None | Some("true" | "1")) => Some(Value::Bool(true)),
-            (Value::Bool(_), Some("false" | "0")) => Some(Value::Bool(false)),
+            (Value::Bool(_), None | Some("1")) => Some(Value::Bool(true)),
+            (Value::Bool(_), Some("0")) => Some(Value::Bool(false)),
+            (Value::Bool(_), Some(word)) => word.to_ascii_lowercase().parse().ok().map(Value::Bool),
             (Value::Int(_), Some(text)) => parse_int(text).map(Value::Int),
             (Value::Str(_), Some(text)) => Some(Value::Str(text.as_bytes().to_vec())),
             _ => None,

@@ -80,8 +80,19 @@ impl Body<'_, '_> {
             (value, Value::Bytes(text)) => self.compare_with_text(value, &a.ty, &text, equal, other),
             (left, right) => {
                 let (left, right) = (self.in_memory(left, &a.ty), self.in_memory(right, &b.ty));
-                let room = capacity(&a.ty).min(capacity(&b.ty));
-                self.compare_bytes(left, right, room, equal, other);
+                let (left_room, right_room) = (capacity(&a.ty), capacity(&b.ty));
+                let room = left_room.min(right_room);
+                if left_room == right_room {
+                    self.compare_bytes(left, right, room, equal, other);
+                    return;
+                }
+                // A string that was cut has no NUL in its room: the longer one must end there too.
+                let same = self.b.new_block();
+                self.compare_bytes(left, right, room, same, other);
+                self.b.switch_to(same);
+                let longer = if left_room > right_room { left } else { right };
+                let behind = self.b.load(longer.plus(room as i32), Size::B1);
+                self.branch(CmpOp::Eq, behind, 0, equal, other);
             }
         }
     }
@@ -90,12 +101,14 @@ impl Body<'_, '_> {
     fn compare_with_text(&mut self, value: Value, ty: &Type, text: &[u8], equal: BlockId, other: BlockId) {
         let addr = self.in_memory(value, ty);
         let room = capacity(ty) as usize;
-        if text.len() >= room {
+        if text.len() > room {
             self.b.jump(other);
             return;
         }
         let mut bytes = text.to_vec();
-        bytes.push(0);
+        if text.len() < room {
+            bytes.push(0);
+        }
         let mut at = 0;
         while at < bytes.len() {
             let size = chunk(addr.plus(at as i32), bytes.len() - at);

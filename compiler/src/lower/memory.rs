@@ -40,18 +40,49 @@ impl Body<'_, '_> {
         self.b.call_void(helper, &[to, Arg::Value(i64::from(size_bytes).into()), Arg::Value(from.into())]);
     }
 
-    /// Reads a string of at most so many bytes with its NUL.
+    /// Reads a string that is as long as its room at most; one that is longer fills the room without a NUL, which says that
+    /// it was cut.
     pub fn read_string(&mut self, from: VReg, capacity_bytes: u32, space: Space) -> Value {
+        self.read_string_of(from, (i64::from(capacity_bytes) + 1).into(), capacity_bytes, space)
+    }
+
+    /// The same with at most so many bytes, the NUL among them: a string cut there is complete.
+    pub fn read_string_of(&mut self, from: VReg, size: Operand, capacity_bytes: u32, space: Space) -> Value {
         let padded = self.wanted.is_none_or(|w| w.padded);
         let to = self.room(&Type::Str { capacity_bytes });
         let helper = match space {
             Space::Kernel => Helper::ProbeReadKernelStr,
             Space::User => Helper::ProbeReadUserStr,
         };
+        let bounded = match size {
+            Operand::Imm(size) => Operand::Imm(size.clamp(0, i64::from(capacity_bytes))),
+            Operand::Reg(size) => self.b.clamp(size, capacity_bytes).into(),
+        };
         let to_arg = self.address_arg(to);
-        let size = Arg::Value(i64::from(capacity_bytes).into());
-        let len = self.b.call(helper, &[to_arg, size, Arg::Value(from.into())]);
+        let len = self.b.call(helper, &[to_arg, Arg::Value(bounded), Arg::Value(from.into())]);
+        if !matches!(size, Operand::Imm(size) if size <= i64::from(capacity_bytes)) {
+            self.read_last_byte(to, from, len, size, (capacity_bytes, space));
+        }
         if padded { Value::Memory(to) } else { Value::Text(to, len.into()) }
+    }
+
+    /// The helper puts a NUL at the end of a string that fills the room; what it hides is read again.
+    fn read_last_byte(&mut self, to: Addr, from: VReg, len: VReg, size: Operand, (room, space): (u32, Space)) {
+        let (filled, cut, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
+        self.b.branch(CmpOp::Eq, Width::W64, len, i64::from(room), filled, done, Likely::Otherwise);
+        self.b.switch_to(filled);
+        match size {
+            // What was asked for fits: the NUL is the script's own.
+            Operand::Reg(size) => {
+                self.b.branch(CmpOp::Gt, Width::W64, size, i64::from(room), cut, done, Likely::Unknown);
+            }
+            Operand::Imm(_) => self.b.jump(cut),
+        }
+        self.b.switch_to(cut);
+        let last = self.b.bin(BinOp::Add, Width::W64, from, i64::from(room) - 1);
+        self.probe_read(to.plus(room as i32 - 1), last, 1, space);
+        self.b.jump(done);
+        self.b.switch_to(done);
     }
 
     pub(super) fn deref(&mut self, base: &Expr, offset_bytes: u32, bits: Option<(u8, u8)>, ty: &Type) -> Value {
@@ -314,8 +345,8 @@ impl Body<'_, '_> {
     pub(super) fn convert_memory(&mut self, inner: &Expr, ty: &Type) -> Value {
         let wanted = self.wanted.take();
         let value = self.expr(inner);
-        if let Value::Bytes(text) = value {
-            return Value::Bytes(text);
+        if let (Value::Bytes(text), Type::Str { .. }) = (&value, ty) {
+            return Value::Bytes(text.clone());
         }
         let from = self.in_memory(value, &inner.ty);
         let to = match wanted {

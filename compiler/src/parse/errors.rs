@@ -300,6 +300,11 @@ pub(super) fn block_without_value(span: Span) -> Diagnostic {
         .help("end it with an expression that has no `;` after it, as in { $a = 1; $a + 1 }")
 }
 
+pub(super) fn if_without_value(span: Span) -> Diagnostic {
+    error(134, span, "this `if` is to be a value, and not all of its branches have one")
+        .help("end each branch with an expression that has no `;` after it, the `else` too")
+}
+
 pub(super) fn probe_without_block(span: Span) -> Diagnostic {
     error(135, span, "this probe has no block").help("say what it does: … { @ = count(); }")
 }

@@ -300,7 +300,7 @@ impl Builder<'_> {
         (head.unwrap_or_else(|| self.hole(span)), body)
     }
 
-    fn if_stmt(&mut self, pair: Pair<'_, Rule>) -> Option<Stmt> {
+    pub(super) fn if_stmt(&mut self, pair: Pair<'_, Rule>) -> Option<Stmt> {
         let whole = self.span(&pair);
         let mut arms: Vec<(Expr, Vec<Stmt>, Span)> = Vec::new();
         let mut otherwise = Vec::new();

@@ -204,8 +204,8 @@ pub trait Sink {
     fn zero_map(&mut self, map: usize);
     /// Ends the run.
     fn exit(&mut self, code: u8);
-    /// Prints a file.
-    fn cat(&mut self, path: &str);
+    /// Prints a file, or an error at this place of the script.
+    fn cat(&mut self, path: &str, span: Span);
     /// Runs a command.
     fn system(&mut self, command: &str);
     /// Names for addresses.
@@ -242,8 +242,9 @@ pub const CATALOGUE: Catalogue = Catalogue {
 };
 
 impl Catalogue {
-    /// The builtin of a name.
+    /// The builtin of a name; `__builtin_pid`, as bpftrace's own macros say, is `pid`.
     pub fn builtin(&self, name: &str) -> Option<&'static dyn Builtin> {
+        let name = name.strip_prefix("__builtin_").unwrap_or(name);
         self.builtins.iter().find(|word| word.name() == name).copied()
     }
 

@@ -64,7 +64,7 @@ pub trait Render {
     /// Text of a kind that JSON names (`printf`, `time`, `join`, `cat`, `syscall`). `join` and `syscall` come without the
     /// newline that the text output ends them with.
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
-    /// A warning (`warnf`) or an error (`errorf`) of the script.
+    /// A warning (`warnf`) or an error (`errorf`) of the script, or one that the runtime meets in its place (`error`).
     fn note(&mut self, kind: &'static str, text: &[u8], place: &Place);
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value, symbols: &dyn Symbols);

@@ -55,7 +55,7 @@ impl Render for Text {
     }
 
     fn note(&mut self, kind: &'static str, text: &[u8], place: &Place) {
-        let severity = if kind == "errorf" { "ERROR" } else { "WARNING" };
+        let severity = if kind.starts_with("error") { "ERROR" } else { "WARNING" };
         let end = place.end_column.map_or_else(String::new, |end| format!("-{end}"));
         let text = String::from_utf8_lossy(text);
         let text = text.strip_suffix('\n').unwrap_or(&text);

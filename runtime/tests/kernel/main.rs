@@ -60,6 +60,13 @@ fn loops_run_as_written() {
 }
 
 #[test]
+fn the_core_language_means_what_it_says() {
+    if !skip() {
+        run("core.cases", include_str!("core.cases"));
+    }
+}
+
+#[test]
 fn mistakes_are_explained() {
     if !skip() {
         run("mistakes.cases", include_str!("mistakes.cases"));

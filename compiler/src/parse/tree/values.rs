@@ -138,6 +138,7 @@ impl Builder<'_> {
             Rule::sizeof => self.sizeof(pair),
             Rule::offsetof => self.offsetof(pair),
             Rule::block_value => self.block_value(pair, span),
+            Rule::if_value => return self.if_value(pair),
             Rule::record => self.record(pair),
             _ => return self.paren(pair),
         };
@@ -234,6 +235,8 @@ impl Builder<'_> {
     }
 
     /// The statements between braces, and whether a `;` follows the last.
+    #[expect(clippy::inline_always, reason = "one frame less a level where blocks are values in blocks")]
+    #[inline(always)]
     pub(super) fn statements(&mut self, pair: Pair<'_, Rule>) -> (Vec<Stmt>, bool) {
         let (mut statements, mut ended) = (Vec::new(), false);
         for pair in pair.into_inner() {
@@ -251,12 +254,45 @@ impl Builder<'_> {
 
     fn block_value(&mut self, pair: Pair<'_, Rule>, span: Span) -> ExprKind {
         let (mut statements, ended) = self.statements(pair);
-        match statements.pop() {
-            Some(Stmt { kind: StmtKind::Expr(value), .. }) if !ended => ExprKind::Block(statements, Box::new(value)),
-            _ => {
-                self.problems.push(errors::block_without_value(span));
-                ExprKind::Int(0)
+        match statements.pop().filter(|_| !ended).and_then(value_of) {
+            Some(value) => ExprKind::Block(statements, Box::new(value)),
+            None => self.no_value(span),
+        }
+    }
+
+    /// `if (c) { a } else { b }` is `c ? a : b`.
+    fn if_value(&mut self, pair: Pair<'_, Rule>) -> Expr {
+        let span = self.span(&pair);
+        match self.if_stmt(pair).and_then(value_of) {
+            Some(value) => Expr { span, ..value },
+            None => {
+                self.problems.push(errors::if_without_value(span));
+                Expr { kind: ExprKind::Int(0), span }
             }
         }
     }
+
+    fn no_value(&mut self, span: Span) -> ExprKind {
+        self.problems.push(errors::block_without_value(span));
+        ExprKind::Int(0)
+    }
+}
+
+/// What the last statement of a block yields: an expression, or an `if` whose branches all end in one.
+fn value_of(stmt: Stmt) -> Option<Expr> {
+    let StmtKind::If { cond, then, otherwise } = stmt.kind else {
+        return match stmt.kind {
+            StmtKind::Expr(value) => Some(value),
+            _ => None,
+        };
+    };
+    let branch = |mut body: Vec<Stmt>| {
+        let value = body.pop().and_then(value_of)?;
+        let span = body.first().map_or(value.span, |first| first.span.to(value.span));
+        let kind = if body.is_empty() { value.kind } else { ExprKind::Block(body, Box::new(value)) };
+        Some(Box::new(Expr { kind, span }))
+    };
+    let (then, otherwise) = (branch(then)?, branch(otherwise)?);
+    let kind = ExprKind::Ternary { cond: Box::new(cond), then: Some(then), otherwise };
+    Some(Expr { kind, span: stmt.span })
 }

@@ -5,6 +5,7 @@ use super::Builtin;
 pub mod arg;
 mod cgroup;
 mod comm;
+mod config;
 mod cpid;
 pub(super) mod cpu;
 mod ctx;
@@ -50,6 +51,7 @@ pub const ALL: &[&dyn Builtin] = &[
     &arg::Arg { index: 9, name: "arg9" },
     &cgroup::Cgroup,
     &comm::Comm,
+    &config::Config,
     &cpid::Cpid,
     &cpu::Cpu,
     &ctx::Ctx,

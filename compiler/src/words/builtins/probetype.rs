@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::lower::{self, Value};
-use crate::object::Constant;
+use crate::object::{Attach, Constant};
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
@@ -28,7 +28,7 @@ impl Builtin for ProbeType {
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let name = cx.seed.names.first().map_or("", String::as_str);
         let kind = name.split(':').next().unwrap_or_default();
-        let kind = if matches!(kind, "BEGIN" | "END") { "special" } else { kind };
+        let kind = if matches!(cx.seed.attach, Attach::Begin | Attach::End) { "special" } else { kind };
         check::Body::str_literal(kind.as_bytes(), span)
     }
 

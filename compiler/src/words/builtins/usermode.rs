@@ -4,7 +4,7 @@ use crate::ast::BinaryOp;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
-use crate::object::Constant;
+use crate::object::{Attach, Constant};
 use crate::source::Span;
 use crate::target::Arch;
 use crate::typed::{self, ContextKind, ExprKind};
@@ -29,6 +29,11 @@ impl Builtin for UserMode {
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
+        // These two run where profiler itself asks for it, in its own process.
+        if matches!(cx.seed.attach, Attach::Begin | Attach::End) {
+            let ty = Type::Int(Int { size_bytes: 1, signed: false });
+            return typed::Expr { kind: ExprKind::Int(1), ty, span };
+        }
         let registers = matches!(cx.seed.context.kind, ContextKind::Registers | ContextKind::PerfEvent);
         if !registers {
             return cx.fail(

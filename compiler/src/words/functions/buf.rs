@@ -3,10 +3,11 @@
 use crate::ast;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::layout;
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
-use crate::types::Type;
+use crate::types::{Space, Type};
 use crate::words::{Doc, Function};
 
 /// The word.
@@ -35,7 +36,10 @@ impl Function for Buf {
         }
         let pointer = cx.expr(&args[0]);
         let known = match &pointer.ty {
-            Type::Array { len, .. } => Some(i64::from(*len)),
+            Type::Array { .. } => {
+                let btf = cx.env.target.btf_if_needed(&pointer.ty);
+                Some(i64::from(layout::of(&pointer.ty, btf).size_bytes))
+            }
             Type::Str { capacity_bytes } => Some(i64::from(*capacity_bytes)),
             _ => None,
         };
@@ -55,7 +59,11 @@ impl Function for Buf {
             let message = format!("`buf` takes a size from 1 to {MAX_BYTES}");
             return cx.fail(Diagnostic::error(Code(338), size.span, message));
         }
-        let Some(pointer) = cx.address("buf", pointer) else { return check::Body::poison(span) };
+        // Behind a value of our own is other memory of ours, which is nobody's business.
+        let is_own = known.is_some() && !matches!(pointer.kind, ExprKind::Deref { .. });
+        let most = known.filter(|_| is_own).map_or(most, |known| known.min(most));
+        let source = if is_own { Some(pointer) } else { cx.address("buf", pointer) };
+        let Some(pointer) = source else { return check::Body::poison(span) };
         let ty = Type::Buf { capacity_bytes: most as u32 };
         let size = check::Body::convert(size, &Type::U64);
         cx.call_of(self, vec![pointer, size], Vec::new(), ty, span)
@@ -63,8 +71,13 @@ impl Function for Buf {
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
         let ([pointer, size], Type::Buf { capacity_bytes }) = (call.args.as_slice(), ty) else { return Value::None };
-        let space = lower::space_of(pointer);
-        let from = cx.scalar_reg(pointer);
+        let (from, space) = if pointer.ty.is_scalar() {
+            (cx.scalar_reg(pointer), lower::space_of(pointer))
+        } else {
+            let value = cx.expr(pointer);
+            let at = cx.in_memory(value, &pointer.ty);
+            (cx.address(at), Space::Kernel)
+        };
         let size = cx.scalar_reg(size);
         cx.read_buffer(from, size, *capacity_bytes, space, ty)
     }

@@ -43,6 +43,6 @@ impl Function for Cat {
         let [Constant::Format(format)] = event.constants.as_slice() else { return };
         let mut text = Vec::new();
         format.render_record(record, sink.symbols(), &mut text);
-        sink.cat(&String::from_utf8_lossy(&text));
+        sink.cat(&String::from_utf8_lossy(&text), event.span);
     }
 }

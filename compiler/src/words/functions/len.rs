@@ -52,6 +52,10 @@ impl Function for Len {
             return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `len(@x)`"));
         };
         let info = cx.env.maps.get(map);
+        if info.key == Some(None) {
+            let message = format!("`{}` has no keys, so it has no entries to count", info.name);
+            return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("`len` takes a map with keys"));
+        }
         if info.declared.as_ref().is_some_and(|declared| declared.kind.evicts) {
             let diagnostic = check::no_length(&info.name, args[0].span);
             return cx.fail(diagnostic);

@@ -45,6 +45,10 @@ impl Function for Macaddr {
                 format!("`macaddr` takes an array of 6 bytes or a pointer to them, this is {}", cx.one(&address.ty));
             return cx.fail(Diagnostic::error(Code(348), args[0].span, message));
         }
+        // Characters are read as a string, which may end at a byte that is 0; an address has none.
+        let is_place = matches!(address.kind, typed::ExprKind::Deref { .. }) && !address.ty.is_scalar();
+        let address = if is_place { cx.address("macaddr", address) } else { Some(address) };
+        let Some(address) = address else { return check::Body::poison(span) };
         cx.call_of(self, vec![address], Vec::new(), Type::MacAddress, span)
     }
 
