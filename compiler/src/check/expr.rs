@@ -58,7 +58,9 @@ impl Body<'_, '_> {
                 self.record(names, checked, span)
             }
             ExprKind::Block(body, value) => self.in_scope(body, |cx, body| {
-                let value = cx.value_for(value);
+                // A block that ends in a call without a value is one itself; whoever wants a value says so.
+                let value = cx.expr(value);
+                let value = cx.keepable(value);
                 let ty = value.ty.clone();
                 typed::Expr { kind: typed::ExprKind::Block(body, Box::new(value)), ty, span }
             }),
