@@ -124,7 +124,8 @@ fn a_small_ring_loses_nothing() {
     let ended = run(&["-q", "--strict", "-e", script]);
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
     let printed = ended.stdout.lines().filter(|line| line.starts_with("a line")).count();
-    assert!(printed > 400, "{printed}");
+    // Far more than a page holds.
+    assert!(printed > 200, "{printed}");
     assert_eq!(ended.lines(&format!("@: {printed}")), 1, "{printed}");
 }
 
