@@ -4,6 +4,7 @@
 //! Guarantee: the numbers printed are the numbers done, each by one system call or one function call.
 #![deny(unsafe_code)]
 
+mod acts;
 mod measure;
 mod parcel;
 mod sys;
@@ -81,10 +82,11 @@ fn run(words: &[String]) -> Result<()> {
             Ok(())
         }
         "demo" => demo(number(rest, 0)?),
+        "act" => acts::act(rest),
         "rss" => measure::rss(rest),
         "first-event" => measure::first_event(rest),
         "interrupt" => measure::interrupt(number(rest, 0)?, rest.get(1..).unwrap_or_default()),
-        _ => Err(Error::other(format!("these are known:\n{USAGE}"))),
+        _ => Err(Error::other(format!("these are known:\n{USAGE}{}", acts::USAGE))),
     }
 }
 
