@@ -24,7 +24,7 @@ workload act bash COMMAND        types COMMAND into an interactive bash
 workload act lookup HOST         asks for the addresses of HOST
 workload act connect BYTES       sends so many bytes to itself over TCP, by loopback
 workload act retransmit          connects to a listener whose queue is full, for 1.5 s
-workload act bad-checksum        sends a TCP segment with a wrong checksum to a connection of its own
+workload act overlap             has the kernel drop a TCP segment of a connection with itself
 workload act kill                sends itself the signal 23, which is ignored
 workload act setuid              sets the user it already is
 workload act nap MS              sleeps once
@@ -50,7 +50,7 @@ pub fn act(words: &[String]) -> Result<()> {
         "lookup" => lookup(text(rest)?),
         "connect" => network::connect(number(rest, 0)?),
         "retransmit" => network::retransmit(),
-        "bad-checksum" => network::bad_checksum(),
+        "overlap" => network::overlap(),
         "kill" => sys::signal_itself(23),
         "setuid" => sys::setuid_again(),
         "nap" => {

@@ -155,6 +155,9 @@ fn reads(calls: u64, size_bytes: u64) -> Result<()> {
 
 fn files(opens: u64) -> Result<()> {
     let paths = [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random"];
+    // In memory from the first open on, so that a probe can read it.
+    let bytes = std::hint::black_box(paths).into_iter().flat_map(std::ffi::CStr::to_bytes);
+    std::hint::black_box(bytes.map(|byte| u64::from(*byte)).sum::<u64>());
     for path in paths.iter().cycle().take(opens as usize) {
         sys::open_and_close(path)?;
     }

@@ -163,6 +163,31 @@ pub fn send_raw(packet: &[u8]) -> io::Result<()> {
     result
 }
 
+/// The numbers of the next byte that a TCP connection sends, and of the next one that it receives.
+pub fn tcp_positions(socket: i32) -> io::Result<(u32, u32)> {
+    const RECEIVED: i32 = 1;
+    const SENT: i32 = 2;
+    let set = |option: i32, value: i32| {
+        // SAFETY: the value outlives the call, and its size is stated.
+        let result = unsafe { libc::setsockopt(socket, libc::SOL_TCP, option, (&raw const value).cast(), 4) };
+        checked(i64::from(result))
+    };
+    let position = |queue: i32| {
+        set(libc::TCP_REPAIR_QUEUE, queue)?;
+        let (mut value, mut size_bytes) = (0u32, 4u32);
+        let place = (&raw mut value).cast();
+        // SAFETY: both places outlive the call, and the first one's size is stated by the second.
+        let result =
+            unsafe { libc::getsockopt(socket, libc::SOL_TCP, libc::TCP_QUEUE_SEQ, place, &raw mut size_bytes) };
+        checked(i64::from(result)).map(|()| value)
+    };
+    // Only a connection that is being repaired tells.
+    set(libc::TCP_REPAIR, 1)?;
+    let positions = (position(SENT)?, position(RECEIVED)?);
+    set(libc::TCP_REPAIR, 0)?;
+    Ok(positions)
+}
+
 /// Begins to swap to a device.
 pub fn swap_on(device: &CStr) -> io::Result<()> {
     // SAFETY: the path outlives the call.

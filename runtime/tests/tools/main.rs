@@ -3,6 +3,7 @@
 //! In: tests/tools/table, the scripts that `scripts/setup` unpacks to target/tools. Out: a line a tool.
 //! Guarantee: where a kernel lacks what a script needs, the diagnostic that says so is as certain as the output elsewhere.
 
+mod differential;
 mod started;
 mod table;
 

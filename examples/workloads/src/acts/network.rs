@@ -48,28 +48,48 @@ pub fn retransmit() -> Result<()> {
     Ok(())
 }
 
-/// A segment without data for the listener's end of a connection. The kernel finds the connection first, and then that the
-/// checksum is wrong.
-pub fn bad_checksum() -> Result<()> {
+/// A segment that the listener's end of a connection keeps, for a gap is before it, and then one that has the first one's bytes and
+/// more: the kernel drops the first one. Both come from a raw socket, with the numbers that the connection is at.
+pub fn overlap() -> Result<()> {
     let (listener, port) = listener()?;
-    let (_client, _server, client_port) = connected(&listener, port)?;
-    let [from, to] = [client_port, port].map(u16::to_be_bytes);
-    let loopback = Ipv4Addr::LOCALHOST.octets();
-    let mut packet = vec![0; 40];
-    // An IP header of 20 bytes, protocol TCP; the kernel adds length and checksum.
-    packet[0] = 0x45;
-    packet[8] = 64;
-    packet[9] = 6;
-    packet[12..16].copy_from_slice(&loopback);
-    packet[16..20].copy_from_slice(&loopback);
-    packet[20..22].copy_from_slice(&from);
-    packet[22..24].copy_from_slice(&to);
-    // A TCP header of 20 bytes with nothing but ACK, and a checksum that cannot be right together with the one that follows it.
-    packet[32] = 0x50;
-    packet[33] = 0x10;
-    for checksum in [0x1234_u16, 0x4321] {
-        packet[36..38].copy_from_slice(&checksum.to_be_bytes());
-        sys::send_raw(&packet)?;
+    let (client, _server, client_port) = connected(&listener, port)?;
+    let (sent, received) = sys::tcp_positions(client.as_raw_fd())?;
+    for (gap, size_bytes) in [(100, 10), (90, 30)] {
+        sys::send_raw(&segment(client_port, port, sent.wrapping_add(gap), received, size_bytes))?;
     }
     Ok(())
+}
+
+/// An IP packet with a TCP segment from and to 127.0.0.1, with ACK.
+fn segment(from: u16, to: u16, sequence: u32, acknowledged: u32, size_bytes: u16) -> Vec<u8> {
+    let loopback = Ipv4Addr::LOCALHOST.octets();
+    let mut tcp = Vec::new();
+    tcp.extend(from.to_be_bytes());
+    tcp.extend(to.to_be_bytes());
+    tcp.extend(sequence.to_be_bytes());
+    tcp.extend(acknowledged.to_be_bytes());
+    // Five words of header, ACK, a window, the checksum's place, nothing urgent.
+    tcp.extend([0x50, 0x10, 0x10, 0, 0, 0, 0, 0]);
+    tcp.extend(vec![b'x'; size_bytes.into()]);
+    let mut pseudo: Vec<u8> = [loopback, loopback].concat();
+    pseudo.extend([0, TCP]);
+    pseudo.extend((tcp.len() as u16).to_be_bytes());
+    let checksum = checksum(&[pseudo, tcp.clone()].concat());
+    tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
+    // The kernel adds the length and the checksum of this header.
+    let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, TCP, 0, 0];
+    packet.extend([loopback, loopback].concat());
+    packet.extend(tcp);
+    packet
+}
+
+/// The number of TCP among the protocols of IP.
+const TCP: u8 = 6;
+
+/// The checksum of the internet: the complement of the sum of all pairs of bytes; carries are added again.
+fn checksum(bytes: &[u8]) -> u16 {
+    let pair = |pair: &[u8]| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
+    let sum: u32 = bytes.chunks(2).map(pair).sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    !((folded & 0xffff) + (folded >> 16)) as u16
 }
