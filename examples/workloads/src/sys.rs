@@ -249,9 +249,9 @@ pub fn read_tls() -> io::Result<()> {
     // failed, which it is made for. TLS_method ignores its argument.
     let result = unsafe {
         let make = |function: *mut libc::c_void| std::mem::transmute::<*mut libc::c_void, Make>(function);
-        let made = make(connection)(make(context)(make(method)(std::ptr::null())));
+        let session = make(connection)(make(context)(make(method)(std::ptr::null())));
         let mut byte = 0;
-        std::mem::transmute::<*mut libc::c_void, Read>(read)(made, &raw mut byte, 1)
+        std::mem::transmute::<*mut libc::c_void, Read>(read)(session, &raw mut byte, 1)
     };
     println!("result {result}");
     Ok(())

@@ -33,7 +33,7 @@ fn cases() -> Vec<Case> {
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let case = cases.last_mut();
         match (line.strip_prefix("    "), line.strip_prefix('!')) {
-            (Some(part), _) => case.expect("a name comes first").script += &format!("{part}\n"),
+            (Some(part), _) => case.expect("a name comes first").script.extend([part, "\n"]),
             (_, Some(reason)) => case.expect("a name comes first").differs = Some(reason.into()),
             _ => {
                 let (name, rest) = line.split_once(": ").unwrap_or_else(|| panic!("no workload: {line}"));

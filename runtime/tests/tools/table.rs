@@ -52,14 +52,13 @@ fn parse(text: &str) -> Vec<Tool> {
 
 /// The page's table, as the entries have it.
 pub fn page(tools: &[Tool]) -> String {
-    let mut text = String::from("| tool | sees | 6.18 | 6.1 | 6.12 |\n|---|---|---|---|---|\n");
-    for tool in tools {
+    let lines = tools.iter().map(|tool| {
         let cell = |kernel| tool.refused.get(kernel).map_or("works", |(_, reason)| reason.as_str());
         let [native, old, new] = KERNELS.map(cell);
         let sees = if tool.shows.is_empty() { "–".into() } else { format!("`{}`", tool.act.replace('|', "\\|")) };
-        text += &format!("| {} | {sees} | {native} | {old} | {new} |\n", tool.name);
-    }
-    text
+        format!("| {} | {sees} | {native} | {old} | {new} |\n", tool.name)
+    });
+    std::iter::once("| tool | sees | 6.18 | 6.1 | 6.12 |\n|---|---|---|---|---|\n".to_string()).chain(lines).collect()
 }
 
 /// Replaces `{name}` by its value.
