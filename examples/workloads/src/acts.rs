@@ -31,7 +31,7 @@ workload act nap MS              sleeps once
 workload act statfs PATH         asks for the file system of PATH
 workload act unix WORD           sends WORD through a pair of sockets
 workload act sync PATH BYTES     writes so many bytes to PATH, then fdatasync and sync
-workload act swap DEVICE         pushes 1 MiB out to a swap device that it makes of DEVICE, and reads it again
+workload act swap DEVICE         makes DEVICE a swap device, and has 32 MiB, twice over, in a group of 16 MiB
 workload act oom                 uses up the memory of a group of 16 MiB until the kernel ends it
 workload act ssl                 reads from a TLS connection that has no other side
 workload act thread              starts a thread
@@ -68,10 +68,8 @@ pub fn act(words: &[String]) -> Result<()> {
         "sync" => disk::sync(text(rest)?, number(rest, 1)?),
         "swap" => disk::swap(text(rest)?),
         "oom" => disk::out_of_memory(),
-        "fill" => {
-            sys::fill(64 << 20);
-            Ok(())
-        }
+        "fill" => sys::fill(64 << 20),
+        "refill" => sys::fill(32 << 20),
         "ssl" => sys::read_tls(),
         "thread" => std::thread::spawn(|| ()).join().map_err(|_| Error::other("the thread failed")),
         "spin" => {

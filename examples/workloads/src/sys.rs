@@ -200,35 +200,19 @@ pub fn swap_off(device: &CStr) -> io::Result<()> {
     checked(i64::from(unsafe { libc::swapoff(device.as_ptr()) }))
 }
 
-/// Memory of this process alone, zero.
-fn memory(size_bytes: usize) -> io::Result<*mut u8> {
+/// Writes to so much new memory, twice: where there is less, what was written first has to go and to come back.
+pub fn fill(size_bytes: usize) -> io::Result<()> {
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: the kernel chooses a free place.
     let place = unsafe { libc::mmap(std::ptr::null_mut(), size_bytes, access, kind, -1, 0) };
-    if place == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(place.cast()) }
-}
-
-/// Writes pages, has the kernel swap them out, and reads them: how many were as they had been written.
-pub fn swap_out_and_in(size_bytes: usize) -> io::Result<usize> {
-    let place = memory(size_bytes)?;
-    let pages = (0..size_bytes).step_by(4096);
-    for at in pages.clone() {
-        // SAFETY: the address is within the memory made above.
-        unsafe { place.add(at).write_volatile(at as u8 | 1) };
+    if place == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
     }
-    // SAFETY: the memory was made above; its contents stay.
-    checked(i64::from(unsafe { libc::madvise(place.cast(), size_bytes, libc::MADV_PAGEOUT) }))?;
-    // SAFETY: the address is within the memory made above.
-    Ok(pages.filter(|at| unsafe { place.add(*at).read_volatile() } == *at as u8 | 1).count())
-}
-
-/// Writes to so much new memory.
-pub fn fill(size_bytes: usize) {
-    let Ok(place) = memory(size_bytes) else { return };
-    for at in (0..size_bytes).step_by(4096) {
+    for at in (0..size_bytes).step_by(4096).chain((0..size_bytes).step_by(4096)) {
         // SAFETY: the address is within the memory made above.
-        unsafe { place.add(at).write_volatile(1) };
+        unsafe { place.cast::<u8>().add(at).write_volatile(1) };
     }
+    Ok(())
 }
 
 /// Reads through OpenSSL from a connection that was never made: the functions run, and say so.

@@ -24,7 +24,7 @@ pub fn sync(name: &str, bytes: u64) -> Result<()> {
 /// A page with the signature of a swap area is all that the kernel asks for.
 pub fn swap(device: &str) -> Result<()> {
     const PAGE: usize = 4096;
-    const LAST_PAGE: u32 = 4095;
+    const LAST_PAGE: u32 = 12287;
     let mut header = vec![0; PAGE];
     header[1024..1028].copy_from_slice(&1u32.to_ne_bytes());
     header[1028..1032].copy_from_slice(&LAST_PAGE.to_ne_bytes());
@@ -34,30 +34,35 @@ pub fn swap(device: &str) -> Result<()> {
     file.sync_all()?;
     let device = path(device)?;
     sys::swap_on(&device)?;
-    let pages = sys::swap_out_and_in(256 * PAGE);
+    let killed = in_small_group("refill");
     sys::swap_off(&device)?;
-    println!("pages {}", pages?);
-    Ok(())
+    if killed? { Err(Error::other("the kernel did not swap")) } else { Ok(()) }
 }
 
-/// A child in a group of its own, whose memory is bounded, asks for more than that.
+/// A child asks for more memory than its group may have.
 pub fn out_of_memory() -> Result<()> {
+    if in_small_group("fill")? { Ok(()) } else { Err(Error::other("the kernel gave more memory than it was to")) }
+}
+
+/// Has a child do an act in a group of its own, of 16 MiB; whether it was killed.
+fn in_small_group(act: &str) -> Result<bool> {
     const GROUPS: &str = "/sys/fs/cgroup";
-    let group = format!("{GROUPS}/workload-oom-{}", std::process::id());
+    let group = format!("{GROUPS}/workload-{act}-{}", std::process::id());
     fs::write(format!("{GROUPS}/cgroup.subtree_control"), "+memory")?;
     fs::create_dir(&group)?;
-    let killed = fs::write(format!("{group}/memory.max"), "16777216").and_then(|()| fill_in(&group));
+    let killed = fs::write(format!("{group}/memory.max"), "16777216").and_then(|()| act_in(&group, act));
     fs::remove_dir(&group)?;
-    if killed? { Ok(()) } else { Err(Error::other("the kernel gave more memory than it was to")) }
+    killed
 }
 
-/// The child waits for a line before it fills memory, so that it is in the group by then.
-fn fill_in(group: &str) -> Result<bool> {
+/// The child waits for a line before it begins, so that it is in the group by then.
+fn act_in(group: &str, act: &str) -> Result<bool> {
     let own = std::env::current_exe()?;
     let mut child = Command::new("/bin/sh")
         .arg("-c")
-        .arg(r#"read -r line; exec "$0" act fill"#)
+        .arg(r#"read -r line; exec "$0" act "$1""#)
         .arg(own)
+        .arg(act)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()?;
