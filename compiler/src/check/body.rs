@@ -87,7 +87,8 @@ impl<'a, 'e> Body<'a, 'e> {
     /// Statements in the present scope.
     pub fn stmts(&mut self, stmts: &[Stmt]) -> Vec<typed::Stmt> {
         let mut checked = Vec::with_capacity(stmts.len());
-        for stmt in stmts {
+        for (index, stmt) in stmts.iter().enumerate() {
+            self.hoist(stmt, &stmts[index + 1..], &mut checked);
             self.stmt(stmt, &mut checked);
         }
         checked

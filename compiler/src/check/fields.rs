@@ -203,6 +203,12 @@ impl Body<'_, '_> {
                 let kind = typed::ExprKind::Deref { base: Box::new(base), offset_bytes: 0, bits: None };
                 typed::Expr { kind, ty: *to, span }
             }
+            // As in bpftrace: the 8 bytes at an address, such as one that `kaddr` found.
+            Type::Int(Int { size_bytes: 8, .. }) => {
+                let ty = Type::Pointer { to: Box::new(Type::U64), space: self.seed.pointer_space };
+                let base = Box::new(typed::Expr { ty, ..base });
+                typed::Expr { kind: typed::ExprKind::Deref { base, offset_bytes: 0, bits: None }, ty: Type::U64, span }
+            }
             other => {
                 let message = format!("`*` takes a typed pointer, this is {}", self.one(&other));
                 self.fail(Diagnostic::error(Code(329), span, message).help("cast it first: `*(uint64 *)…`"))

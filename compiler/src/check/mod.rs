@@ -19,6 +19,7 @@ mod expr;
 mod facts;
 mod fields;
 mod header_constants;
+mod hoist;
 mod literals;
 mod loops;
 mod maps;

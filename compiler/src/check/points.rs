@@ -208,8 +208,8 @@ impl<'a, 'e> Points<'a, 'e> {
         }
     }
 
-    /// Reports what the target said of a probe of a program or library, of which scripts may name some that only other versions
-    /// have.
+    /// Reports what the target said of a function in a program, in a library or in the kernel, of which scripts may name some that
+    /// only other versions have.
     pub fn refused_in_program(&mut self, span: Span, what: &str, error: TargetError) {
         self.report_refusal(span, what, error, self.env.missing.unwrap_or(self.env.options.missing_in_programs));
     }

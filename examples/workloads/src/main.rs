@@ -4,6 +4,7 @@
 //! Guarantee: the numbers printed are the numbers done, each by one system call or one function call.
 #![deny(unsafe_code)]
 
+mod acts;
 mod measure;
 mod parcel;
 mod sys;
@@ -89,10 +90,11 @@ fn run(words: &[String]) -> Result<()> {
             Ok(())
         }
         "demo" => demo(number(rest, 0)?),
+        "act" => acts::act(rest),
         "rss" => measure::rss(rest),
         "first-event" => measure::first_event(rest),
         "interrupt" => measure::interrupt(number(rest, 0)?, rest.get(1..).unwrap_or_default()),
-        _ => Err(Error::other(format!("these are known:\n{USAGE}"))),
+        _ => Err(Error::other(format!("these are known:\n{USAGE}{}", acts::USAGE))),
     }
 }
 
@@ -161,6 +163,9 @@ fn reads(calls: u64, size_bytes: u64) -> Result<()> {
 
 fn files(opens: u64) -> Result<()> {
     let paths = [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random"];
+    // In memory from the first open on, so that a probe can read it.
+    let bytes = std::hint::black_box(paths).into_iter().flat_map(std::ffi::CStr::to_bytes);
+    std::hint::black_box(bytes.map(|byte| u64::from(*byte)).sum::<u64>());
     for path in paths.iter().cycle().take(opens as usize) {
         sys::open_and_close(path)?;
     }

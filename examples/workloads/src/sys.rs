@@ -106,6 +106,141 @@ pub extern "C" fn workload_parcel(parcel: &Parcel) -> u64 {
     std::hint::black_box(parcel).number
 }
 
+/// The last error, unless a call's result says that there was none.
+fn checked(result: i64) -> io::Result<()> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Sends this process a signal.
+pub fn signal_itself(signal: i32) -> io::Result<()> {
+    // SAFETY: the calls touch no memory.
+    checked(unsafe { libc::syscall(libc::SYS_kill, libc::getpid(), signal) })
+}
+
+/// Sets the user to the present one.
+pub fn setuid_again() -> io::Result<()> {
+    // SAFETY: the calls touch no memory; the other threads, of which there are none, would keep their user.
+    checked(unsafe { libc::syscall(libc::SYS_setuid, libc::getuid()) })
+}
+
+/// Asks for the file system of a path.
+pub fn statfs(path: &CStr) -> io::Result<()> {
+    // SAFETY: all-zero bytes are a valid `statfs`.
+    let mut found: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: path and place outlive the call.
+    checked(unsafe { libc::syscall(libc::SYS_statfs, path.as_ptr(), &raw mut found) })
+}
+
+/// Brings everything to the disks.
+pub fn sync() {
+    // SAFETY: the call touches no memory.
+    unsafe { libc::sync() };
+}
+
+/// Changes how many connections a listener lets wait.
+pub fn listen(listener: i32, waiting: i32) -> io::Result<()> {
+    // SAFETY: the call touches no memory.
+    checked(i64::from(unsafe { libc::listen(listener, waiting) }))
+}
+
+/// Sends a packet, headers included, to 127.0.0.1.
+pub fn send_raw(packet: &[u8]) -> io::Result<()> {
+    // SAFETY: the call touches no memory.
+    let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_RAW) };
+    checked(i64::from(socket))?;
+    // SAFETY: all-zero bytes are a valid address.
+    let mut to: libc::sockaddr_in = unsafe { std::mem::zeroed() };
+    to.sin_family = libc::AF_INET as u16;
+    to.sin_addr.s_addr = u32::from_be_bytes([127, 0, 0, 1]).to_be();
+    // SAFETY: packet and address outlive the call, and their sizes are stated.
+    let sent = unsafe {
+        let size_bytes = size_of_val(&to) as u32;
+        libc::sendto(socket, packet.as_ptr().cast(), packet.len(), 0, (&raw const to).cast(), size_bytes)
+    };
+    let result = checked(sent as i64);
+    // SAFETY: the socket was made above and is known to nobody else.
+    unsafe { libc::close(socket) };
+    result
+}
+
+/// The numbers of the next byte that a TCP connection sends, and of the next one that it receives.
+pub fn tcp_positions(socket: i32) -> io::Result<(u32, u32)> {
+    const RECEIVED: i32 = 1;
+    const SENT: i32 = 2;
+    let set = |option: i32, value: i32| {
+        // SAFETY: the value outlives the call, and its size is stated.
+        let result = unsafe { libc::setsockopt(socket, libc::SOL_TCP, option, (&raw const value).cast(), 4) };
+        checked(i64::from(result))
+    };
+    let position = |queue: i32| {
+        set(libc::TCP_REPAIR_QUEUE, queue)?;
+        let (mut value, mut size_bytes) = (0u32, 4u32);
+        let place = (&raw mut value).cast();
+        // SAFETY: both places outlive the call, and the first one's size is stated by the second.
+        let result =
+            unsafe { libc::getsockopt(socket, libc::SOL_TCP, libc::TCP_QUEUE_SEQ, place, &raw mut size_bytes) };
+        checked(i64::from(result)).map(|()| value)
+    };
+    // Only a connection that is being repaired tells.
+    set(libc::TCP_REPAIR, 1)?;
+    let positions = (position(SENT)?, position(RECEIVED)?);
+    set(libc::TCP_REPAIR, 0)?;
+    Ok(positions)
+}
+
+/// Begins to swap to a device.
+pub fn swap_on(device: &CStr) -> io::Result<()> {
+    // SAFETY: the path outlives the call.
+    checked(i64::from(unsafe { libc::swapon(device.as_ptr(), 0) }))
+}
+
+/// No longer swaps to a device.
+pub fn swap_off(device: &CStr) -> io::Result<()> {
+    // SAFETY: the path outlives the call.
+    checked(i64::from(unsafe { libc::swapoff(device.as_ptr()) }))
+}
+
+/// Writes to so much new memory, twice: where there is less, what was written first has to go and to come back.
+pub fn fill(size_bytes: usize) -> io::Result<()> {
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: the kernel chooses a free place.
+    let place = unsafe { libc::mmap(std::ptr::null_mut(), size_bytes, access, kind, -1, 0) };
+    if place == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    for at in (0..size_bytes).step_by(4096).chain((0..size_bytes).step_by(4096)) {
+        // SAFETY: the address is within the memory made above.
+        unsafe { place.cast::<u8>().add(at).write_volatile(1) };
+    }
+    Ok(())
+}
+
+/// Reads through OpenSSL from a connection that was never made: the functions run, and say so.
+pub fn read_tls() -> io::Result<()> {
+    type Make = unsafe extern "C" fn(*const libc::c_void) -> *const libc::c_void;
+    type Read = unsafe extern "C" fn(*const libc::c_void, *mut u8, i32) -> i32;
+    let missing = || io::Error::other("there is no libssl.so.3 here");
+    // SAFETY: the names are strings that outlive the calls; the library is not unloaded.
+    let library = unsafe { libc::dlopen(c"libssl.so.3".as_ptr(), libc::RTLD_NOW) };
+    let symbol = |name: &CStr| {
+        // SAFETY: the library was opened; the name outlives the call.
+        let found = if library.is_null() { library } else { unsafe { libc::dlsym(library, name.as_ptr()) } };
+        if found.is_null() { Err(missing()) } else { Ok(found) }
+    };
+    let (method, context) = (symbol(c"TLS_method")?, symbol(c"SSL_CTX_new")?);
+    let (connection, read) = (symbol(c"SSL_new")?, symbol(c"SSL_read")?);
+    // SAFETY: these are OpenSSL's declarations of the functions; each is given what the one before made, or nothing when that
+    // failed, which it is made for. TLS_method ignores its argument.
+    let result = unsafe {
+        let make = |function: *mut libc::c_void| std::mem::transmute::<*mut libc::c_void, Make>(function);
+        let session = make(connection)(make(context)(make(method)(std::ptr::null())));
+        let mut byte = 0;
+        std::mem::transmute::<*mut libc::c_void, Read>(read)(session, &raw mut byte, 1)
+    };
+    println!("result {result}");
+    Ok(())
+}
+
 /// A function to probe: its argument counts up from 0, its result is the next odd number, so that results sum to a square.
 #[unsafe(no_mangle)]
 #[inline(never)]

@@ -12,6 +12,16 @@ const MAX_NAMES: usize = 3;
 const PREFIXES: [&str; 8] =
     ["__x64_sys_", "__arm64_sys_", "__do_sys_", "__se_sys_", "ksys_", "do_sys_", "sys_", "vfs_"];
 
+/// Functions that scripts of bpftrace probe, and tracepoints in the same places under other names.
+const SAME_PLACE: [(&str, &str, &str); 6] = [
+    ("blk_account_io_start", "block", "block_io_start"),
+    ("blk_account_io_done", "block", "block_io_done"),
+    ("inet_csk_accept", "sock", "inet_sock_set_state"),
+    ("oom_kill_process", "oom", "mark_victim"),
+    ("tcp_connect", "sock", "inet_sock_set_state"),
+    ("tcp_set_state", "sock", "inet_sock_set_state"),
+];
+
 /// A way of probing functions of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
@@ -72,6 +82,12 @@ fn tracepoints(cx: &Points<'_, '_>, function: &str, at_return: bool) -> Vec<Stri
         let names = found.into_iter().map(|(category, event)| format!("tracepoint:{category}:{event}"));
         names.take(MAX_NAMES).collect::<Vec<_>>()
     };
+    if let Some((_, category, event)) = SAME_PLACE.iter().find(|(known, ..)| *known == core) {
+        let names = find(category, event, event);
+        if !names.is_empty() {
+            return names;
+        }
+    }
     let side = if at_return { "exit" } else { "enter" };
     let mut names = find("syscalls", &format!("sys_{side}_{core}"), "");
     if prefix.is_some() && !names.is_empty() {

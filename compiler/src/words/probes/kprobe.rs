@@ -97,7 +97,7 @@ impl<'a> Place<'a> {
         let mut found = match cx.env.target.kernel_functions(self.module, self.function) {
             Ok(found) => found,
             Err(error) => {
-                cx.refused(self.part.span, &format!("kernel function `{}`", self.function), error);
+                cx.refused_in_program(self.part.span, &format!("kernel function `{}`", self.function), error);
                 return None;
             }
         };
