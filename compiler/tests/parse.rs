@@ -343,8 +343,8 @@ fn deep_and_long_scripts_get_an_answer() {
         assert!(parses(deep(open, close, 90)), "{open}");
         assert!(!parses(deep(open, close, 20_000)), "{open}");
     }
-    assert!(parses(format!("BEGIN {{ {}{} }}", "if (1) {".repeat(190), "}".repeat(190))));
-    assert!(parses(deep("(", ")", 198)));
+    assert!(parses(format!("BEGIN {{ {}{} }}", "if (1) {".repeat(120), "}".repeat(120))));
+    assert!(parses(deep("(", ")", 126)));
     for mark in ["{", "(", "}", ")", "'", "\"\n", "/*", "#if\n", "a{]}"] {
         assert!(!parses(mark.repeat(20_000)), "{mark}");
     }
@@ -357,7 +357,7 @@ fn deep_and_long_scripts_get_an_answer() {
 
 #[test]
 fn a_small_stack_is_said_to_be_too_small() {
-    let text = format!("BEGIN {{ $x = {}1{}; }}", "(".repeat(198), ")".repeat(198));
+    let text = format!("BEGIN {{ $x = {}1{}; }}", "(".repeat(126), ")".repeat(126));
     let small = std::thread::Builder::new().stack_size(256 << 10).spawn(move || parse(&Source::new("deep", text)));
     let problems = small.unwrap().join().unwrap().unwrap_err();
     assert_eq!(problems.iter().map(|problem| problem.code.0).collect::<Vec<_>>(), [108]);

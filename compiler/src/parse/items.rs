@@ -11,10 +11,10 @@ use crate::source::{Source, Span};
 use std::ops::Range;
 
 /// How many brackets and `?` may be open at one place.
-pub(super) const NESTING_LIMIT: usize = 200;
+pub(super) const NESTING_LIMIT: usize = 128;
 
 /// How many operators may follow one another, all open levels together.
-pub(super) const CHAIN_LIMIT: usize = 500;
+pub(super) const CHAIN_LIMIT: usize = 300;
 
 /// One top-level item.
 pub(super) struct Item {
