@@ -89,14 +89,25 @@ impl Maps {
         self.list.iter().any(|info| matches!(info.value, Some(MapValue::Plain(Type::Unknown))))
     }
 
+    /// Gives maps of which nothing is known integers as values; whether there were any.
+    pub fn assume_integers(&mut self) -> bool {
+        let mut unknown = false;
+        for info in &mut self.list {
+            if matches!(info.value, None | Some(MapValue::Plain(Type::Unknown))) {
+                info.value = Some(MapValue::Plain(Type::I64));
+                unknown = true;
+            }
+        }
+        unknown
+    }
+
     /// The maps for lowering; a map that was used and never written is an error, unless the block that writes it may be one that
     /// was left out.
-    pub fn finish(&mut self, report: &mut Report, is_complete: bool) -> Vec<typed::Map> {
+    pub fn finish(&mut self, report: &mut Report) -> Vec<typed::Map> {
         let mut maps = Vec::with_capacity(self.list.len());
         for info in &self.list {
             let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(Type::Unknown)));
-            let left_out = (!is_complete).then_some(MapValue::Plain(Type::I64));
-            let Some(value) = known.or(left_out) else {
+            let Some(value) = known else {
                 match info.is_written {
                     false => report.push(never_assigned(info)),
                     // A wrong assignment was reported where it stands.

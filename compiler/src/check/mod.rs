@@ -95,8 +95,8 @@ pub struct Env<'a> {
     pub report: Report,
     /// What to do about probes that do not exist here, when the script says.
     pub missing: Option<MissingProbes>,
-    /// Probes that were left out: where they stand, and what is missing.
-    pub left_out: Vec<(Span, String)>,
+    /// Probes that were left out.
+    pub left_out: Vec<LeftOut>,
     /// Whether a type changed in this round.
     pub changed: bool,
     /// Whether an operand of which nothing is known takes the other side's type: the last resort.
@@ -148,7 +148,7 @@ pub fn check(
     let is_whole = !env.report.has_errors();
     program.probes = infer(&work, &mut env);
     if is_whole {
-        program.maps = env.maps.finish(&mut env.report, env.left_out.is_empty());
+        program.maps = env.maps.finish(&mut env.report);
     }
     (program, env.report.finish())
 }
@@ -204,11 +204,23 @@ fn limit_probes(work: &[Work<'_>], most: u32, env: &mut Env<'_>) {
     }
     // Who asks for it may have a script of `BEGIN` alone.
     let is_nothing = |item: &Work<'_>| env.missing.is_none() && matches!(item.seed.attach, Attach::Begin | Attach::End);
-    if let Some((span, _)) = env.left_out.first().filter(|_| work.iter().all(is_nothing))
+    if let Some(first) = env.left_out.first().filter(|_| work.iter().all(is_nothing))
         && !env.report.has_errors()
     {
-        env.report.push(Diagnostic::error(Code(605), *span, "none of this script's probes exists here"));
+        env.report.push(Diagnostic::error(Code(605), first.span, "none of this script's probes exists here"));
     }
+}
+
+/// A probe that does not exist here and need not.
+#[derive(Debug)]
+pub struct LeftOut {
+    /// Where it stands.
+    pub span: Span,
+    /// What is missing, with its name in quotes first.
+    pub what: String,
+    /// What to use instead; then a block without any of its probes is an error. A library may lack a function that another
+    /// version has; what is gone from the kernel is what the script is about.
+    pub instead: Option<String>,
 }
 
 /// Most missing things that a warning names.
@@ -217,7 +229,7 @@ const MOST_NAMED: usize = 8;
 impl Env<'_> {
     /// Warns of the probes of one block that were left out, which are those from `first` on.
     fn say_what_is_left_out(&mut self, first: usize, is_whole_block: bool) {
-        let Some([(span, what), more @ ..]) =
+        let Some([LeftOut { span, what, instead }, more @ ..]) =
             self.left_out.get(first..).filter(|_| self.missing != Some(MissingProbes::Ignore))
         else {
             return;
@@ -226,11 +238,15 @@ impl Env<'_> {
             0 => format!("{what} does not exist here"),
             more => format!("{what} and {more} more do not exist here"),
         };
+        if let Some(instead) = instead.as_ref().filter(|_| is_whole_block && self.missing.is_none()) {
+            self.report.push(Diagnostic::error(Code(405), *span, message).help(instead.clone()));
+            return;
+        }
         let label = if is_whole_block { "the whole block is left out" } else { "left out" };
         let mut warning = Diagnostic::warning(Code(903), *span, message).label(label);
         if !more.is_empty() {
             // What is missing is described with its name in quotes first.
-            let name = |(_, what): &'_ (Span, String)| what.split('`').nth(1).unwrap_or(what).to_string();
+            let name = |it: &LeftOut| it.what.split('`').nth(1).unwrap_or(&it.what).to_string();
             let named: Vec<String> = more.iter().take(MOST_NAMED).map(name).collect();
             let dots = if more.len() > MOST_NAMED { ", …" } else { "" };
             warning = warning.help(format!("also missing: {}{dots}", named.join(", ")));
@@ -259,7 +275,9 @@ fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
             vars.clone_from(&probe.vars);
             probes.push(probe);
         }
-        if !env.changed && (env.guesses || !env.maps.have_unknown()) {
+        let is_settled = !env.changed && (env.guesses || !env.maps.have_unknown());
+        // A map that only blocks which are left out assign to is empty.
+        if is_settled && (env.left_out.is_empty() || !env.maps.assume_integers()) {
             return probes;
         }
         // `@x = @x + 1` says nothing else of what `@x` holds.

@@ -5,7 +5,7 @@
 
 use crate::ast::{AttachPoint, Ident};
 use crate::btf::BtfId;
-use crate::check::{Env, Facts, MissingProbes};
+use crate::check::{Env, Facts, LeftOut, MissingProbes};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
 use crate::similar;
@@ -211,17 +211,31 @@ impl<'a, 'e> Points<'a, 'e> {
     /// Reports what the target said of a function in a program, in a library or in the kernel, of which scripts may name some that
     /// only other versions have.
     pub fn refused_in_program(&mut self, span: Span, what: &str, error: TargetError) {
-        self.report_refusal(span, what, error, self.env.missing.unwrap_or(self.env.options.missing_in_programs));
+        let missing = self.env.missing.unwrap_or(self.env.options.missing_in_programs);
+        self.report_refusal(span, what, error, missing, None);
+    }
+
+    /// The same of a function of the kernel, with what to use instead.
+    pub fn refused_in_kernel(&mut self, span: Span, what: &str, error: TargetError, instead: String) {
+        let missing = self.env.missing.unwrap_or(self.env.options.missing_in_programs);
+        self.report_refusal(span, what, error, missing, Some(instead));
     }
 
     /// Reports what the target said of a probe.
     pub fn refused(&mut self, span: Span, what: &str, error: TargetError) {
-        self.report_refusal(span, what, error, self.env.missing.unwrap_or_default());
+        self.report_refusal(span, what, error, self.env.missing.unwrap_or_default(), None);
     }
 
-    fn report_refusal(&mut self, span: Span, what: &str, error: TargetError, missing: MissingProbes) {
+    fn report_refusal(
+        &mut self,
+        span: Span,
+        what: &str,
+        error: TargetError,
+        missing: MissingProbes,
+        instead: Option<String>,
+    ) {
         if matches!(error, TargetError::Missing { .. }) && missing != MissingProbes::Error {
-            self.env.left_out.push((span, what.to_string()));
+            self.env.left_out.push(LeftOut { span, what: what.to_string(), instead });
             return;
         }
         let diagnostic = match error {
@@ -236,7 +250,8 @@ impl<'a, 'e> Points<'a, 'e> {
                 Diagnostic::error(Code(602), span, format!("{what} cannot be looked up")).help(words)
             }
             TargetError::Invalid(words) => {
-                Diagnostic::error(Code(406), span, format!("{what} cannot be probed")).label(words)
+                let diagnostic = Diagnostic::error(Code(406), span, format!("{what} cannot be probed")).label(words);
+                instead.into_iter().fold(diagnostic, Diagnostic::help)
             }
         };
         self.error(diagnostic);

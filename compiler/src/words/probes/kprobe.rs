@@ -97,7 +97,9 @@ impl<'a> Place<'a> {
         let mut found = match cx.env.target.kernel_functions(self.module, self.function) {
             Ok(found) => found,
             Err(error) => {
-                cx.refused_in_program(self.part.span, &format!("kernel function `{}`", self.function), error);
+                let what = format!("kernel function `{}`", self.function);
+                let instead = instead::help(cx, self, false, None);
+                cx.refused_in_kernel(self.part.span, &what, error, instead);
                 return None;
             }
         };
