@@ -301,6 +301,7 @@ static workload_guarded_semaphore: Semaphore = Semaphore(AtomicU16::new(0));
 static workload_numbers: [i16; 4] = [1, -2, 3, 4];
 
 /// Passes the static probe `step` with `a` and its negative; three sites with different operands take turns.
+#[inline(never)]
 pub fn static_step(a: u64) {
     let negative = (a as i32).wrapping_neg();
     let memory = std::hint::black_box([a, u64::from(negative.cast_unsigned())]);
@@ -314,6 +315,7 @@ pub fn static_step(a: u64) {
 }
 
 /// Passes the static probe `guarded` with `a` if somebody listens; yields whether somebody does.
+#[inline(never)]
 pub fn static_guarded(a: u64) -> bool {
     let listens = workload_guarded_semaphore.0.load(Ordering::Relaxed) != 0;
     if listens {
@@ -327,6 +329,7 @@ pub fn static_guarded(a: u64) -> bool {
 /// Passes each site of the static probe `forms` once: its first argument is the site's number, its second a value in a form
 /// of its own.
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 pub fn static_forms() {
     const VALUE: u64 = 0xf7f6_f5f4_f3f2_f1f0;
     let memory = std::hint::black_box([10u32, 20, 30, 40]);
