@@ -26,6 +26,11 @@ pub enum Command {
     List(ListArguments),
     /// Write the object file.
     Build(BuildArguments),
+    /// Say what this kernel and this user's rights allow.
+    Doctor {
+        /// As a JSON document.
+        json: bool,
+    },
     /// Explain a command or a word.
     Help(Option<String>),
 }
@@ -150,6 +155,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
             let output = matches.remove_one("output");
             Command::Build(BuildArguments { script: script_arguments(&mut matches)?, output })
         }
+        "doctor" => Command::Doctor { json: matches.get_flag("json") },
         _ => Command::Help(matches.remove_one("topic")),
     })
 }
@@ -233,6 +239,12 @@ fn profiler() -> clap::Command {
                     option("output", 'o', "FILE", "Write the object to FILE [default: the script's name with .bpf.o]")
                         .long("output"),
                 ),
+        )
+        .subcommand(
+            clap::Command::new("doctor")
+                .about("Says what this kernel and your rights allow, by trying it")
+                .after_help(help::DOCTOR)
+                .arg(flag("json", "As a JSON document").long("json")),
         )
         .subcommand(
             clap::Command::new("help")

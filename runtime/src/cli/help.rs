@@ -76,6 +76,16 @@ Examples:
   llvm-objdump -S latency.bpf.o
 ";
 
+/// Below the options of `doctor`.
+pub const DOCTOR: &str = "\
+Examples:
+  profiler doctor
+  profiler doctor --json | jq '.data.probes[] | select(.state != \"works\")'
+
+Each kind of probe is loaded, attached, made to fire by profiler itself, and its event received; maps and helpers are
+created for a trial. Nothing stays behind. Ends with 0 when all that most scripts need works, with 3 when not.
+";
+
 /// Explains `topic`, or everything in short.
 pub fn help(topic: Option<&str>) -> Result<u8, Failure> {
     let text = match topic {

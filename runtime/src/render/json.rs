@@ -224,6 +224,13 @@ fn write_integer(n: i128, out: &mut Vec<u8>) {
 }
 
 /// A string; bytes that are not UTF-8 become U+FFFD.
+/// A string as JSON has it, with its quotes.
+pub fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    write_string(text.as_bytes(), &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for chunk in bytes.utf8_chunks() {
