@@ -8,7 +8,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
+use clap_complete::Shell;
 
 use super::engine::{Format, Stage};
 use super::exit::{MISTAKE, OK, USAGE};
@@ -31,6 +32,12 @@ pub enum Command {
         /// As a JSON document.
         json: bool,
     },
+    /// Explain a diagnostic.
+    Explain(String),
+    /// Write a shell's completions.
+    Completions(Shell),
+    /// Write the manual page, or that of a command.
+    Man(Option<String>),
     /// Explain a command or a word.
     Help(Option<String>),
 }
@@ -156,6 +163,9 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
             Command::Build(BuildArguments { script: script_arguments(&mut matches)?, output })
         }
         "doctor" => Command::Doctor { json: matches.get_flag("json") },
+        "explain" => Command::Explain(matches.remove_one("code").unwrap_or_default()),
+        "completions" => Command::Completions(matches.remove_one("shell").unwrap_or(Shell::Bash)),
+        "man" => Command::Man(matches.remove_one("command")),
         _ => Command::Help(matches.remove_one("topic")),
     })
 }
@@ -167,6 +177,13 @@ fn names_a_script(first: &OsString) -> bool {
     let is_option_of_run = ["-e", "-p", "-c"].iter().any(|option| text.starts_with(option));
     let has_suffix = Path::new(text).extension().is_some_and(|suffix| suffix == "prof" || suffix == "bt");
     text == "-" || is_option_of_run || has_suffix || (text.contains('/') && !text.starts_with('-'))
+}
+
+/// The whole command line, for those who describe it.
+pub fn described() -> clap::Command {
+    let mut profiler = profiler();
+    profiler.build();
+    profiler
 }
 
 /// The help of a command, or of the whole; `None` when there is no such command.
@@ -247,9 +264,27 @@ fn profiler() -> clap::Command {
                 .arg(flag("json", "As a JSON document").long("json")),
         )
         .subcommand(
-            clap::Command::new("help")
-                .about("Explains a command or a word of the language")
-                .arg(Arg::new("topic").value_name("TOPIC").help("run, check, list, build, or a word such as hist")),
+            clap::Command::new("explain")
+                .about("Explains the code of a diagnostic")
+                .after_help(help::EXPLAIN)
+                .arg(Arg::new("code").value_name("CODE").help("E0203, W0903").required(true)),
+        )
+        .subcommand(
+            clap::Command::new("completions")
+                .about("Writes a shell's completions")
+                .after_help(help::COMPLETIONS)
+                .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(value_parser!(Shell))),
+        )
+        .subcommand(
+            clap::Command::new("man")
+                .about("Writes the manual page")
+                .after_help(help::MAN)
+                .arg(Arg::new("command").value_name("COMMAND").help("The page of this command: run, check, …")),
+        )
+        .subcommand(
+            clap::Command::new("help").about("Explains a command or a word of the language").arg(
+                Arg::new("topic").value_name("TOPIC").help("A command, a word such as hist, or a code such as E0203"),
+            ),
         )
 }
 
@@ -266,6 +301,7 @@ fn with_script(command: clap::Command) -> clap::Command {
             Arg::new("words")
                 .value_name("FILE")
                 .help("The script (`-`: standard input), then its parameters $1, $2, …")
+                .value_hint(ValueHint::FilePath)
                 .num_args(0..)
                 .allow_negative_numbers(true),
         )

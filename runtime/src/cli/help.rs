@@ -86,11 +86,59 @@ Each kind of probe is loaded, attached, made to fire by profiler itself, and its
 created for a trial. Nothing stays behind. Ends with 0 when all that most scripts need works, with 3 when not.
 ";
 
+/// Below the options of `explain`.
+pub const EXPLAIN: &str = "\
+Examples:
+  profiler explain E0203
+  profiler explain W0903
+";
+
+/// Below the options of `completions`.
+pub const COMPLETIONS: &str = "\
+Examples:
+  profiler completions bash > /etc/bash_completion.d/profiler
+  profiler completions zsh > \"${fpath[1]}/_profiler\"
+  profiler completions fish > ~/.config/fish/completions/profiler.fish
+";
+
+/// Below the options of `man`.
+pub const MAN: &str = "\
+Examples:
+  profiler man | man -l -
+  profiler man > /usr/local/share/man/man1/profiler.1
+  profiler man run > /usr/local/share/man/man1/profiler-run.1
+";
+
+/// The pages of all diagnostics, by code.
+const DIAGNOSTICS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/diagnostics.rs"));
+
+/// Explains a diagnostic.
+pub fn explain(code: &str) -> Result<u8, Failure> {
+    let Some(text) = diagnostic(code) else {
+        return Err(Failure::new(USAGE, format!("there is no diagnostic `{code}`"))
+            .help("codes stand in brackets behind `error` and `warning`: E0203, W0903"));
+    };
+    print(&text)
+}
+
+/// The page of a diagnostic, without its marks.
+fn diagnostic(code: &str) -> Option<String> {
+    let code = code.to_ascii_uppercase();
+    DIAGNOSTICS.iter().find(|(known, _)| *known == code).map(|(_, page)| plain(page))
+}
+
+fn print(text: &str) -> Result<u8, Failure> {
+    stdout().lock().write_all(text.as_bytes()).map_err(|error| Failure::output("standard output", &error))?;
+    Ok(OK)
+}
+
 /// Explains `topic`, or everything in short.
 pub fn help(topic: Option<&str>) -> Result<u8, Failure> {
     let text = match topic {
         None => super::args::help_text(None),
-        Some(topic) => super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)),
+        Some(topic) => {
+            super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)).or_else(|| diagnostic(topic))
+        }
     };
     let Some(text) = text else {
         let topic = topic.unwrap_or_default();
@@ -100,8 +148,7 @@ pub fn help(topic: Option<&str>) -> Result<u8, Failure> {
             None => failure.help("`profiler help` lists the commands"),
         });
     };
-    stdout().lock().write_all(text.as_bytes()).map_err(|error| Failure::output("standard output", &error))?;
-    Ok(OK)
+    print(&text)
 }
 
 /// All words with their kinds and texts.

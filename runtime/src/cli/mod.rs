@@ -13,6 +13,7 @@ mod dropin;
 mod engine;
 mod excerpt;
 pub mod exit;
+mod generated;
 mod help;
 mod list;
 mod run;
@@ -49,6 +50,9 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Check(arguments) => check::check(&arguments),
         Command::List(arguments) => list::list(&arguments),
         Command::Build(arguments) => build::build(&arguments),
+        Command::Explain(code) => help::explain(&code),
+        Command::Completions(shell) => generated::completions(shell),
+        Command::Man(command) => generated::man(command.as_deref()),
         Command::Doctor { json } => doctor::doctor(json),
         Command::Help(topic) => help::help(topic.as_deref()),
     }
