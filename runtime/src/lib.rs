@@ -8,6 +8,7 @@ pub mod actions;
 pub mod attach;
 mod cgroups;
 pub mod child;
+pub mod complete;
 pub mod doctor;
 pub mod elf;
 pub mod host;
