@@ -19,6 +19,7 @@ use crate::attach::{AttachError, Links, attach};
 use crate::child::{Child, ChildError};
 use crate::ledger;
 use crate::load::{LoadError, LoadOptions, Loaded, load};
+use crate::orders::{Orders, Task};
 use crate::render::{MapPrint, Render};
 use crate::ring::{Drained, Rings};
 use crate::sys::bpf::test_run;
@@ -50,6 +51,8 @@ pub struct RunOptions<'a> {
     pub when_attached: Option<&'a dyn Fn()>,
     /// Where in the script a span is.
     pub locate: Option<Locate<'a>>,
+    /// Who tells it what to do while it runs. Signals are then for the one who does.
+    pub orders: Option<Orders>,
 }
 
 /// How a run ended.
@@ -114,7 +117,10 @@ pub fn run(
     symbols: &dyn Symbols,
 ) -> Result<Outcome, RunError> {
     let target = options.pid.map(|pid| poll::pidfd(pid).map_err(|_| RunError::NoProcess(pid))).transpose()?;
-    let signals = Signals::listen().map_err(system("listening for signals"))?;
+    let signals = match options.orders {
+        Some(_) => None,
+        None => Some(Signals::listen().map_err(system("listening for signals"))?),
+    };
     let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
     let tables = Tables { object, loaded: &loaded };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
@@ -138,6 +144,8 @@ pub fn run(
         report_due: Instant::now(),
         child: options.child.take(),
         signals,
+        orders: options.orders.take(),
+        is_stopped: false,
         user_signal: on_signal.then(UserSignal::listen).transpose().map_err(system("listening for SIGUSR1"))?,
         target,
         actions,
@@ -170,7 +178,10 @@ struct Session<'a> {
     reported: u64,
     report_due: Instant,
     child: Option<Child>,
-    signals: Signals,
+    signals: Option<Signals>,
+    orders: Option<Orders>,
+    /// By order: nothing more is to be printed.
+    is_stopped: bool,
     /// SIGUSR1, when the script has a probe for it.
     user_signal: Option<UserSignal>,
     target: Option<OwnedFd>,
@@ -291,6 +302,7 @@ impl Session<'_> {
                 self.run_programs(&Attach::Signal)?;
             }
             let drained = self.drain();
+            self.obey();
             let now = Instant::now();
             if drained.records > 0 {
                 last_record = now;
@@ -309,6 +321,30 @@ impl Session<'_> {
             process_ended = waited.map_err(system("waiting"))?;
         }
         Ok(())
+    }
+
+    /// Does what it was told meanwhile.
+    fn obey(&mut self) {
+        while let Some(order) = self.orders.as_ref().and_then(Orders::take) {
+            let named = |name: &str| self.actions.object.maps.iter().position(|map| map.name == name);
+            match &order.task {
+                Task::Stop => {
+                    self.is_stopped = true;
+                    return;
+                }
+                Task::Print(name) => {
+                    let map = named(name);
+                    let snapshot = map.and_then(|map| self.actions.snapshot(map));
+                    self.actions.show(snapshot, MapPrint::default());
+                }
+                Task::Clear(name) => {
+                    if let Some(map) = named(name) {
+                        self.actions.clear_map(map);
+                    }
+                }
+            }
+            self.flush();
+        }
     }
 
     /// Waits for a while, or for a signal or the end of a process; whether the latter came.
@@ -348,7 +384,8 @@ impl Session<'_> {
         fds.extend(self.child.as_ref().map(AsFd::as_fd));
         fds.extend(self.target.as_ref().map(AsFd::as_fd));
         let processes = fds.len();
-        fds.push(self.signals.as_fd());
+        fds.extend(self.signals.as_ref().map(AsFd::as_fd));
+        fds.extend(self.orders.as_ref().map(AsFd::as_fd));
         fds.extend(self.user_signal.as_ref().map(AsFd::as_fd));
         fds.extend(rings);
         let ready = poll::wait(&fds, limit)?;
@@ -364,7 +401,8 @@ impl Session<'_> {
         self.actions.exit.is_some()
             || self.actions.failure.is_some()
             || self.output_failure.is_some()
-            || self.signals.came()
+            || self.is_stopped
+            || self.signals.as_ref().is_some_and(Signals::came)
     }
 
     /// Acts on the records that are there, and writes out what they print.
@@ -413,7 +451,7 @@ impl Session<'_> {
         self.drain_finished();
         let losses = ledger::read(self.actions.object, self.actions.loaded);
         self.report(&losses);
-        if self.actions.object.config.print_maps_on_exit && self.output_failure.is_none() {
+        if self.actions.object.config.print_maps_on_exit && self.output_failure.is_none() && !self.is_stopped {
             self.print_maps();
         }
         self.actions.render.ledger(&ledger::describe(self.actions.object, &losses));
@@ -443,7 +481,10 @@ impl Session<'_> {
 
     /// All maps, read before any is shown: naming the addresses of one takes long enough for the next to change.
     fn print_maps(&mut self) {
-        self.actions.render.end_of_run();
+        // At a prompt, the blank line that parts a run from its maps parts nothing.
+        if self.orders.is_none() {
+            self.actions.render.end_of_run();
+        }
         let snapshots: Vec<_> = (0..self.actions.object.maps.len()).map(|map| self.actions.snapshot(map)).collect();
         for snapshot in snapshots {
             self.actions.show(snapshot, MapPrint::default());

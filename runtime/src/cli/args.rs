@@ -4,7 +4,7 @@
 //! Guarantee: a file in the place of a command is run (`#!/usr/bin/env profiler`); options stand anywhere before `--`.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub enum Command {
         /// As a JSON document.
         json: bool,
     },
+    /// The prompt.
+    Repl,
     /// Explain a diagnostic.
     Explain(String),
     /// Write a shell's completions.
@@ -148,7 +150,9 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
     }
     let mut matches = profiler().try_get_matches_from(arguments)?;
     let Some((name, mut matches)) = matches.remove_subcommand() else {
-        return Ok(Command::Help(None));
+        // Without a terminal nobody is there to type.
+        let on_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        return Ok(if on_terminal { Command::Repl } else { Command::Help(None) });
     };
     Ok(match name.as_str() {
         "run" => Command::Run(run_arguments(&mut matches)?),
@@ -163,6 +167,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
             Command::Build(BuildArguments { script: script_arguments(&mut matches)?, output })
         }
         "doctor" => Command::Doctor { json: matches.get_flag("json") },
+        "repl" => Command::Repl,
         "explain" => Command::Explain(matches.remove_one("code").unwrap_or_default()),
         "completions" => Command::Completions(matches.remove_one("shell").unwrap_or(Shell::Bash)),
         "man" => Command::Man(matches.remove_one("command")),
@@ -256,6 +261,11 @@ fn profiler() -> clap::Command {
                     option("output", 'o', "FILE", "Write the object to FILE [default: the script's name with .bpf.o]")
                         .long("output"),
                 ),
+        )
+        .subcommand(
+            clap::Command::new("repl")
+                .about("Prompts for probes; what `profiler` alone does on a terminal")
+                .after_help(help::REPL),
         )
         .subcommand(
             clap::Command::new("doctor")

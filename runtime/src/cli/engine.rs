@@ -21,6 +21,7 @@ use profiler_runtime::elf;
 use profiler_runtime::host::Host;
 use profiler_runtime::list::{self, ListError};
 use profiler_runtime::load::{self, LoadError, Refusal};
+use profiler_runtime::orders::Orders;
 use profiler_runtime::render::json::Json;
 use profiler_runtime::render::text::Text;
 use profiler_runtime::render::{Place, Render};
@@ -175,6 +176,7 @@ pub fn run(
         allow_unsafe: arguments.script.allow_unsafe,
         when_attached: Some(&|| ready(arguments.handshake)),
         locate: Some(&|span| Place::of(source, span)),
+        orders: None,
     };
     let mut render: Box<dyn Render> = match arguments.format {
         Format::Text => Box::new(Text::new(out, Box::new(std::io::stderr()), arguments.quiet)),
@@ -193,6 +195,41 @@ pub fn run(
         let _ = writeln!(std::io::stderr(), "note: {note}");
     }
     Ok(outcome.exit_code)
+}
+
+/// Runs a program of the prompt until it ends or is told to. `attached` is called once it is; `out` makes a place for results and
+/// one for notes.
+pub fn run_at_prompt(
+    source: &Source,
+    script: &ScriptArguments,
+    orders: Orders,
+    attached: &dyn Fn(&Object),
+    out: impl Fn() -> Box<dyn Write>,
+) -> Result<u8, Failure> {
+    let compiled = compile(source, script, None)?;
+    let warnings = super::diagnostics::render(source, &compiled.warnings, super::colour_wanted());
+    // A screen that is gone has no reader.
+    let _ = out().write_all(warnings.as_bytes());
+    let object = &compiled.object;
+    let options = RunOptions {
+        quiet: true,
+        when_attached: Some(&|| attached(object)),
+        locate: Some(&|span| Place::of(source, span)),
+        orders: Some(orders),
+        ..RunOptions::default()
+    };
+    let mut render = Text::new(out(), out(), true);
+    let outcome = session::run(object, options, &mut render, &HostSymbols::new());
+    Ok(outcome.map_err(|error| refused(source, script, None, &error))?.exit_code)
+}
+
+/// The type of the first variable that a program of the prompt assigns.
+pub fn type_at_prompt(source: &Source, script: &ScriptArguments) -> Result<String, Failure> {
+    let host = Host::new();
+    let stages = pipeline::stages(source, &CATALOGUE, &host, &options(script, None));
+    let stages = stages.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
+    let variable = stages.typed.probes.first().and_then(|probe| probe.vars.first());
+    Ok(variable.map_or_else(String::new, |variable| variable.ty.describe(host.btf())))
 }
 
 /// Tells whoever waits for it that all probes are attached: a reader of `handshake`, and the service manager of

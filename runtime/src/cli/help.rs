@@ -86,6 +86,18 @@ Each kind of probe is loaded, attached, made to fire by profiler itself, and its
 created for a trial. Nothing stays behind. Ends with 0 when all that most scripts need works, with 3 when not.
 ";
 
+/// Below the options of `repl`.
+pub const REPL: &str = "\
+Examples:
+  > tracepoint:syscalls:sys_enter_openat { @opens[comm] = count(); }
+  [1] 1 probe
+  > @opens
+  > :stop 1
+
+A program is attached at once and runs in the background. `:help` lists the words of the prompt, Tab completes with what
+this kernel has, Control-D detaches everything and leaves. Lines also come from a pipe: profiler repl < session.
+";
+
 /// Below the options of `explain`.
 pub const EXPLAIN: &str = "\
 Examples:
@@ -134,21 +146,22 @@ fn print(text: &str) -> Result<u8, Failure> {
 
 /// Explains `topic`, or everything in short.
 pub fn help(topic: Option<&str>) -> Result<u8, Failure> {
-    let text = match topic {
-        None => super::args::help_text(None),
-        Some(topic) => {
-            super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)).or_else(|| diagnostic(topic))
-        }
-    };
-    let Some(text) = text else {
-        let topic = topic.unwrap_or_default();
+    match topic {
+        None => print(&super::args::help_text(None).unwrap_or_default()),
+        Some(topic) => print(&text(topic)?),
+    }
+}
+
+/// The help of a command, a word or a code.
+pub fn text(topic: &str) -> Result<String, Failure> {
+    let text = super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)).or_else(|| diagnostic(topic));
+    text.ok_or_else(|| {
         let failure = Failure::new(USAGE, format!("there is no command and no word `{topic}`"));
-        return Err(match near(&CATALOGUE, topic) {
+        match near(&CATALOGUE, topic) {
             Some(near) => failure.help(format!("these come close: {near}")),
             None => failure.help("`profiler help` lists the commands"),
-        });
-    };
-    print(&text)
+        }
+    })
 }
 
 /// All words with their kinds and texts.

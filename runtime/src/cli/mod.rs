@@ -16,6 +16,7 @@ pub mod exit;
 mod generated;
 mod help;
 mod list;
+mod repl;
 mod run;
 mod script;
 
@@ -53,6 +54,7 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Explain(code) => help::explain(&code),
         Command::Completions(shell) => generated::completions(shell),
         Command::Man(command) => generated::man(command.as_deref()),
+        Command::Repl => repl::repl(),
         Command::Doctor { json } => doctor::doctor(json),
         Command::Help(topic) => help::help(topic.as_deref()),
     }

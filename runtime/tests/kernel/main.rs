@@ -15,6 +15,7 @@ mod machine;
 mod namespaces;
 mod own_probes;
 mod probes;
+mod prompt;
 mod static_probes;
 
 use machine::skip;
