@@ -217,6 +217,8 @@ pub enum StmtKind {
     Break,
     /// Goes on with the innermost loop's next round.
     Continue,
+    /// Keeps what a test or a benchmark returns.
+    Result(Expr),
     /// Leaves the probe.
     Return,
 }

@@ -108,6 +108,7 @@ impl Render for Kept {
     fn value(&mut self, _value: &Value, _symbols: &dyn Symbols) {}
     fn map(&mut self, _map: &MapSnapshot<'_>, _print: MapPrint, _symbols: &dyn Symbols) {}
     fn end_of_run(&mut self) {}
+    fn trial(&mut self, _trial: &crate::render::Trial<'_>) {}
     fn lost(&mut self, _events: u64) {}
     fn ledger(&mut self, _losses: &[(String, u64)]) {}
     fn flush(&mut self) -> io::Result<()> {
@@ -138,6 +139,7 @@ fn object(programs: &[usize]) -> Object {
         control_ring: None,
         wake_flag_offset: None,
         start_time_offset: None,
+        result_offset: None,
         stack_tables: Vec::new(),
         ledger: Vec::new(),
         config: Config::default(),

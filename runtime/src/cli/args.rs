@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
-use super::engine::{Format, Stage};
+use super::engine::{Format, Mode, Stage};
 use super::exit::{MISTAKE, OK, USAGE};
 use super::help;
 use super::script::Origin;
@@ -43,12 +43,15 @@ pub struct ScriptArguments {
     pub pid: Option<u32>,
     /// `--unsafe`.
     pub allow_unsafe: bool,
+    /// `--probe-filter`.
+    pub probe_filter: Option<String>,
     /// `-v`.
     pub verbose: bool,
 }
 
 /// Arguments of `run`.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct RunArguments {
     /// The script.
     pub script: ScriptArguments,
@@ -64,6 +67,10 @@ pub struct RunArguments {
     pub dump: Vec<Stage>,
     /// Stop when all probes are attached.
     pub dry_run: bool,
+    /// Which probes run.
+    pub mode: Mode,
+    /// Whether results of tests are coloured.
+    pub coloured: bool,
     /// Any loss is an error.
     pub strict: bool,
     /// End after this long.
@@ -207,7 +214,19 @@ fn profiler() -> clap::Command {
                         .action(ArgAction::Append),
                 )
                 .arg(flag("dry-run", "Attach all probes, then end").long("dry-run"))
+                .arg(flag("test", "Run the script's `test:NAME` probes only").long("test").conflicts_with("command"))
+                .arg(
+                    flag("bench", "Run the script's `bench:NAME` probes only")
+                        .long("bench")
+                        .conflicts_with_all(["command", "test"]),
+                )
                 .arg(flag("strict", "End with code 4 when anything was lost").long("strict"))
+                .arg(
+                    Arg::new("probe-filter")
+                        .long("probe-filter")
+                        .value_name("REGEX")
+                        .help("Only probes whose names match"),
+                )
                 .arg(
                     Arg::new("duration")
                         .long("duration")
@@ -287,6 +306,7 @@ fn script_arguments(matches: &mut ArgMatches) -> Result<ScriptArguments, Notice>
         named,
         pid: matches.remove_one("pid"),
         allow_unsafe: matches.get_flag("unsafe"),
+        probe_filter: None,
         verbose: matches.get_flag("verbose"),
     })
 }
@@ -323,9 +343,15 @@ fn run_arguments(matches: &mut ArgMatches) -> Result<RunArguments, Notice> {
         dump: stages.filter_map(|name| Stage::named(&name)).collect(),
         dry_run: matches.get_flag("dry-run"),
         strict: matches.get_flag("strict"),
+        mode: match (matches.get_flag("test"), matches.get_flag("bench")) {
+            (true, _) => Mode::Test,
+            (_, true) => Mode::Bench,
+            _ => Mode::Trace,
+        },
+        coloured: super::results_are_coloured(matches.contains_id("output")),
         duration: matches.remove_one("duration"),
         handshake: None,
-        script: script_arguments(matches)?,
+        script: ScriptArguments { probe_filter: matches.remove_one("probe-filter"), ..script_arguments(matches)? },
     })
 }
 

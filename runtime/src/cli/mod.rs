@@ -58,9 +58,18 @@ fn report(failure: &Failure) {
     let _ = stderr.write_all(failure.render(colour_wanted()).as_bytes());
 }
 
+/// Whether results show colours: they go to a terminal that does.
+fn results_are_coloured(to_file: bool) -> bool {
+    !to_file && colours_are_welcome() && std::io::stdout().is_terminal()
+}
+
 /// Whether standard error shows colours: it is a terminal, and `NO_COLOR` (<https://no-color.org>) is unset or empty.
 fn colour_wanted() -> bool {
+    colours_are_welcome() && std::io::stderr().is_terminal()
+}
+
+fn colours_are_welcome() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    !refused && !dumb && std::io::stderr().is_terminal()
+    !refused && !dumb
 }

@@ -11,7 +11,7 @@ use profiler_compiler::value::{Bucket, Histogram, Labels, Symbols, Value};
 
 use super::buffer::Buffer;
 use super::entries::{Entry, arranged, write_key};
-use super::{MapPrint, MapSnapshot, Place, Render};
+use super::{MapPrint, MapSnapshot, Place, Render, Trial};
 
 /// JSON for programs.
 #[derive(Debug)]
@@ -84,6 +84,29 @@ impl Render for Json {
     }
 
     fn end_of_run(&mut self) {}
+
+    fn trial(&mut self, trial: &Trial<'_>) {
+        let (kind, name) = match trial {
+            Trial::Test { names, passed, .. } => ("test_result", names.get(passed.len().wrapping_sub(1))),
+            Trial::Benchmark { names, index, .. } => ("benchmark_result", names.get(*index)),
+        };
+        self.line(kind, |out| {
+            out.push(b'{');
+            write_string(name.map_or(b"", |name| name.as_bytes()), out);
+            match trial {
+                Trial::Test { passed, duration, output, .. } => {
+                    let passed = passed.last().copied().unwrap_or_default();
+                    let ns = duration.as_nanos();
+                    put(out, format_args!(": {{\"duration\": {ns}, \"passed\": {passed}, \"output\": "));
+                    write_string(output, out);
+                    out.extend_from_slice(b"}}");
+                }
+                Trial::Benchmark { average_ns, runs, .. } => {
+                    put(out, format_args!(": {{\"average\": {average_ns}, \"iters\": {runs}}}}}"));
+                }
+            }
+        });
+    }
 
     fn lost(&mut self, events: u64) {
         self.counted("lost_events", "events", events);

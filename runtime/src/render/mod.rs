@@ -9,6 +9,9 @@ mod entries;
 mod fixtures;
 pub mod json;
 pub mod text;
+mod trials;
+
+use std::time::Duration;
 
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::value::{Symbols, Value};
@@ -57,6 +60,33 @@ impl Place {
     }
 }
 
+/// What came of a test or a benchmark.
+#[derive(Debug)]
+pub enum Trial<'a> {
+    /// Of the latest test.
+    Test {
+        /// All tests.
+        names: &'a [String],
+        /// Which of those that have run have passed; the last is the one that is told of.
+        passed: &'a [bool],
+        /// How long it took.
+        duration: Duration,
+        /// What it printed.
+        output: &'a [u8],
+    },
+    /// Of a benchmark.
+    Benchmark {
+        /// All benchmarks.
+        names: &'a [String],
+        /// Which of them.
+        index: usize,
+        /// Nanoseconds of one run.
+        average_ns: u64,
+        /// How many runs were measured.
+        runs: u64,
+    },
+}
+
 /// An output format.
 pub trait Render {
     /// All probes are attached.
@@ -72,6 +102,8 @@ pub trait Render {
     fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols);
     /// The run is over and maps are about to be printed.
     fn end_of_run(&mut self);
+    /// A test or a benchmark is over.
+    fn trial(&mut self, trial: &Trial<'_>);
     /// Events were lost since the last call.
     fn lost(&mut self, events: u64);
     /// The ledger's closing lines: each what was lost, in words, and how often.

@@ -10,19 +10,26 @@ use profiler_compiler::value::{Symbols, Value};
 
 use super::buffer::Buffer;
 use super::entries::{arranged, write_key};
-use super::{MapPrint, MapSnapshot, Place, Render};
+use super::{MapPrint, MapSnapshot, Place, Render, Trial, trials};
 
 /// Text for people.
 pub struct Text {
     out: Buffer,
     notes: Box<dyn Write>,
     quiet: bool,
+    coloured: bool,
 }
 
 impl Text {
     /// Results go to `out`, notes to `notes` (standard error). `quiet` drops the line about attached probes.
     pub fn new(out: Box<dyn Write>, notes: Box<dyn Write>, quiet: bool) -> Text {
-        Text { out: Buffer::new(out), notes, quiet }
+        Text { out: Buffer::new(out), notes, quiet, coloured: false }
+    }
+
+    /// The same with or without colours in the results of tests.
+    #[must_use]
+    pub fn coloured(self, coloured: bool) -> Text {
+        Text { coloured, ..self }
     }
 
     /// Writes to where notes go. There is nowhere to report that this failed.
@@ -90,6 +97,11 @@ impl Render for Text {
 
     fn end_of_run(&mut self) {
         self.out.bytes().extend_from_slice(b"\n\n");
+    }
+
+    fn trial(&mut self, trial: &Trial<'_>) {
+        self.out.bytes().extend(trials::lines(trial, self.coloured));
+        self.out.settle();
     }
 
     fn lost(&mut self, events: u64) {

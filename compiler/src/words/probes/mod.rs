@@ -3,6 +3,7 @@
 use super::ProbeKind;
 
 mod begin;
+mod bench;
 mod end;
 mod fentry;
 mod fexit;
@@ -18,6 +19,7 @@ mod rawtracepoint;
 mod self_signal;
 mod software;
 mod syscall;
+mod test;
 mod tracepoint;
 mod uprobe;
 mod uretprobe;
@@ -27,6 +29,7 @@ mod watchpoint;
 /// All probe kinds.
 pub const ALL: &[&dyn ProbeKind] = &[
     &begin::Begin,
+    &bench::Bench,
     &end::End,
     &fentry::Fentry,
     &fexit::Fexit,
@@ -40,6 +43,7 @@ pub const ALL: &[&dyn ProbeKind] = &[
     &rawtracepoint::RawTracepoint,
     &self_signal::SelfSignal,
     &software::Software,
+    &test::Test,
     &tracepoint::Tracepoint,
     &uprobe::Uprobe,
     &uretprobe::Uretprobe,
@@ -48,11 +52,8 @@ pub const ALL: &[&dyn ProbeKind] = &[
 ];
 
 /// Kinds that are missing, sorted by name.
-pub const ABSENT: &[(&str, &str)] = &[
-    ("asyncwatchpoint", "bpftrace has removed them too; `watchpoint:ADDRESS:LENGTH:MODE` watches memory"),
-    ("bench", "`BEGIN` runs once when the script starts; `interval:us:N` runs again and again"),
-    ("test", "`BEGIN` runs once when the script starts, and `assert` and `exit(1)` end it with an error"),
-];
+pub const ABSENT: &[(&str, &str)] =
+    &[("asyncwatchpoint", "bpftrace has removed them too; `watchpoint:ADDRESS:LENGTH:MODE` watches memory")];
 
 /// A probe's name with its kind in full: `interval:s:1`.
 fn full_name(kind: &str, point: &crate::ast::AttachPoint) -> String {
