@@ -1,4 +1,4 @@
-//! Tests and benchmarks that a script has for itself, and probes chosen by name.
+//! Tests and benchmarks that a script has for itself, and probes chosen or made by the command line.
 //!
 //! In: scripts with `test:` and `bench:` probes. Out: verdicts, exact; times, as numbers only.
 
@@ -124,4 +124,16 @@ fn a_filter_leaves_the_probes_whose_names_match() {
     let ended = run(&["--probe-filter", "[x", "-e", script]);
     assert_eq!(ended.code(), 1);
     assert!(ended.stderr.contains("Invalid --probe-filter regex `[x`"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_argument_may_be_a_probe_or_a_part_of_one() {
+    if skip() {
+        return;
+    }
+    let script = "BEG$1 { printf(\"%s\\n\", probe); } $2 { printf(\"%s\\n\", probe); } $3:ms:$4 { printf(\"%s\\n\", probe); exit(); }";
+    let ended = run(&["-e", script, "IN", "END", "interval", "1"]);
+    assert_eq!((ended.code(), ended.stdout.trim()), (0, "BEGIN\ninterval:ms:1\nEND"), "{}", ended.stderr);
+    let ended = run(&["-e", "$1 { printf(\"%s\\n\", probe); exit(); }", "i:us:50"]);
+    assert_eq!((ended.code(), ended.stdout.lines().next()), (0, Some("interval:us:50")), "{}", ended.stderr);
 }
