@@ -36,6 +36,9 @@ pub struct Object {
     /// Offset in `.bss` of a `u64`: the boot-clock time in ns at which the run started; written by the runtime before
     /// anything is attached (`elapsed`).
     pub start_time_offset: Option<u32>,
+    /// Offset in `.bss` of a `u64`: the wall-clock time in ns since 1970 at which the boot clock read 0; written by the runtime before
+    /// anything is attached.
+    pub wall_clock_offset: Option<u32>,
     /// Offset in `.bss` of a `u64`: what a test or a benchmark returned last.
     pub result_offset: Option<u32>,
     /// Stack tables by name with the most frames of an entry (key `u32`, value that many `u64`).

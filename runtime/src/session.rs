@@ -246,6 +246,9 @@ impl Session<'_> {
         if let Some(offset) = self.actions.object.start_time_offset {
             self.actions.loaded.globals().set_bss_u64(offset, poll::boot_clock_ns());
         }
+        if let Some(offset) = self.actions.object.wall_clock_offset {
+            self.actions.loaded.globals().set_bss_u64(offset, self.actions.symbols.boot_time_ns());
+        }
         self.run_programs(&Attach::Begin)
     }
 

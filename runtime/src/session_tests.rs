@@ -139,6 +139,7 @@ fn object(programs: &[usize]) -> Object {
         control_ring: None,
         wake_flag_offset: None,
         start_time_offset: None,
+        wall_clock_offset: None,
         result_offset: None,
         stack_tables: Vec::new(),
         ledger: Vec::new(),

@@ -84,6 +84,7 @@ struct Shared<'a> {
     control_ring: Option<MapId>,
     wake_flag: Option<u32>,
     start_time: Option<u32>,
+    wall_clock: Option<u32>,
     result: Option<u32>,
     zeros: (u32, u32),
 }
@@ -115,6 +116,7 @@ impl<'a> Shared<'a> {
             control_ring: None,
             wake_flag: None,
             start_time: None,
+            wall_clock: None,
             result: None,
             zeros: (0, 0),
         };
@@ -222,6 +224,7 @@ impl<'a> Shared<'a> {
             control_ring: self.control_ring.map(|id| self.ir.maps[id.0 as usize].name.clone()),
             wake_flag_offset: self.wake_flag,
             start_time_offset: self.start_time,
+            wall_clock_offset: self.wall_clock,
             result_offset: self.result,
             stack_tables: self.stack_tables.into_iter().map(|(table, _)| table).collect(),
             ledger: self.ledger,

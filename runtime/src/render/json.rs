@@ -6,6 +6,7 @@
 
 use std::io::{self, Write};
 
+use profiler_compiler::series::{Series, moment};
 use profiler_compiler::text::write_value;
 use profiler_compiler::value::{Bucket, Histogram, Labels, Symbols, Value};
 
@@ -181,6 +182,7 @@ fn write_json(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
             out.push(b'}');
         }
         Value::Histogram(histogram) => write_histogram(histogram, out),
+        Value::Series(series) => write_series(series, symbols, out),
         Value::Stats { count, average, total } => {
             let numbers = [("{\"count\": ", i128::from(*count)), (", \"average\": ", (*average).into())];
             for (name, number) in numbers.into_iter().chain([(", \"total\": ", i128::from(*total))]) {
@@ -207,6 +209,15 @@ fn write_list<T>(items: &[T], out: &mut Vec<u8>, mut write: impl FnMut(&T, &mut 
         write(item, out);
     }
     out.push(b']');
+}
+
+fn write_series(series: &Series, symbols: &dyn Symbols, out: &mut Vec<u8>) {
+    write_list(&series.points, out, |(number, value), out| {
+        let start = moment(series.start_ns(*number), "%Y-%m-%d %H:%M:%S", 9, symbols);
+        put(out, format_args!("{{\"interval_start\":\"{start}\",\"value\":"));
+        write_integer(*value, out);
+        out.push(b'}');
+    });
 }
 
 fn write_histogram(histogram: &Histogram, out: &mut Vec<u8>) {
