@@ -25,6 +25,8 @@ pub struct Program {
     pub max_map_keys: u32,
     /// Size of the data ring in bytes.
     pub ring_size_bytes: u32,
+    /// Whether reads that fail and keys that are missing are reported (`-k`).
+    pub reports_failures: bool,
 }
 
 /// A map.

@@ -70,6 +70,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
         named: named.collect(),
         allow_unsafe: has("unsafe"),
         settings: Vec::new(),
+        report_failures: false,
         probe_filter: filter.map(|part| ProbeFilter::new(move |name| name.contains(&part))),
         missing_in_programs: if has("bt") { MissingProbes::Warn } else { MissingProbes::Error },
     };

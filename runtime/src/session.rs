@@ -64,6 +64,8 @@ pub struct RunOptions<'a> {
     pub mode: Mode,
     /// Called once all probes are attached, before the command of `-c` runs.
     pub when_attached: Option<&'a dyn Fn()>,
+    /// The script's warnings are dropped.
+    pub no_warnings: bool,
     /// Where in the script a span is.
     pub locate: Option<Locate<'a>>,
 }
@@ -148,6 +150,7 @@ pub fn run(
         render,
         allow_unsafe,
         locate,
+        no_warnings: options.no_warnings,
         exit: None,
         failure: None,
     };

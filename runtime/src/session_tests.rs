@@ -83,6 +83,7 @@ impl Sink for Kept {
         self.0.push(bytes.to_vec());
     }
     fn note(&mut self, _kind: &'static str, _text: &[u8], _span: Span) {}
+    fn helper_failed(&mut self, _failure: &profiler_compiler::words::HelperFailure<'_>, _span: Span) {}
     fn value(&mut self, _value: &Value) {}
     fn print_map(&mut self, _map: usize, _top: u64, _div: u64) {}
     fn print_entry(&mut self, _map: usize, _key: &[u8]) {}
@@ -105,6 +106,8 @@ impl Render for Kept {
         self.0.push(bytes.to_vec());
     }
     fn note(&mut self, _kind: &'static str, _text: &[u8], _place: &crate::render::Place) {}
+    fn helper_failed(&mut self, _failure: &profiler_compiler::words::HelperFailure<'_>, _place: &crate::render::Place) {
+    }
     fn value(&mut self, _value: &Value, _symbols: &dyn Symbols) {}
     fn map(&mut self, _map: &MapSnapshot<'_>, _print: MapPrint, _symbols: &dyn Symbols) {}
     fn end_of_run(&mut self) {}

@@ -70,6 +70,8 @@ pub struct Options {
     pub allow_unsafe: bool,
     /// Settings of the environment: names in small letters, without `BPFTRACE_`.
     pub settings: Vec<(String, String)>,
+    /// Whether reads that fail and keys that are missing are reported.
+    pub report_failures: bool,
     /// Only probes whose names it takes; `begin`, `end` and `self` are never left out.
     pub probe_filter: Option<ProbeFilter>,
     /// What to do about functions and static probes of programs that do not exist here, unless the script says.
@@ -143,6 +145,7 @@ pub fn check(
         config: settings.runtime,
         max_map_keys: settings.max_map_keys,
         ring_size_bytes: settings.ring_size_bytes,
+        reports_failures: options.report_failures,
         ..typed::Program::default()
     };
     let work = expand(script, &mut env, &mut program.probe_names);

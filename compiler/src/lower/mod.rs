@@ -11,6 +11,7 @@ mod captures;
 mod conditions;
 mod events;
 mod expr;
+mod failures;
 mod find;
 mod ids;
 mod lookups;

@@ -32,6 +32,7 @@ pub enum Command {
 
 /// A script and what it depends on.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ScriptArguments {
     /// Where it is.
     pub origin: Origin,
@@ -43,6 +44,10 @@ pub struct ScriptArguments {
     pub pid: Option<u32>,
     /// `--unsafe`.
     pub allow_unsafe: bool,
+    /// `-k`: report reads that fail.
+    pub report_failures: bool,
+    /// No warnings, neither the compiler's nor the script's.
+    pub no_warnings: bool,
     /// `--probe-filter`.
     pub probe_filter: Option<String>,
     /// `-v`.
@@ -220,6 +225,8 @@ fn profiler() -> clap::Command {
                         .long("bench")
                         .conflicts_with_all(["command", "test"]),
                 )
+                .arg(flag("warnings", "Report reads of memory that fail, and missing keys").short('k').long("warnings"))
+                .arg(flag("no-warnings", "Print no warnings").long("no-warnings").conflicts_with("warnings"))
                 .arg(flag("strict", "End with code 4 when anything was lost").long("strict"))
                 .arg(
                     Arg::new("probe-filter")
@@ -306,6 +313,8 @@ fn script_arguments(matches: &mut ArgMatches) -> Result<ScriptArguments, Notice>
         named,
         pid: matches.remove_one("pid"),
         allow_unsafe: matches.get_flag("unsafe"),
+        report_failures: false,
+        no_warnings: false,
         probe_filter: None,
         verbose: matches.get_flag("verbose"),
     })
@@ -351,7 +360,12 @@ fn run_arguments(matches: &mut ArgMatches) -> Result<RunArguments, Notice> {
         coloured: super::results_are_coloured(matches.contains_id("output")),
         duration: matches.remove_one("duration"),
         handshake: None,
-        script: ScriptArguments { probe_filter: matches.remove_one("probe-filter"), ..script_arguments(matches)? },
+        script: ScriptArguments {
+            probe_filter: matches.remove_one("probe-filter"),
+            report_failures: matches.get_flag("warnings"),
+            no_warnings: matches.get_flag("no-warnings"),
+            ..script_arguments(matches)?
+        },
     })
 }
 

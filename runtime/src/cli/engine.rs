@@ -92,6 +92,7 @@ fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
         positional: script.parameters.clone(),
         named: script.named.clone(),
         allow_unsafe: script.allow_unsafe,
+        report_failures: script.report_failures,
         probe_filter: None,
         settings: settings.collect(),
         missing_in_programs: match &script.origin {
@@ -188,6 +189,7 @@ pub fn run(
         allow_unsafe: arguments.script.allow_unsafe,
         when_attached: Some(&|| ready(arguments.handshake)),
         locate: Some(&|span| Place::of(source, span)),
+        no_warnings: arguments.script.no_warnings,
     };
     let mut render: Box<dyn Render> = match arguments.format {
         Format::Text => {

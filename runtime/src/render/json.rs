@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use profiler_compiler::series::{Series, moment};
 use profiler_compiler::text::write_value;
 use profiler_compiler::value::{Bucket, Histogram, Labels, Symbols, Value};
+use profiler_compiler::words::HelperFailure;
 
 use super::buffer::Buffer;
 use super::entries::{Entry, arranged, write_key};
@@ -60,6 +61,16 @@ impl Render for Json {
         put(out, format_args!("{{\"type\": \"{kind}\", \"msg\": "));
         write_string(text, out);
         out.extend_from_slice(b", \"filename\": ");
+        write_string(place.file.as_bytes(), out);
+        put(out, format_args!(", \"line\": {}, \"col\": {}}}\n", place.line, place.column));
+        self.out.settle();
+    }
+
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place) {
+        let out = self.out.bytes();
+        out.extend_from_slice(b"{\"type\": \"helper_error\", \"msg\": ");
+        write_string(failure.words.as_bytes(), out);
+        put(out, format_args!(", \"helper\": \"{}\", \"retcode\": {}, \"filename\": ", failure.helper, failure.code));
         write_string(place.file.as_bytes(), out);
         put(out, format_args!(", \"line\": {}, \"col\": {}}}\n", place.line, place.column));
         self.out.settle();

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::value::{Symbols, Value};
-use profiler_compiler::words::Aggregation;
+use profiler_compiler::words::{Aggregation, HelperFailure};
 
 /// A map's contents at one moment.
 #[derive(Debug)]
@@ -50,13 +50,16 @@ pub struct Place {
     pub column: u32,
     /// One past the last column, when it is in the same line.
     pub end_column: Option<u32>,
+    /// The line itself.
+    pub text: String,
 }
 
 impl Place {
     /// The place of a span.
     pub fn of(source: &Source, span: Span) -> Place {
         let ((line, column), (end_line, end)) = (source.line_column(span.start), source.line_column(span.end));
-        Place { file: source.name.clone(), line, column, end_column: (end_line == line).then_some(end) }
+        let text = source.text.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default().to_owned();
+        Place { file: source.name.clone(), line, column, end_column: (end_line == line).then_some(end), text }
     }
 }
 
@@ -96,6 +99,8 @@ pub trait Render {
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
     /// A warning (`warnf`) or an error (`errorf`) of the script, or one that the runtime meets in its place (`error`).
     fn note(&mut self, kind: &'static str, text: &[u8], place: &Place);
+    /// A read of a probe that failed.
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place);
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value, symbols: &dyn Symbols);
     /// A map.

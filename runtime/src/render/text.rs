@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use profiler_compiler::text::write_value;
 use profiler_compiler::value::{Symbols, Value};
+use profiler_compiler::words::HelperFailure;
 
 use super::buffer::Buffer;
 use super::entries::{arranged, write_key};
@@ -69,6 +70,19 @@ impl Render for Text {
         // What was printed before stands before it, where both go to one terminal.
         let _ = self.out.flush();
         self.note(format_args!("{}:{}:{}{end}: {severity}: {text}\n", place.file, place.line, place.column));
+    }
+
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place) {
+        let HelperFailure { helper, code, words } = failure;
+        Render::note(
+            self,
+            "warnf",
+            format!("{words}\nAdditional Info - helper: {helper}, retcode: {code}").as_bytes(),
+            place,
+        );
+        let width = place.end_column.map_or(1, |end| end.saturating_sub(place.column).max(1)) as usize;
+        let before = place.column.saturating_sub(1) as usize;
+        Text::note(self, format_args!("{}\n{:before$}{}\n", place.text, "", "~".repeat(width)));
     }
 
     fn value(&mut self, value: &Value, symbols: &dyn Symbols) {

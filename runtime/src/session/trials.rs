@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use profiler_compiler::object::{Attach, Program};
 use profiler_compiler::value::{Symbols, Value};
+use profiler_compiler::words::HelperFailure;
 
 use crate::actions::Actions;
 use crate::render::text::Text;
@@ -149,6 +150,7 @@ impl Session<'_> {
             render,
             allow_unsafe: actions.allow_unsafe,
             locate: actions.locate,
+            no_warnings: actions.no_warnings,
             exit: None,
             failure: None,
         };
@@ -210,6 +212,10 @@ impl Render for Kept {
     fn note(&mut self, kind: &'static str, text: &[u8], place: &Place) {
         self.errors += usize::from(kind.starts_with("error"));
         self.text.note(kind, text, place);
+    }
+
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place) {
+        self.text.helper_failed(failure, place);
     }
 
     fn value(&mut self, value: &Value, symbols: &dyn Symbols) {

@@ -61,6 +61,13 @@ fn full_name(kind: &str, point: &crate::ast::AttachPoint) -> String {
     std::iter::once(kind).chain(parts).collect::<Vec<_>>().join(":")
 }
 
+/// A number as the language writes whole ones: `1000`, `1_000`, `1e3`.
+fn whole_number(text: &str) -> Option<u64> {
+    let text = text.replace('_', "");
+    let (digits, zeros) = text.split_once('e').unwrap_or((&text, "0"));
+    digits.parse::<u64>().ok()?.checked_mul(10u64.checked_pow(zeros.parse().ok()?)?)
+}
+
 /// The attachment of a counted perf event, from a table of (name, number, default count).
 fn perf_seed(
     cx: &mut crate::check::Points<'_, '_>,
@@ -71,8 +78,8 @@ fn perf_seed(
     let form = format!("{}:EVENT:COUNT", point.kind.text);
     let (event, count) = match point.parts.as_slice() {
         [event] => (event, None),
-        [event, count] => match count.text.parse::<u64>() {
-            Ok(count) if count > 0 => (event, Some(count)),
+        [event, count] => match whole_number(&count.text) {
+            Some(count) if count > 0 => (event, Some(count)),
             _ => {
                 cx.wrong_form(point, &form);
                 return None;

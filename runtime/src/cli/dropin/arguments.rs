@@ -190,6 +190,8 @@ fn script(
         named,
         pid: matches.remove_one::<String>("pid").map(|text| pid(&text)).transpose()?,
         allow_unsafe: matches.get_flag("unsafe"),
+        report_failures: matches.get_count("warnings") > 0,
+        no_warnings: matches.get_flag("no-warnings"),
         probe_filter: matches.remove_one("probe-filter"),
         verbose: matches.get_flag("verbose"),
     })
