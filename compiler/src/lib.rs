@@ -22,6 +22,7 @@ pub mod lower;
 pub mod numbers;
 pub mod object;
 pub mod parse;
+pub mod series;
 pub mod similar;
 pub mod source;
 pub mod strftime;

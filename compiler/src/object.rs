@@ -36,6 +36,11 @@ pub struct Object {
     /// Offset in `.bss` of a `u64`: the boot-clock time in ns at which the run started; written by the runtime before
     /// anything is attached (`elapsed`).
     pub start_time_offset: Option<u32>,
+    /// Offset in `.bss` of a `u64`: the wall-clock time in ns since 1970 at which the boot clock read 0; written by the runtime before
+    /// anything is attached.
+    pub wall_clock_offset: Option<u32>,
+    /// Offset in `.bss` of a `u64`: what a test or a benchmark returned last.
+    pub result_offset: Option<u32>,
     /// Stack tables by name with the most frames of an entry (key `u32`, value that many `u64`).
     pub stack_tables: Vec<StackTable>,
     /// Counters of what was lost.
@@ -88,6 +93,16 @@ pub enum Attach {
     Begin,
     /// Run once, by test run, after everything else is detached.
     End,
+    /// Run once, by test run, when tests are asked for; then nothing is attached.
+    Test {
+        /// The test's name.
+        name: String,
+    },
+    /// Run again and again, by test run, when benchmarks are asked for; then nothing is attached.
+    Bench {
+        /// The benchmark's name.
+        name: String,
+    },
     /// Run by test run each time that the runtime gets SIGUSR1.
     Signal,
     /// Run by test run from a timer of the runtime.
@@ -168,6 +183,11 @@ pub enum Attach {
 }
 
 impl Attach {
+    /// Whether it is a test or a benchmark, which other runs leave alone.
+    pub fn is_trial(&self) -> bool {
+        matches!(self, Attach::Test { .. } | Attach::Bench { .. })
+    }
+
     /// Whether the program runs when a function returns.
     pub fn at_return(&self) -> bool {
         matches!(

@@ -25,6 +25,8 @@ pub struct Program {
     pub max_map_keys: u32,
     /// Size of the data ring in bytes.
     pub ring_size_bytes: u32,
+    /// Whether reads that fail and keys that are missing are reported (`-k`).
+    pub reports_failures: bool,
 }
 
 /// A map.
@@ -217,6 +219,8 @@ pub enum StmtKind {
     Break,
     /// Goes on with the innermost loop's next round.
     Continue,
+    /// Keeps what a test or a benchmark returns.
+    Result(Expr),
     /// Leaves the probe.
     Return,
 }

@@ -41,7 +41,7 @@ pub fn snapshot_or_zero<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Look
     let mut snapshot = snapshot(map, loaded, lookup)?;
     if let (Storage::Global { value_size_bytes, .. }, true) = (&map.storage, snapshot.entries.is_empty()) {
         let zero = merge(map, &[&vec![0u8; *value_size_bytes as usize]], lookup);
-        if !matches!(zero, Value::Histogram(_) | Value::Missing) {
+        if !matches!(zero, Value::Histogram(_) | Value::Series(_) | Value::Missing) {
             snapshot.entries.push((None, zero));
         }
     }

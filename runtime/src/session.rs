@@ -3,6 +3,8 @@
 //! In: an object, a renderer, names for addresses. Out: results through the renderer, and the exit status.
 //! Guarantee: nothing stays attached, whatever ends the run; what was not shown was counted.
 
+mod trials;
+
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -10,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use profiler_compiler::decode::Lookup;
-use profiler_compiler::object::{Attach, Loss, Object};
+use profiler_compiler::object::{Attach, Loss, Object, Program};
 use profiler_compiler::value::Symbols;
 use profiler_compiler::words::{Record, Sink};
 
@@ -28,6 +30,18 @@ use crate::sys::ring::MappedRing;
 use crate::sys::signal::{Signals, UserSignal};
 use crate::tables::Tables;
 use crate::timers::{Timer, Timers};
+
+/// Which probes of a script run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Those that trace: all but tests and benchmarks.
+    #[default]
+    Trace,
+    /// Its tests.
+    Test,
+    /// Its benchmarks.
+    Bench,
+}
 
 /// How to run.
 #[derive(Default)]
@@ -47,8 +61,12 @@ pub struct RunOptions<'a> {
     pub strict: bool,
     /// `system` may run commands.
     pub allow_unsafe: bool,
+    /// Which probes run.
+    pub mode: Mode,
     /// Called once all probes are attached, before the command of `-c` runs.
     pub when_attached: Option<&'a dyn Fn()>,
+    /// The script's warnings are dropped.
+    pub no_warnings: bool,
     /// Where in the script a span is.
     pub locate: Option<Locate<'a>>,
     /// Who tells it what to do while it runs. Signals are then for the one who does.
@@ -75,6 +93,8 @@ pub enum RunError {
     Attach(AttachError),
     /// The command of `-c` did not start.
     Child(ChildError),
+    /// There is nothing to run in this mode.
+    NoTrials(Mode),
     /// There is no process with the id of `-p`.
     NoProcess(u32),
     /// A map could not be read or changed.
@@ -116,6 +136,10 @@ pub fn run(
     render: &mut dyn Render,
     symbols: &dyn Symbols,
 ) -> Result<Outcome, RunError> {
+    let has_trials = object.programs.iter().any(|program| program.attach.is_trial());
+    if options.mode == Mode::Trace && has_trials && traced(object).next().is_none() {
+        return Err(RunError::NoTrials(options.mode));
+    }
     let target = options.pid.map(|pid| poll::pidfd(pid).map_err(|_| RunError::NoProcess(pid))).transpose()?;
     let signals = match options.orders {
         Some(_) => None,
@@ -132,6 +156,7 @@ pub fn run(
         render,
         allow_unsafe,
         locate,
+        no_warnings: options.no_warnings,
         exit: None,
         failure: None,
     };
@@ -150,6 +175,9 @@ pub fn run(
         target,
         actions,
     };
+    if options.mode != Mode::Trace {
+        return session.try_out(&options);
+    }
     if options.dry_run {
         return session.dry_run(&options);
     }
@@ -161,6 +189,11 @@ fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>>
     let longest = object.events.iter().map(|event| event.max_size_bytes).max().unwrap_or(0);
     let open = |name: &Option<String>| name.as_deref().map(|name| loaded.ring(name, longest)).transpose();
     Ok(Rings::new(open(&object.data_ring)?, open(&object.control_ring)?))
+}
+
+/// The programs that are neither tests nor benchmarks.
+fn traced(object: &Object) -> impl Iterator<Item = &Program> {
+    object.programs.iter().filter(|program| !program.attach.is_trial())
 }
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> RunError {
@@ -196,10 +229,7 @@ impl Session<'_> {
 
     /// From `BEGIN` to what ends the run. A `BEGIN` that exits attaches nothing.
     fn start(&mut self, options: &RunOptions) -> Result<Links, RunError> {
-        if let Some(offset) = self.actions.object.start_time_offset {
-            self.actions.loaded.globals().set_bss_u64(offset, poll::boot_clock_ns());
-        }
-        self.run_programs(&Attach::Begin)?;
+        self.begin()?;
         // What `BEGIN` prints stands behind the line that says that all probes are attached, as in bpftrace.
         if self.begin_may_exit() {
             self.drain();
@@ -226,6 +256,16 @@ impl Session<'_> {
         Ok(links)
     }
 
+    fn begin(&mut self) -> Result<(), RunError> {
+        if let Some(offset) = self.actions.object.start_time_offset {
+            self.actions.loaded.globals().set_bss_u64(offset, poll::boot_clock_ns());
+        }
+        if let Some(offset) = self.actions.object.wall_clock_offset {
+            self.actions.loaded.globals().set_bss_u64(offset, self.actions.symbols.boot_time_ns());
+        }
+        self.run_programs(&Attach::Begin)
+    }
+
     fn begin_may_exit(&self) -> bool {
         let object = self.actions.object;
         let is_begin = |program: usize| object.programs.get(program).is_some_and(|it| it.attach == Attach::Begin);
@@ -236,7 +276,7 @@ impl Session<'_> {
         let object = self.actions.object;
         let links = attach(object, self.actions.loaded).map_err(RunError::Attach)?;
         if !options.quiet {
-            self.actions.render.attached(object.programs.iter().map(|program| program.points).sum());
+            self.actions.render.attached(traced(object).map(|program| program.points).sum());
         }
         self.flush();
         if let Some(tell) = options.when_attached {
@@ -285,7 +325,7 @@ impl Session<'_> {
     /// Whether nothing more can happen: only `BEGIN`, `END` and iterators are in the script, and no command is waited for.
     fn is_over(&self) -> bool {
         let once = |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Iterator { .. });
-        self.child.is_none() && self.actions.object.programs.iter().all(|program| once(&program.attach))
+        self.child.is_none() && traced(self.actions.object).all(|program| once(&program.attach))
     }
 
     /// Reads records until something ends the run.
@@ -401,8 +441,12 @@ impl Session<'_> {
         self.actions.exit.is_some()
             || self.actions.failure.is_some()
             || self.output_failure.is_some()
-            || self.is_stopped
-            || self.signals.as_ref().is_some_and(Signals::came)
+            || self.interrupted()
+    }
+
+    /// Whether a signal or an order has ended the run.
+    fn interrupted(&self) -> bool {
+        self.is_stopped || self.signals.as_ref().is_some_and(Signals::came)
     }
 
     /// Acts on the records that are there, and writes out what they print.
@@ -511,6 +555,11 @@ impl fmt::Display for RunError {
             RunError::Load(error) => error.fmt(f),
             RunError::Attach(error) => error.fmt(f),
             RunError::Child(error) => error.fmt(f),
+            RunError::NoTrials(Mode::Trace) => f.write_str(
+                "no probes attached: this script has only tests and benchmarks, which run with --test and --bench",
+            ),
+            RunError::NoTrials(Mode::Test) => f.write_str("this script has no `test:NAME` probes"),
+            RunError::NoTrials(Mode::Bench) => f.write_str("this script has no `bench:NAME` probes"),
             RunError::NoProcess(pid) => write!(f, "there is no process {pid}"),
             RunError::Map { name, error } => write!(f, "cannot access map {name}: {error}"),
             RunError::Output(error) => write!(f, "cannot write results: {error}"),

@@ -143,14 +143,17 @@ impl<'a, 'e> Body<'a, 'e> {
             StmtKind::Block(body) => typed::StmtKind::Block(self.scoped(body)),
             StmtKind::Return(None) => typed::StmtKind::Return,
             StmtKind::Return(Some(value)) => {
-                // Nobody takes the value: bpftrace's scripts write `return 1` where they leave.
+                // Only of tests somebody takes the value: bpftrace's scripts write `return 1` where they leave.
                 let value = self.expr(value);
                 if !value.ty.is_scalar() && value.ty != Type::Unknown {
                     let message = format!("a probe returns a number or nothing, this is {}", self.one(&value.ty));
                     self.error(Diagnostic::error(Code(312), value.span, message).help("write `return;`"));
                     return;
                 }
-                out.push(typed::Stmt { span: value.span, kind: typed::StmtKind::Expr(value) });
+                let span = value.span;
+                let is_trial = self.seed.attach.is_trial();
+                let kind = if is_trial { typed::StmtKind::Result(value) } else { typed::StmtKind::Expr(value) };
+                out.push(typed::Stmt { kind, span });
                 typed::StmtKind::Return
             }
         };

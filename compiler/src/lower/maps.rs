@@ -100,6 +100,7 @@ impl Body<'_, '_> {
             }
             Place::Map { id, .. } => {
                 let found = self.look_up_once(map, id, key);
+                self.report_missing_key(found);
                 self.value_or_zero(found, ty)
             }
         }

@@ -11,6 +11,7 @@ mod captures;
 mod conditions;
 mod events;
 mod expr;
+mod failures;
 mod find;
 mod ids;
 mod lookups;
@@ -84,6 +85,8 @@ struct Shared<'a> {
     control_ring: Option<MapId>,
     wake_flag: Option<u32>,
     start_time: Option<u32>,
+    wall_clock: Option<u32>,
+    result: Option<u32>,
     zeros: (u32, u32),
 }
 
@@ -114,6 +117,8 @@ impl<'a> Shared<'a> {
             control_ring: None,
             wake_flag: None,
             start_time: None,
+            wall_clock: None,
+            result: None,
             zeros: (0, 0),
         };
         shared.learned.writers = vec![storage::Writers::default(); program.maps.len()];
@@ -220,6 +225,8 @@ impl<'a> Shared<'a> {
             control_ring: self.control_ring.map(|id| self.ir.maps[id.0 as usize].name.clone()),
             wake_flag_offset: self.wake_flag,
             start_time_offset: self.start_time,
+            wall_clock_offset: self.wall_clock,
+            result_offset: self.result,
             stack_tables: self.stack_tables.into_iter().map(|(table, _)| table).collect(),
             ledger: self.ledger,
             config: self.program.config.clone(),

@@ -186,12 +186,25 @@ impl<'a> Record<'a> {
     }
 }
 
+/// A helper of the kernel's that failed inside a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HelperFailure<'a> {
+    /// The helper: `probe_read_user`.
+    pub helper: &'a str,
+    /// What it returned.
+    pub code: i64,
+    /// That in words.
+    pub words: &'a str,
+}
+
 /// What a function's user-space half can do; implemented by the runtime.
 pub trait Sink {
     /// Text of a kind that JSON output names (`printf`, `time`, `join`, `cat`, `syscall`).
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
     /// A warning (`warnf`) or an error (`errorf`) of the script at this place.
     fn note(&mut self, kind: &'static str, text: &[u8], span: Span);
+    /// A read at this place of the script failed.
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, span: Span);
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value);
     /// A map printed by `print(@x, top, div)`; zero means all and undivided.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
 use clap_complete::Shell;
 
-use super::engine::{Format, Stage};
+use super::engine::{Format, Mode, Stage};
 use super::exit::{MISTAKE, OK, USAGE};
 use super::help;
 use super::script::Origin;
@@ -46,6 +46,7 @@ pub enum Command {
 
 /// A script and what it depends on.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ScriptArguments {
     /// Where it is.
     pub origin: Origin,
@@ -57,12 +58,36 @@ pub struct ScriptArguments {
     pub pid: Option<u32>,
     /// `--unsafe`.
     pub allow_unsafe: bool,
+    /// `-k`: report reads that fail.
+    pub report_failures: bool,
+    /// No warnings, neither the compiler's nor the script's.
+    pub no_warnings: bool,
+    /// `--probe-filter`.
+    pub probe_filter: Option<String>,
     /// `-v`.
     pub verbose: bool,
 }
 
+impl ScriptArguments {
+    /// A script, and nothing else said of it.
+    pub fn new(origin: Origin) -> ScriptArguments {
+        ScriptArguments {
+            origin,
+            parameters: Vec::new(),
+            named: Vec::new(),
+            pid: None,
+            allow_unsafe: false,
+            report_failures: false,
+            no_warnings: false,
+            probe_filter: None,
+            verbose: false,
+        }
+    }
+}
+
 /// Arguments of `run`.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct RunArguments {
     /// The script.
     pub script: ScriptArguments,
@@ -78,6 +103,10 @@ pub struct RunArguments {
     pub dump: Vec<Stage>,
     /// Stop when all probes are attached.
     pub dry_run: bool,
+    /// Which probes run.
+    pub mode: Mode,
+    /// Whether results of tests are coloured.
+    pub coloured: bool,
     /// Any loss is an error.
     pub strict: bool,
     /// End after this long.
@@ -203,7 +232,7 @@ pub fn help_text(command: Option<&str>) -> Option<String> {
 }
 
 fn profiler() -> clap::Command {
-    clap::Command::new("profiler")
+    let profiler = clap::Command::new("profiler")
         .version(env!("CARGO_PKG_VERSION"))
         .about(help::ABOUT)
         .after_help(help::OVERVIEW)
@@ -235,7 +264,21 @@ fn profiler() -> clap::Command {
                         .action(ArgAction::Append),
                 )
                 .arg(flag("dry-run", "Attach all probes, then end").long("dry-run"))
+                .arg(flag("test", "Run the script's `test:NAME` probes only").long("test").conflicts_with("command"))
+                .arg(
+                    flag("bench", "Run the script's `bench:NAME` probes only")
+                        .long("bench")
+                        .conflicts_with_all(["command", "test"]),
+                )
+                .arg(flag("warnings", "Report reads of memory that fail, and missing keys").short('k').long("warnings"))
+                .arg(flag("no-warnings", "Print no warnings").long("no-warnings").conflicts_with("warnings"))
                 .arg(flag("strict", "End with code 4 when anything was lost").long("strict"))
+                .arg(
+                    Arg::new("probe-filter")
+                        .long("probe-filter")
+                        .value_name("REGEX")
+                        .help("Only probes whose names match"),
+                )
                 .arg(
                     Arg::new("duration")
                         .long("duration")
@@ -261,7 +304,13 @@ fn profiler() -> clap::Command {
                     option("output", 'o', "FILE", "Write the object to FILE [default: the script's name with .bpf.o]")
                         .long("output"),
                 ),
-        )
+        );
+    without_script(profiler)
+}
+
+/// The commands that take no script.
+fn without_script(profiler: clap::Command) -> clap::Command {
+    profiler
         .subcommand(
             clap::Command::new("repl")
                 .about("Prompts for probes; what `profiler` alone does on a terminal")
@@ -345,6 +394,9 @@ fn script_arguments(matches: &mut ArgMatches) -> Result<ScriptArguments, Notice>
         named,
         pid: matches.remove_one("pid"),
         allow_unsafe: matches.get_flag("unsafe"),
+        report_failures: false,
+        no_warnings: false,
+        probe_filter: None,
         verbose: matches.get_flag("verbose"),
     })
 }
@@ -381,9 +433,20 @@ fn run_arguments(matches: &mut ArgMatches) -> Result<RunArguments, Notice> {
         dump: stages.filter_map(|name| Stage::named(&name)).collect(),
         dry_run: matches.get_flag("dry-run"),
         strict: matches.get_flag("strict"),
+        mode: match (matches.get_flag("test"), matches.get_flag("bench")) {
+            (true, _) => Mode::Test,
+            (_, true) => Mode::Bench,
+            _ => Mode::Trace,
+        },
+        coloured: super::results_are_coloured(matches.contains_id("output")),
         duration: matches.remove_one("duration"),
         handshake: None,
-        script: script_arguments(matches)?,
+        script: ScriptArguments {
+            probe_filter: matches.remove_one("probe-filter"),
+            report_failures: matches.get_flag("warnings"),
+            no_warnings: matches.get_flag("no-warnings"),
+            ..script_arguments(matches)?
+        },
     })
 }
 

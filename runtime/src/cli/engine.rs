@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 
 use profiler_compiler::check::parameters::{self, Parameter, Value};
-use profiler_compiler::check::{MissingProbes, Options};
+use profiler_compiler::check::{MissingProbes, Options, ProbeFilter};
 use profiler_compiler::object::Object;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target;
@@ -27,12 +27,14 @@ use profiler_runtime::render::text::Text;
 use profiler_runtime::render::{Place, Render};
 use profiler_runtime::session::{self, RunError, RunOptions};
 use profiler_runtime::symbols::HostSymbols;
+use profiler_runtime::sys::regex::Regex;
 
 use super::args::{RunArguments, ScriptArguments};
 use super::exit::{Failure, MISTAKE, REFUSED};
 use super::script::Origin;
 
 pub use profiler_compiler::Compiled;
+pub use profiler_runtime::session::Mode;
 
 /// How results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +76,9 @@ impl Stage {
 /// Compiles for this machine. `child` is the process of `-c`.
 pub fn compile(source: &Source, script: &ScriptArguments, child: Option<u32>) -> Result<Compiled, Failure> {
     let host = Host::new();
-    let compiled = pipeline::compile(source, &CATALOGUE, &host, &options(script, child));
+    let mut options = options(script, child);
+    options.probe_filter = script.probe_filter.as_deref().map(probe_filter).transpose()?;
+    let compiled = pipeline::compile(source, &CATALOGUE, &host, &options);
     compiled.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })
 }
 
@@ -89,6 +93,8 @@ fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
         positional: script.parameters.clone(),
         named: script.named.clone(),
         allow_unsafe: script.allow_unsafe,
+        report_failures: script.report_failures,
+        probe_filter: None,
         settings: settings.collect(),
         missing_in_programs: match &script.origin {
             // Scripts of bpftrace name functions of many versions of a library; it has long left out what is missing.
@@ -98,6 +104,13 @@ fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
             _ => MissingProbes::Error,
         },
     }
+}
+
+/// The probes whose names match.
+fn probe_filter(pattern: &str) -> Result<ProbeFilter, Failure> {
+    let regex = Regex::new(pattern)
+        .map_err(|words| Failure::new(MISTAKE, format!("Invalid --probe-filter regex `{pattern}`: {words}")))?;
+    Ok(ProbeFilter::new(move |name| regex.matches(name)))
 }
 
 /// The parameters that a script takes by name, for people.
@@ -173,13 +186,17 @@ pub fn run(
         dry_run: arguments.dry_run,
         duration: arguments.duration,
         strict: arguments.strict,
+        mode: arguments.mode,
         allow_unsafe: arguments.script.allow_unsafe,
         when_attached: Some(&|| ready(arguments.handshake)),
         locate: Some(&|span| Place::of(source, span)),
         orders: None,
+        no_warnings: arguments.script.no_warnings,
     };
     let mut render: Box<dyn Render> = match arguments.format {
-        Format::Text => Box::new(Text::new(out, Box::new(std::io::stderr()), arguments.quiet)),
+        Format::Text => {
+            Box::new(Text::new(out, Box::new(std::io::stderr()), arguments.quiet).coloured(arguments.coloured))
+        }
         Format::Json => Box::new(Json::new(out, arguments.quiet)),
     };
     let symbols = HostSymbols::new();
@@ -271,7 +288,7 @@ fn refused(source: &Source, script: &ScriptArguments, child: Option<u32>, error:
         RunError::Load(LoadError::Verifier(refusal)) => verifier_refusal(source, script, child, refusal),
         RunError::Load(LoadError::TooLarge { .. }) => Failure::new(REFUSED, error.to_string())
             .help("let the maps hold less (`config = { max_map_keys = …; }`), or split the script"),
-        RunError::NoProcess(_) | RunError::Child(_) => Failure::new(MISTAKE, error.to_string()),
+        RunError::NoProcess(_) | RunError::Child(_) | RunError::NoTrials(_) => Failure::new(MISTAKE, error.to_string()),
         _ => Failure::new(REFUSED, error.to_string()),
     }
 }

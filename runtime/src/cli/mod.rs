@@ -66,6 +66,11 @@ fn report(failure: &Failure) {
     let _ = stderr.write_all(failure.render(colour_wanted()).as_bytes());
 }
 
+/// Whether results show colours: they go to a terminal that does.
+fn results_are_coloured(to_file: bool) -> bool {
+    !to_file && colours_allowed() && std::io::stdout().is_terminal()
+}
+
 /// Whether standard error shows colours.
 fn colour_wanted() -> bool {
     colours_allowed() && std::io::stderr().is_terminal()

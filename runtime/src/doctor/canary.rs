@@ -12,9 +12,10 @@ use profiler_compiler::check::Options;
 use profiler_compiler::compile::compile;
 use profiler_compiler::source::Source;
 use profiler_compiler::value::{Symbols, Value};
+use profiler_compiler::words::HelperFailure;
 
 use crate::host::Host;
-use crate::render::{MapPrint, MapSnapshot, Place, Render};
+use crate::render::{MapPrint, MapSnapshot, Place, Render, Trial};
 use crate::session::{self, RunError, RunOptions};
 use crate::symbols::HostSymbols;
 
@@ -82,6 +83,10 @@ impl Render for Ear {
     fn end_of_run(&mut self) {}
 
     fn lost(&mut self, _: u64) {}
+
+    fn helper_failed(&mut self, _: &HelperFailure<'_>, _: &Place) {}
+
+    fn trial(&mut self, _: &Trial<'_>) {}
 
     fn ledger(&mut self, _: &[(String, u64)]) {}
 

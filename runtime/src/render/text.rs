@@ -7,22 +7,30 @@ use std::io::{self, Write};
 
 use profiler_compiler::text::write_value;
 use profiler_compiler::value::{Symbols, Value};
+use profiler_compiler::words::HelperFailure;
 
 use super::buffer::Buffer;
 use super::entries::{arranged, write_key};
-use super::{MapPrint, MapSnapshot, Place, Render};
+use super::{MapPrint, MapSnapshot, Place, Render, Trial, trials};
 
 /// Text for people.
 pub struct Text {
     out: Buffer,
     notes: Box<dyn Write>,
     quiet: bool,
+    coloured: bool,
 }
 
 impl Text {
     /// Results go to `out`, notes to `notes` (standard error). `quiet` drops the line about attached probes.
     pub fn new(out: Box<dyn Write>, notes: Box<dyn Write>, quiet: bool) -> Text {
-        Text { out: Buffer::new(out), notes, quiet }
+        Text { out: Buffer::new(out), notes, quiet, coloured: false }
+    }
+
+    /// The same with or without colours in the results of tests.
+    #[must_use]
+    pub fn coloured(self, coloured: bool) -> Text {
+        Text { coloured, ..self }
     }
 
     /// Writes to where notes go. There is nowhere to report that this failed.
@@ -64,6 +72,19 @@ impl Render for Text {
         self.note(format_args!("{}:{}:{}{end}: {severity}: {text}\n", place.file, place.line, place.column));
     }
 
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place) {
+        let HelperFailure { helper, code, words } = failure;
+        Render::note(
+            self,
+            "warnf",
+            format!("{words}\nAdditional Info - helper: {helper}, retcode: {code}").as_bytes(),
+            place,
+        );
+        let width = place.end_column.map_or(1, |end| end.saturating_sub(place.column).max(1)) as usize;
+        let before = place.column.saturating_sub(1) as usize;
+        Text::note(self, format_args!("{}\n{:before$}{}\n", place.text, "", "~".repeat(width)));
+    }
+
     fn value(&mut self, value: &Value, symbols: &dyn Symbols) {
         let out = self.out.bytes();
         write_value(value, symbols, out);
@@ -81,7 +102,11 @@ impl Render for Text {
                 out.push(b']');
             }
             // A histogram starts on the next line and ends with an empty one.
-            out.extend_from_slice(if matches!(*value, Value::Histogram(_)) { b":\n" } else { b": " });
+            out.extend_from_slice(if matches!(*value, Value::Histogram(_) | Value::Series(_)) {
+                b":\n"
+            } else {
+                b": "
+            });
             write_value(&value, symbols, out);
             out.push(b'\n');
             self.out.settle();
@@ -90,6 +115,11 @@ impl Render for Text {
 
     fn end_of_run(&mut self) {
         self.out.bytes().extend_from_slice(b"\n\n");
+    }
+
+    fn trial(&mut self, trial: &Trial<'_>) {
+        self.out.bytes().extend(trials::lines(trial, self.coloured));
+        self.out.settle();
     }
 
     fn lost(&mut self, events: u64) {

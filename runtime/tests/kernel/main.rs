@@ -17,6 +17,7 @@ mod own_probes;
 mod probes;
 mod prompt;
 mod static_probes;
+mod trials;
 
 use machine::skip;
 

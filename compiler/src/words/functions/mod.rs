@@ -139,7 +139,6 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("path", "it needs the arguments of a kernel function (`fentry`), and kernel probes are not there yet"),
     ("skboutput", "send the bytes with `printf(\"%r\", buf(…))`"),
     ("socket_cookie", "use the address of the socket as the key"),
-    ("tseries", "print a value every interval: `interval:1s { print(@x); clear(@x); }`"),
     ("uaddr", "add the address that `nm` shows to the one where the file is mapped"),
     ("unwatch", "watchpoints are not there"),
 ];

@@ -283,14 +283,7 @@ impl Drop for Above {
 
 /// What the command line says of a program that was typed at the prompt.
 fn arguments(text: &str) -> ScriptArguments {
-    ScriptArguments {
-        origin: Origin::Inline(text.to_owned()),
-        parameters: Vec::new(),
-        named: Vec::new(),
-        pid: None,
-        allow_unsafe: false,
-        verbose: false,
-    }
+    ScriptArguments::new(Origin::Inline(text.to_owned()))
 }
 
 fn write(path: &str, text: &str) -> Result<String, Failure> {
