@@ -42,6 +42,8 @@ pub struct Map {
     pub span: Span,
     /// Its storage, when the script declares it.
     pub declared: Option<Declared>,
+    /// Whether it has a value for each thread, which goes with it. The key is then the current thread.
+    pub of_threads: bool,
 }
 
 /// `let @x = kind(entries)`.

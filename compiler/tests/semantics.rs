@@ -98,6 +98,14 @@ fn evaluated(program: &ir::Program, object: &Object, cpus: &[u32]) -> BTreeMap<S
                     found.insert(map.name.clone(), show(&copies));
                 }
             }
+            Storage::Threads(threads) => {
+                let id = program.maps.iter().position(|m| m.name == threads.map).expect("the map");
+                for (_, copies) in machine.map_entries(MapId(id as u32)) {
+                    let (value, mark) = copies[0].split_at(threads.value_size_bytes as usize);
+                    let thread = shown(&decode(map.key.as_ref().expect("a key"), &mark[..4], &Nothing));
+                    found.insert(format!("{}[{thread}]", map.name), show(&[value.to_vec()]));
+                }
+            }
             Storage::Map { map: name, .. } => {
                 let id = program.maps.iter().position(|m| m.name == *name).expect("the map");
                 for (key, copies) in machine.map_entries(MapId(id as u32)) {

@@ -121,7 +121,7 @@ impl Maps {
                 declarations::check(declared, &info.name, key.is_some(), &value, report);
             }
             let declared = info.declared.clone();
-            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared });
+            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared, of_threads: false });
         }
         maps
     }

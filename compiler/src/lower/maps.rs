@@ -103,6 +103,10 @@ impl Body<'_, '_> {
                 self.report_missing_key(found);
                 self.value_or_zero(found, ty)
             }
+            Place::Threads { id, .. } => {
+                let found = self.thread_value_once(map, id, key);
+                self.value_or_zero(found, ty)
+            }
         }
     }
 
@@ -158,6 +162,15 @@ impl Body<'_, '_> {
                 self.store_as(value, &ty, to);
                 let key = self.key(map, key);
                 self.put(map, id, length_offset, key, to, &ty);
+            }
+            Place::Threads { .. } => {
+                let from = self.room_for(&ty, "value");
+                self.store_as(value, &ty, from);
+                let (to, done) = self.value_place(map, key);
+                let size_bytes = self.layout(&ty).size_bytes;
+                self.copy(to, from, size_bytes);
+                self.b.jump(done);
+                self.b.switch_to(done);
             }
         }
     }
@@ -255,8 +268,9 @@ impl Body<'_, '_> {
         result
     }
 
-    /// The address of an integer value that is about to be changed in place; with the block behind it all.
-    fn integer_place(&mut self, map: MapIndex, key: Option<&Expr>) -> (Addr, BlockId) {
+    /// The address of a value that is about to be changed in place; with the block behind it all, where the code goes on at once
+    /// when there is no room for a new key.
+    pub(super) fn value_place(&mut self, map: MapIndex, key: Option<&Expr>) -> (Addr, BlockId) {
         let done = self.b.new_block();
         let addr = match self.map_place(map) {
             Place::Global { offset_bytes, .. } => {
@@ -268,6 +282,7 @@ impl Body<'_, '_> {
                 let key = self.key(map, key);
                 Addr::reg(self.find_or_insert(map, id, length_offset, key, done), 0)
             }
+            Place::Threads { id, .. } => Addr::reg(self.thread_value_for(map, id, key, done), 0),
         };
         (addr, done)
     }
@@ -276,7 +291,7 @@ impl Body<'_, '_> {
         if let Some(old) = old {
             self.b.assign(old, 0);
         }
-        let (addr, done) = self.integer_place(map, key);
+        let (addr, done) = self.value_place(map, key);
         let by = self.b.copy(by);
         self.b.inst(Inst::Atomic { op: BinOp::Add, addr, src: by, fetch: old, size: Size::B8 });
         self.b.jump(done);
@@ -286,7 +301,7 @@ impl Body<'_, '_> {
     pub(super) fn update_map(&mut self, map: MapIndex, key: Option<&Expr>, op: BinaryOp, value: &Expr) {
         let signed = value.ty.as_int().is_some_and(|int| int.signed);
         let value = self.scalar(value);
-        let (addr, done) = self.integer_place(map, key);
+        let (addr, done) = self.value_place(map, key);
         let atomic = match op {
             BinaryOp::Add | BinaryOp::Sub => Some(BinOp::Add),
             BinaryOp::BitAnd => Some(BinOp::And),
@@ -324,6 +339,10 @@ impl Body<'_, '_> {
                 let key = self.key(map, key);
                 let found = self.find_or_insert(map, id, length_offset, key, done);
                 AggregateSlot { addr: Addr::reg(found, 0), atomic: contended || !per_cpu, signed, params }
+            }
+            Place::Threads { id, .. } => {
+                let found = self.thread_value_for(map, id, key, done);
+                AggregateSlot { addr: Addr::reg(found, 0), atomic: contended, signed, params }
             }
         };
         word.lower(self, &slot, &args);
@@ -390,6 +409,10 @@ impl Body<'_, '_> {
                 let found = self.look_up_once(map, id, key);
                 Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, found, 0).into())
             }
+            Place::Threads { id, .. } => {
+                let found = self.thread_value_once(map, id, key);
+                Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, found, 0).into())
+            }
         }
     }
 
@@ -419,6 +442,11 @@ impl Body<'_, '_> {
                 }
                 Value::Scalar(removed.into())
             }
+            Place::Threads { id, .. } => {
+                self.forget_lookups(map);
+                let result = self.thread_delete(id);
+                Value::Scalar(self.b.set(CmpOp::Eq, Width::W32, result, 0).into())
+            }
         }
     }
 
@@ -426,7 +454,7 @@ impl Body<'_, '_> {
     pub fn map_length(&mut self, map: MapIndex) -> Value {
         self.shared.learned.measured.insert(map.0);
         match self.map_place(map) {
-            Place::Global { .. } => self.map_has(map, None),
+            Place::Global { .. } | Place::Threads { .. } => self.map_has(map, None),
             Place::Map { length_offset, .. } => {
                 let offset = length_offset.unwrap_or(0);
                 let counter = self.b.data_addr(Section::Bss, offset);

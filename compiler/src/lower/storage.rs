@@ -40,6 +40,13 @@ pub enum Place {
         /// `.bss` offset of its number of entries, when the script asks for it.
         length_offset: Option<u32>,
     },
+    /// A value of each thread, in its own storage.
+    Threads {
+        /// Which.
+        id: MapId,
+        /// How the runtime reads it.
+        read_by: object::ThreadMap,
+    },
 }
 
 /// Which programs update a map, by how they can interrupt each other on one CPU.
@@ -102,6 +109,12 @@ impl Shared<'_> {
             let offset_bytes = self.bss_aligned(stride_bytes * copies, CACHE_LINE_BYTES);
             return Place::Global { offset_bytes, stride_bytes, copies, value_size_bytes };
         };
+        if map.of_threads {
+            let name = symbol_name(&map.name);
+            let id = self.thread_map(name, value_size_bytes);
+            let read_by = self.thread_reader(id, map.span);
+            return Place::Threads { id, read_by };
+        }
         let max_entries = map.declared.as_ref().map_or(self.program.max_map_keys, |declared| declared.max_entries);
         let evicts = map.declared.as_ref().is_some_and(|declared| declared.kind.evicts);
         let entries = u64::from(max_entries);
@@ -141,6 +154,7 @@ impl Shared<'_> {
     /// The place of a map in the words of the object.
     pub fn storage(&self, index: usize) -> object::Storage {
         match &self.places[index] {
+            Place::Threads { read_by, .. } => object::Storage::Threads(read_by.clone()),
             Place::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => object::Storage::Global {
                 offset_bytes: *offset_bytes,
                 stride_bytes: *stride_bytes,

@@ -260,6 +260,7 @@ fn outcome(
     let contents = |storage: &Storage| match storage {
         Storage::Global { .. } => copies(storage, &bss),
         Storage::Map { map: name, value_size_bytes, .. } => map(name, *value_size_bytes as usize),
+        Storage::Threads(threads) => map(&threads.map, threads.value_size_bytes as usize),
     };
     let maps = object.maps.iter().map(|map| (map.name.clone(), contents(&map.storage))).collect();
     let word = |at: u32| bss(at as usize, 8).iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
