@@ -252,3 +252,44 @@ fn histograms_have_their_bounds() {
         @l = lhist(9, 0, 10, 5); @l = lhist(10, 0, 10, 5); @l = lhist(1000, 0, 10, 5);";
     holds(&format!("BEGIN {{ {values} }}"), &[("@l", "(...,0) 1; [0,5) 2; [5,10) 2; [10,...) 2")]);
 }
+
+#[test]
+fn a_field_of_a_record_is_written_and_the_others_stay() {
+    holds(
+        "BEGIN { @t[1].a = 5; @t[1].b = \"x\"; @t[1].a += 2; @t[1].n++; ++@t[1].n; @t[2].b = comm; @old = @t[1].a--; @new = ++@t[2].a; }",
+        &[
+            ("@new", "1"),
+            ("@old", "7"),
+            ("@t[1]", "{ .a = 6, .b = x, .n = 2 }"),
+            ("@t[2]", "{ .a = 1, .b = bash, .n = 0 }"),
+        ],
+    );
+    holds(
+        "BEGIN { @one.a = 3; @one.b |= 6; @one.b &= 3; @one.a *= @one.a; @one.c = @one.a > 8; }",
+        &[("@one", "{ .a = 9, .b = 2, .c = true }")],
+    );
+    holds(
+        "BEGIN { @t[pid].a = @t[pid].a + uid - 1000; @r = @t[pid]; }",
+        &[("@r", "{ .a = 0 }"), ("@t[1234]", "{ .a = 0 }")],
+    );
+}
+
+#[test]
+fn fields_are_read_where_they_are_not_yet_written() {
+    holds(
+        "BEGIN { $r = @t[1]; @before = $r.b; if (pid == 1234) { @t[1].b = 7; } @t[1].a = \"a\"; $q = @t[1]; @after = $q.b; @none = @t[2].a == \"\"; }",
+        &[("@after", "7"), ("@before", "0"), ("@none", "true"), ("@t[1]", "{ .b = 7, .a = a }")],
+    );
+}
+
+#[test]
+fn whole_records_and_fields_go_together() {
+    holds(
+        "BEGIN { @t[1] = (a = 1, b = \"x\"); @t[1].b = \"yy\"; @t[2].a = pid; @t[3] = (b = \"z\", a = -1); @t[3].a -= 4; delete(@t[1]); }",
+        &[("@t[2]", "{ .a = 1234, .b =  }"), ("@t[3]", "{ .a = -5, .b = z }")],
+    );
+    holds(
+        "BEGIN { @t[1].a = 1; @s[2] = @t[1]; @t[1].a = 2; @s[2].a += 10; }",
+        &[("@s[2]", "{ .a = 11 }"), ("@t[1]", "{ .a = 2 }")],
+    );
+}

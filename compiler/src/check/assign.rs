@@ -19,6 +19,7 @@ impl Body<'_, '_> {
         match &target.kind {
             ExprKind::Var(name) => self.assign_var(name, target.span, op, value),
             ExprKind::Map { name, keys } => self.assign_map(name, keys, target, op, value),
+            ExprKind::Field(..) => self.assign_field(target, op, value),
             ExprKind::Name(name) if name == "_" && op.is_none() => Some(StmtKind::Expr(self.expr(value))),
             _ => {
                 let message = "only a variable `$x` or a map `@x` can be assigned to";
@@ -279,6 +280,12 @@ impl Body<'_, '_> {
             Some(MapValue::Aggregate { .. }) => None,
         };
         let Some(unified) = unified else {
+            if let Some(MapValue::Plain(known)) = &info.value
+                && let Some(diagnostic) = self.other_fields(map, known, ty, span)
+            {
+                self.error(diagnostic);
+                return None;
+            }
             let (name, first) = (info.name.clone(), info.value_span);
             let holds = match &info.value {
                 Some(MapValue::Aggregate { word, .. }) => format!("`{}()`", word.name()),

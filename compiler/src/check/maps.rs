@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::ast::{ExprKind, Script};
-use crate::check::{Report, declarations, facts};
+use crate::check::{Report, declarations, facts, records};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue};
@@ -29,6 +29,8 @@ pub struct MapInfo {
     pub is_written: bool,
     /// Where a value was assigned first.
     pub value_span: Span,
+    /// Fields of the record that it holds, where the script names them first.
+    pub fields: Vec<(String, Span)>,
     /// Its storage, when the script declares it.
     pub declared: Option<typed::Declared>,
 }
@@ -38,6 +40,13 @@ pub struct MapInfo {
 pub struct Maps {
     /// The maps.
     pub list: Vec<MapInfo>,
+}
+
+impl MapInfo {
+    /// Whether the script declares it with the types of its fields.
+    pub fn is_state(&self) -> bool {
+        false
+    }
 }
 
 impl Maps {
@@ -63,6 +72,7 @@ impl Maps {
             value: None,
             is_written: false,
             value_span: span,
+            fields: Vec::new(),
             declared: None,
         };
         Maps { list: spans.into_iter().map(info).collect() }
@@ -86,16 +96,23 @@ impl Maps {
 
     /// Whether there is a map that is assigned to and of whose values nothing is known.
     pub fn have_unknown(&self) -> bool {
-        self.list.iter().any(|info| matches!(info.value, Some(MapValue::Plain(Type::Unknown))))
+        self.list.iter().any(|info| matches!(&info.value, Some(MapValue::Plain(ty)) if records::has_unknown(ty)))
     }
 
     /// Gives maps of which nothing is known integers as values; whether there were any.
     pub fn assume_integers(&mut self) -> bool {
         let mut unknown = false;
         for info in &mut self.list {
-            if matches!(info.value, None | Some(MapValue::Plain(Type::Unknown))) {
-                info.value = Some(MapValue::Plain(Type::I64));
-                unknown = true;
+            match &mut info.value {
+                Some(MapValue::Plain(ty @ Type::Record(_))) if records::has_unknown(ty) => {
+                    records::assume_integers(ty);
+                    unknown = true;
+                }
+                None | Some(MapValue::Plain(Type::Unknown)) => {
+                    info.value = Some(MapValue::Plain(Type::I64));
+                    unknown = true;
+                }
+                Some(_) => {}
             }
         }
         unknown
@@ -106,7 +123,7 @@ impl Maps {
     pub fn finish(&mut self, report: &mut Report) -> Vec<typed::Map> {
         let mut maps = Vec::with_capacity(self.list.len());
         for info in &self.list {
-            let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(Type::Unknown)));
+            let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(ty) if records::has_unknown(ty)));
             let Some(value) = known else {
                 match info.is_written {
                     false => report.push(never_assigned(info)),

@@ -28,6 +28,7 @@ mod names;
 mod operators;
 pub mod parameters;
 mod points;
+mod records;
 mod types;
 
 use std::collections::BTreeMap;
@@ -140,6 +141,7 @@ pub fn check(
     };
     env.report.extend(settings.diagnostics);
     parameters::check(script, options, &mut env.report);
+    records::collect(script, &mut env.maps);
     declarations::apply(script, options, &mut env.maps, &mut env.report);
     let mut program = typed::Program {
         config: settings.runtime,

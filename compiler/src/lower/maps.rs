@@ -231,21 +231,38 @@ impl Body<'_, '_> {
         self.b.atomic_add(Addr::reg(counter, 0), by, Size::B8);
     }
 
-    /// The address of the key's value, made zero when it was not there; goes to `full` when there is no room.
-    fn find_or_insert(&mut self, map: MapIndex, id: MapId, length: Option<u32>, key: Addr, full: BlockId) -> VReg {
+    /// The address of the key's value, made zero when it was not there; goes to `full` when there is no room. Where no entry ever
+    /// goes away, what was looked up before is looked up no more.
+    fn find_or_insert(
+        &mut self,
+        map: MapIndex,
+        (id, length): (MapId, Option<u32>),
+        key: Option<&Expr>,
+        full: BlockId,
+    ) -> VReg {
+        let stays = self.entries_stay(map);
+        let known = self.known_lookup(map, key).filter(|_| stays);
         self.forget_lookups(map);
         let value_size_bytes = self.shared.ir.maps[id.0 as usize].value_size_bytes;
         let result = self.b.new_vreg();
         let (miss, found_block, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
-        let found = self.look_up(id, key);
+        let looked_up = known.is_none().then(|| self.key(map, key));
+        let found = match (known, looked_up) {
+            (None, Some(place)) => self.look_up(id, place),
+            (known, _) => known.unwrap_or(result),
+        };
         self.b.branch(CmpOp::Ne, Width::W64, found, 0, found_block, miss, Likely::Then);
         self.b.switch_to(found_block);
         self.b.assign(result, found);
         self.b.jump(done);
         self.b.switch_to(miss);
+        let place = match looked_up {
+            Some(place) => place,
+            None => self.key(map, key),
+        };
         let offset = self.shared.zeros(value_size_bytes);
         let zeros = self.b.data_addr(Section::Rodata, offset);
-        let inserted = self.update(id, key, Addr::reg(zeros, 0), NOEXIST);
+        let inserted = self.update(id, place, Addr::reg(zeros, 0), NOEXIST);
         if let Some(offset) = length {
             let (new, old) = (self.b.new_block(), self.b.new_block());
             self.b.branch(CmpOp::Eq, Width::W32, inserted, 0, new, old, Likely::Otherwise);
@@ -255,17 +272,25 @@ impl Body<'_, '_> {
             self.b.switch_to(old);
         }
         // Another CPU may have inserted it first, so the second look decides.
-        let again = self.look_up(id, key);
-        let (got, refused) = (self.b.new_block(), self.b.new_block());
-        self.b.branch(CmpOp::Ne, Width::W64, again, 0, got, refused, Likely::Then);
+        let again = self.look_up(id, place);
+        self.b.assign(result, again);
+        let refused = self.b.new_block();
+        self.b.branch(CmpOp::Ne, Width::W64, again, 0, done, refused, Likely::Then);
         self.b.switch_to(refused);
         self.count_loss(Loss::MapFull { map: map.0 });
         self.b.jump(full);
-        self.b.switch_to(got);
-        self.b.assign(result, again);
-        self.b.jump(done);
         self.b.switch_to(done);
+        if stays {
+            self.remember_lookup(map, key, result);
+        }
         result
+    }
+
+    /// Whether an address of a map's value stays the key's as long as a program runs. In the first round nobody knows.
+    fn entries_stay(&self, map: MapIndex) -> bool {
+        let facts = &self.shared.facts;
+        let evicts = self.shared.program.maps[map.0].declared.as_ref().is_some_and(|declared| declared.kind.evicts);
+        !facts.writers.is_empty() && !evicts && !facts.deleted.contains(&map.0)
     }
 
     /// The address of a value that is about to be changed in place; with the block behind it all, where the code goes on at once
@@ -279,8 +304,7 @@ impl Body<'_, '_> {
                 Addr::reg(base, 8)
             }
             Place::Map { id, length_offset, .. } => {
-                let key = self.key(map, key);
-                Addr::reg(self.find_or_insert(map, id, length_offset, key, done), 0)
+                Addr::reg(self.find_or_insert(map, (id, length_offset), key, done), 0)
             }
             Place::Threads { id, .. } => Addr::reg(self.thread_value_for(map, id, key, done), 0),
         };
@@ -336,8 +360,7 @@ impl Body<'_, '_> {
                 AggregateSlot { addr: Addr::reg(copy, 8), atomic: contended, signed, params }
             }
             Place::Map { id, per_cpu, length_offset } => {
-                let key = self.key(map, key);
-                let found = self.find_or_insert(map, id, length_offset, key, done);
+                let found = self.find_or_insert(map, (id, length_offset), key, done);
                 AggregateSlot { addr: Addr::reg(found, 0), atomic: contended || !per_cpu, signed, params }
             }
             Place::Threads { id, .. } => {

@@ -20,6 +20,7 @@ mod maps;
 mod memory;
 mod prologue;
 mod readings;
+mod records;
 mod search;
 mod spell;
 mod static_arguments;
