@@ -4,11 +4,14 @@
 //! Guarantee: free of the parser generator; every node knows its span.
 
 mod definitions;
+mod states;
 
 pub use definitions::{
     Attributes, CType, CTypeKind, Declarator, Definition, DefinitionKind, EnumDefinition, MemberDefinition,
     RecordDefinition,
 };
+
+pub use states::{STATE_MARK, State, StatePart};
 
 use crate::source::Span;
 
@@ -29,6 +32,8 @@ pub struct Script {
     pub definitions: Vec<Definition>,
     /// Probe blocks in source order.
     pub blocks: Vec<ProbeBlock>,
+    /// `state name by key { … }`, in source order.
+    pub states: Vec<State>,
 }
 
 /// One `key = value` of the config block.

@@ -273,6 +273,13 @@ pub struct UserMap {
     pub span: Span,
 }
 
+impl UserMap {
+    /// Whether it holds declared states, which are printed where the script asks for it only.
+    pub fn is_state(&self) -> bool {
+        !self.name.starts_with('@')
+    }
+}
+
 /// What a map holds.
 #[derive(Debug)]
 pub enum MapValue {

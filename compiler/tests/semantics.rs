@@ -293,3 +293,55 @@ fn whole_records_and_fields_go_together() {
         &[("@s[2]", "{ .a = 11 }"), ("@t[1]", "{ .a = 2 }")],
     );
 }
+
+#[test]
+fn states_keep_their_declared_types() {
+    holds(
+        "state thread by tid { n: u8, s: int16, ok: bool, name: comm, since: time, took: duration }
+        BEGIN { thread.n = pid; thread.n += 50; @n = thread.n; thread.s = -1; thread.s--; @s = thread.s--; thread.ok = pid; thread.name = comm;
+        thread.took = thread.since - 5; @again = ++thread.n; @whole = thread; @there = has_key(thread); }",
+        &[
+            ("@again", "5"),
+            ("@n", "4"),
+            ("@s", "-2"),
+            ("@there", "true"),
+            ("@whole", "{ .n = 5, .s = -3, .ok = true, .name = bash, .since = 0, .took = -5 }"),
+            ("thread[1235]", "{ .n = 5, .s = -3, .ok = true, .name = bash, .since = 0, .took = -5 }"),
+        ],
+    );
+}
+
+#[test]
+fn a_state_has_the_key_that_it_declares() {
+    holds(
+        "state conn by (pid, fd: int32) { bytes: bytes, last: string[8]; limit 10 } state process by pid { calls: u32 }
+        BEGIN { conn[pid, 3].bytes += 4; conn[pid, 3].last = \"x\"; conn[1, (int32)uid].bytes = 2; process.calls++; process[7].calls = 9;
+        @mine = process.calls; @other = process[7].calls; delete(conn[1, 1000]); @gone = has_key(conn[1, 1000]); }",
+        &[
+            ("@gone", "false"),
+            ("@mine", "1"),
+            ("@other", "9"),
+            ("conn[(1234, 3)]", "{ .bytes = 4, .last = x }"),
+            ("process[1234]", "{ .calls = 1 }"),
+            ("process[7]", "{ .calls = 9 }"),
+        ],
+    );
+}
+
+#[test]
+fn a_state_is_assigned_as_a_whole_and_deleted() {
+    holds(
+        "BEGIN { thread = (b = 300, a = 7); thread.a += 1; @a = thread.a; delete(thread); @b = thread.b; @there = has_key(thread); }
+        state thread by tid { a: u8, b: u16 }",
+        &[("@a", "8"), ("@b", "0"), ("@there", "false")],
+    );
+}
+
+#[test]
+fn the_names_of_states_mean_other_things_elsewhere() {
+    holds(
+        "state state by tid { state: u32, by: u32, limit: u32 }
+        BEGIN { $state = 1; state.state = 2; state.limit = 3; @state = (state = $state, by = state.state); @state.by = state.limit; }",
+        &[("@state", "{ .state = 1, .by = 3 }"), ("state[1235]", "{ .state = 2, .by = 0, .limit = 3 }")],
+    );
+}

@@ -529,7 +529,9 @@ impl Session<'_> {
         if self.orders.is_none() {
             self.actions.render.end_of_run();
         }
-        let snapshots: Vec<_> = (0..self.actions.object.maps.len()).map(|map| self.actions.snapshot(map)).collect();
+        let object = self.actions.object;
+        let printed = (0..object.maps.len()).filter(|map| !object.maps[*map].is_state());
+        let snapshots: Vec<_> = printed.map(|map| self.actions.snapshot(map)).collect();
         for snapshot in snapshots {
             self.actions.show(snapshot, MapPrint::default());
         }

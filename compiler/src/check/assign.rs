@@ -263,6 +263,9 @@ impl Body<'_, '_> {
 
     /// Records that a map is given values of a type; reports a clash.
     pub fn map_holds(&mut self, map: MapIndex, ty: &Type, span: Span) -> Option<()> {
+        if self.env.maps.get(map).is_state() {
+            return self.state_holds(map, ty, span);
+        }
         let stored = match ty {
             // Integers are kept in 8 bytes, so that one atomic operation fits all of them.
             Type::Int(int) => Type::Int(Int { size_bytes: 8, signed: int.signed }),

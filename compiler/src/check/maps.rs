@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::ast::{ExprKind, Script};
+use crate::ast::{ExprKind, STATE_MARK, Script};
+use crate::check::states::StateInfo;
 use crate::check::{Report, declarations, facts, records};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
@@ -15,7 +16,9 @@ use crate::types::Type;
 /// What is known of a map.
 #[derive(Debug)]
 pub struct MapInfo {
-    /// Name with sigil.
+    /// What the tree calls it: the name without sigil, or with that of states.
+    pub id: String,
+    /// Name with sigil; that of a state has none.
     pub name: String,
     /// Where it was seen first.
     pub span: Span,
@@ -33,6 +36,8 @@ pub struct MapInfo {
     pub fields: Vec<(String, Span)>,
     /// Its storage, when the script declares it.
     pub declared: Option<typed::Declared>,
+    /// What its declaration says, when it holds states.
+    pub state: Option<StateInfo>,
 }
 
 /// All maps, sorted by name.
@@ -45,7 +50,7 @@ pub struct Maps {
 impl MapInfo {
     /// Whether the script declares it with the types of its fields.
     pub fn is_state(&self) -> bool {
-        false
+        self.state.is_some()
     }
 }
 
@@ -65,7 +70,8 @@ impl Maps {
         // A constant may stand for a map.
         script.defines.iter().for_each(|define| facts::walk_expr(&define.value, &mut note));
         let info = |(name, span): (String, Span)| MapInfo {
-            name: format!("@{name}"),
+            name: name.strip_prefix(STATE_MARK).map_or_else(|| format!("@{name}"), str::to_owned),
+            id: name,
             span,
             key: None,
             key_span: span,
@@ -74,13 +80,14 @@ impl Maps {
             value_span: span,
             fields: Vec::new(),
             declared: None,
+            state: None,
         };
         Maps { list: spans.into_iter().map(info).collect() }
     }
 
     /// The map of a name without sigil.
     pub fn index(&self, name: &str) -> MapIndex {
-        let found = self.list.binary_search_by(|m| m.name[1..].cmp(name));
+        let found = self.list.binary_search_by(|m| m.id.as_str().cmp(name));
         MapIndex(found.unwrap_or_else(|_| panic!("map @{name} was not collected")))
     }
 
@@ -138,7 +145,8 @@ impl Maps {
                 declarations::check(declared, &info.name, key.is_some(), &value, report);
             }
             let declared = info.declared.clone();
-            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared, of_threads: false });
+            let of_threads = info.state.as_ref().is_some_and(|state| state.of_threads);
+            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared, of_threads });
         }
         maps
     }

@@ -29,6 +29,7 @@ mod operators;
 pub mod parameters;
 mod points;
 mod records;
+mod states;
 mod types;
 
 use std::collections::BTreeMap;
@@ -141,6 +142,7 @@ pub fn check(
     };
     env.report.extend(settings.diagnostics);
     parameters::check(script, options, &mut env.report);
+    states::declare(script, &mut env);
     records::collect(script, &mut env.maps);
     declarations::apply(script, options, &mut env.maps, &mut env.report);
     let mut program = typed::Program {

@@ -46,7 +46,7 @@ pub(super) fn collect(script: &Script, maps: &mut Maps) {
     named.extend(whole);
     named.sort_by_key(|(_, _, span, _)| *span);
     for info in maps.list.iter_mut().filter(|info| info.value.is_none()) {
-        let own: Vec<_> = named.iter().filter(|(map, ..)| *map == info.name[1..]).collect();
+        let own: Vec<_> = named.iter().filter(|(map, ..)| *map == info.id).collect();
         if !own.iter().any(|(.., is_field)| *is_field) {
             continue;
         }
@@ -168,9 +168,13 @@ impl Body<'_, '_> {
             self.error(Diagnostic::error(Code(318), span, "this has no value that a field could keep"));
             return None;
         }
-        let info = self.env.maps.get(map);
+        let mut parts = parts;
+        let info = self.env.maps.get_mut(map);
+        let same_memory = info.points_into(&name.text, &mut parts[at].1, ty);
         let known = &parts[at].1;
         let both = if info.is_state() { takes(known, ty) } else { unify(known, &stored(ty)) };
+        let both = both.filter(|_| same_memory);
+        let info = self.env.maps.get(map);
         let Some(both) = both else {
             let first = info.fields.iter().find(|(field, _)| *field == name.text).map_or(info.span, |(_, span)| *span);
             let (holds, message_of) = (self.one(known), self.one(ty));
@@ -182,10 +186,10 @@ impl Body<'_, '_> {
             );
             return None;
         };
-        let mut parts = parts;
-        if parts[at].1 != both {
-            parts[at].1 = both;
-            self.env.maps.get_mut(map).value = Some(MapValue::Plain(Type::Record(parts.clone())));
+        parts[at].1 = both;
+        let record = MapValue::Plain(Type::Record(parts.clone()));
+        if self.plain_type(map) != Type::Record(parts.clone()) {
+            self.env.maps.get_mut(map).value = Some(record);
             self.env.changed = true;
         }
         if let Some((part, ty)) =

@@ -176,7 +176,10 @@ impl Shared<'_> {
     }
 }
 
-/// A map's name as a symbol: `@` is `at_`, `@start` is `at_start`.
+/// A map's name as a symbol: `@` is `at_`, `@start` is `at_start`; of a state, `thread` is `state_thread`.
 fn symbol_name(name: &str) -> String {
-    format!("at_{}", &name[1..])
+    match name.strip_prefix('@') {
+        Some(name) => format!("at_{name}"),
+        None => format!("state_{name}"),
+    }
 }

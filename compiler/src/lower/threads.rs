@@ -11,6 +11,7 @@
 //! The kernel makes a value only where it has memory at once, and refuses to touch the storage while it is at work on it on the
 //! same CPU; until 6.2 it refuses to read, too. Both answer with no address, which whoever writes counts as a loss.
 
+use crate::btf::{Btf, Kind};
 use crate::ir::build::FunctionBuilder;
 use crate::ir::{
     self, Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Map, MapId, MapKind, Section, Size, VReg, Width,
@@ -18,7 +19,7 @@ use crate::ir::{
 use crate::lower::{Body, Shared};
 use crate::object::{Attach, Loss, ThreadMap};
 use crate::source::Span;
-use crate::typed::{Expr, MapIndex};
+use crate::typed::{ContextKind, Expr, MapIndex};
 
 /// Behind each value: the thread's number in the low half, 1 in the high one.
 pub(super) const MARK_BYTES: u32 = 8;
@@ -94,10 +95,36 @@ fn get(b: &mut FunctionBuilder, id: MapId, task: VReg, flags: i64) -> VReg {
 }
 
 impl Body<'_, '_> {
+    /// The thread that the program is about: the current one; in an iterator of tasks, the one that it is at.
+    fn thread(&mut self) -> VReg {
+        if self.probe().context.kind != ContextKind::Iterator {
+            // Since 5.11: a task pointer with its type.
+            return self.b.call(Helper::GetCurrentTaskBtf, &[]);
+        }
+        let context = self.b.context();
+        let task = self.b.load(Addr::reg(context, ITERATOR_TASK), Size::B8);
+        // Verifier: each load of it may be 0 for all that it knows.
+        let (some, exit) = (self.b.new_block(), self.exit);
+        self.b.branch(CmpOp::Ne, Width::W64, task, 0, some, exit, Likely::Then);
+        self.b.switch_to(some);
+        task
+    }
+
+    /// Its number as scripts see it.
+    fn thread_number(&mut self, task: VReg) -> VReg {
+        if self.probe().context.kind != ContextKind::Iterator {
+            let ids = self.process_ids();
+            return self.b.extend(ids, Size::B4, false);
+        }
+        let btf = self.shared.target.btf();
+        let member = |btf: &Btf| Some(btf.find_member(btf.find(Kind::Struct, "task_struct")?, "pid")?.byte_offset());
+        let offset = btf.and_then(member).unwrap_or(0);
+        self.b.load(Addr::reg(task, offset as i32), Size::B4)
+    }
+
     /// The address of the current thread's value; 0 where it has none.
     pub(super) fn thread_value(&mut self, id: MapId) -> VReg {
-        // Since 5.11: a task pointer with its type.
-        let task = self.b.call(Helper::GetCurrentTaskBtf, &[]);
+        let task = self.thread();
         get(&mut self.b, id, task, 0)
     }
 
@@ -111,15 +138,14 @@ impl Body<'_, '_> {
         self.b.assign(result, found);
         self.b.jump(done);
         self.b.switch_to(new);
-        let task = self.b.call(Helper::GetCurrentTaskBtf, &[]);
+        let task = self.thread();
         let flags = if self.may_allocate() { CREATE } else { 0 };
         let created = get(&mut self.b, id, task, flags);
         self.b.assign(result, created);
         self.b.branch(CmpOp::Ne, Width::W64, created, 0, made, done, Likely::Then);
         self.b.switch_to(made);
         let mark_at = self.shared.ir.maps[id.0 as usize].value_size_bytes - MARK_BYTES;
-        let ids = self.process_ids();
-        let thread = self.b.extend(ids, Size::B4, false);
+        let thread = self.thread_number(task);
         let mark = self.b.bin(BinOp::Or, Width::W64, thread, 1i64 << 32);
         self.b.store(Addr::reg(created, mark_at as i32), mark, Size::B8);
         self.b.jump(done);
@@ -165,7 +191,7 @@ impl Body<'_, '_> {
 
     /// Removes the current thread's value; yields 0, or an error in the low 32 bits where there was none.
     pub(super) fn thread_delete(&mut self, id: MapId) -> VReg {
-        let task = self.b.call(Helper::GetCurrentTaskBtf, &[]);
+        let task = self.thread();
         self.b.call(Helper::TaskStorageDelete, &[Arg::Map(id), task.into()])
     }
 }

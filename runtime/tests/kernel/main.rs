@@ -16,6 +16,7 @@ mod namespaces;
 mod own_probes;
 mod probes;
 mod prompt;
+mod records;
 mod static_probes;
 mod trials;
 
