@@ -8,7 +8,7 @@ use crate::object::{Attach, Config, Constant};
 use crate::source::Span;
 use crate::types::Type;
 use crate::usdt::Argument;
-use crate::words::{Aggregation, Builtin, Function};
+use crate::words::{Aggregation, Builtin, Function, Pages};
 
 /// A checked script.
 #[derive(Debug, Default)]
@@ -76,6 +76,16 @@ pub enum MapValue {
         /// Whether the values are signed.
         signed: bool,
     },
+}
+
+impl MapValue {
+    /// How its value under a key is kept, when that is in pages.
+    pub fn pages(&self) -> Option<Pages> {
+        match self {
+            MapValue::Aggregate { word, params, .. } => word.pages(params),
+            MapValue::Plain(_) => None,
+        }
+    }
 }
 
 /// Index of a map in [`Program::maps`].

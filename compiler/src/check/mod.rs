@@ -27,6 +27,7 @@ mod names;
 mod operators;
 pub mod parameters;
 mod points;
+mod statistics;
 mod types;
 
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ use std::collections::BTreeMap;
 pub use body::Body;
 pub use config::MissingProbes;
 pub use constant::constant;
-pub use declarations::no_length;
+pub use declarations::{in_pages, no_length};
 pub use definitions::define;
 pub use errors::Report;
 pub use expr::truncate;
@@ -42,6 +43,7 @@ pub use facts::Facts;
 pub use header_constants::user_constant;
 pub use maps::{MapInfo, Maps};
 pub use points::{ArgField, Points, Seed};
+pub use statistics::only_printed;
 pub use types::{named_int, unify, widest};
 
 use crate::ast;

@@ -17,6 +17,7 @@ mod lookups;
 mod loops;
 mod maps;
 mod memory;
+mod pages;
 mod prologue;
 mod readings;
 mod search;

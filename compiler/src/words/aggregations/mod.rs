@@ -7,6 +7,7 @@ use crate::value::Value;
 
 mod avg;
 mod count;
+mod dist;
 mod hist;
 mod lhist;
 mod max;
@@ -15,8 +16,17 @@ mod stats;
 mod sum;
 
 /// All aggregations.
-pub const ALL: &[&dyn Aggregation] =
-    &[&avg::Avg, &count::Count, &hist::Hist, &lhist::Lhist, &max::Max, &min::Min, &stats::Stats, &sum::Sum];
+pub const ALL: &[&dyn Aggregation] = &[
+    &avg::Avg,
+    &count::Count,
+    &dist::Dist,
+    &hist::Hist,
+    &lhist::Lhist,
+    &max::Max,
+    &min::Min,
+    &stats::Stats,
+    &sum::Sum,
+];
 
 /// The `index`-th `u64` of some bytes.
 fn word(bytes: &[u8], index: usize) -> u64 {
