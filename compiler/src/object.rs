@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::btf::BtfId;
 use crate::source::Span;
 use crate::types::Type;
+use crate::units::Unit;
 use crate::words::{Aggregation, Function, Pages};
 
 /// A compiled script.
@@ -247,6 +248,8 @@ pub struct UserMap {
     pub key: Option<Type>,
     /// Value.
     pub value: MapValue,
+    /// What its values count.
+    pub unit: Unit,
     /// Where it lives.
     pub storage: Storage,
     /// First use in the script.

@@ -39,6 +39,11 @@ impl Span {
 }
 
 impl Source {
+    /// Whether it is a file of our own language, which is stricter than bpftrace's.
+    pub fn is_declarative(&self) -> bool {
+        self.name.ends_with(".prof")
+    }
+
     /// A source called `name` with this text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
         Source { name: name.into(), text: text.into(), imported: Vec::new() }

@@ -7,6 +7,7 @@ use crate::ast::{BinaryOp, UnaryOp};
 use crate::object::{Attach, Config, Constant};
 use crate::source::Span;
 use crate::types::Type;
+use crate::units::Unit;
 use crate::usdt::Argument;
 use crate::words::{Aggregation, Builtin, Function, Pages};
 
@@ -40,6 +41,8 @@ pub struct Map {
     pub span: Span,
     /// Its storage, when the script declares it.
     pub declared: Option<Declared>,
+    /// What its values count.
+    pub unit: Unit,
 }
 
 /// `let @x = kind(entries)`.

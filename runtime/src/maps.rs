@@ -161,8 +161,16 @@ fn copies<'v>(map: &UserMap, value: &'v [u8]) -> Vec<&'v [u8]> {
 fn merge(map: &UserMap, values: &[&[u8]], lookup: &dyn Lookup) -> Value {
     match &map.value {
         MapValue::Plain(ty) => decode(ty, values.first().copied().unwrap_or_default(), lookup),
-        MapValue::Aggregate { word, params, signed } => word.merge(params, *signed, values),
+        MapValue::Aggregate { word, params, signed } => in_unit(map, word.merge(params, *signed, values)),
     }
+}
+
+/// A value that shows its unit gets that of its map.
+fn in_unit(map: &UserMap, mut value: Value) -> Value {
+    if let Value::Distribution(distribution) = &mut value {
+        distribution.unit = map.unit;
+    }
+    value
 }
 
 /// What reading needs of a map; the kernel's in life, a fake in tests.

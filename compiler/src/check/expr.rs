@@ -28,6 +28,7 @@ impl Body<'_, '_> {
             ExprKind::PositionalCount => Self::int_literal(self.env.options.positional.len() as u64, span),
             ExprKind::Unary(op, inner) => self.unary(*op, inner, span),
             ExprKind::Binary(op, a, b) => {
+                self.units_agree(*op, a, b, span);
                 let (a, b) = (self.expr(a), self.expr(b));
                 self.binary(*op, a, b, span)
             }

@@ -29,6 +29,7 @@ pub mod parameters;
 mod points;
 mod statistics;
 mod types;
+mod units;
 
 use std::collections::BTreeMap;
 
@@ -45,6 +46,7 @@ pub use maps::{MapInfo, Maps};
 pub use points::{ArgField, Points, Seed};
 pub use statistics::only_printed;
 pub use types::{named_int, unify, widest};
+pub use units::strict_units;
 
 use crate::ast;
 use crate::diagnostic::{Code, Diagnostic};

@@ -205,6 +205,7 @@ impl<'a> Shared<'a> {
                     object::MapValue::Aggregate { word: *word, params: params.clone(), signed: *signed }
                 }
             },
+            unit: map.unit,
             storage: self.storage(index),
             span: map.span,
         });

@@ -14,6 +14,7 @@ use crate::source::Span;
 use crate::statistics::Statistic;
 use crate::typed;
 use crate::types::Type;
+use crate::units::Unit;
 use crate::value::{Symbols, Value};
 
 mod aggregations;
@@ -47,6 +48,10 @@ pub trait Builtin: Debug + Sync {
     fn name(&self) -> &'static str;
     /// What it is.
     fn doc(&self) -> Doc;
+    /// What it counts.
+    fn unit(&self) -> Unit {
+        Unit::None
+    }
     /// Whether it has one value during one run of a program.
     fn is_constant(&self) -> bool {
         false

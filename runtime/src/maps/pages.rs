@@ -12,7 +12,7 @@ use profiler_compiler::object::{MapValue, UserMap};
 use profiler_compiler::value::Value;
 use profiler_compiler::words::Pages;
 
-use super::{Elements, copies};
+use super::{Elements, copies, in_unit};
 
 /// Bytes of a page's number behind the script's key.
 const NUMBER_BYTES: usize = 8;
@@ -59,5 +59,5 @@ pub(super) fn of_key(map: &UserMap, pages: Pages, key: &[u8], elements: &impl El
 fn merged(map: &UserMap, pages: &[(u64, Vec<u8>)]) -> Value {
     let MapValue::Aggregate { word, params, signed } = &map.value else { return Value::Missing };
     let pages: Vec<(u64, Vec<&[u8]>)> = pages.iter().map(|(page, value)| (*page, copies(map, value))).collect();
-    word.merge_pages(params, *signed, &pages)
+    in_unit(map, word.merge_pages(params, *signed, &pages))
 }
