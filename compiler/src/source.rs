@@ -4,6 +4,7 @@
 //! Guarantee: a span made by the parser lies on character boundaries of its source, within one file.
 
 use std::ops::Range;
+use std::path::Path;
 
 /// A script with the name that diagnostics show (`stdin`, a path, or `-e`), and the files that it imports behind it.
 #[derive(Debug, Clone)]
@@ -41,7 +42,7 @@ impl Span {
 impl Source {
     /// Whether it is a file of our own language, which is stricter than bpftrace's.
     pub fn is_declarative(&self) -> bool {
-        self.name.ends_with(".prof")
+        Path::new(&self.name).extension().is_some_and(|extension| extension == "prof")
     }
 
     /// A source called `name` with this text.

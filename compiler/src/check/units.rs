@@ -11,6 +11,7 @@ use crate::glob;
 use crate::source::Span;
 use crate::typed::MapIndex;
 use crate::units::{Mixed, Unit, combined};
+use crate::words::Builtin;
 
 /// Fields whose unit is known: the probe, the field, the unit.
 const FIELDS: [(&str, &str, Unit); 23] = [
@@ -47,10 +48,8 @@ impl Body<'_, '_> {
     pub fn unit_of(&self, e: &Expr) -> Unit {
         match &e.kind {
             ExprKind::Duration(_) => Unit::Duration,
-            ExprKind::Name(name) => self.env.catalogue.builtin(name).map_or(Unit::None, |word| word.unit()),
-            ExprKind::Call { name, .. } => {
-                self.env.catalogue.builtin(&name.text).map_or(Unit::None, |word| word.unit())
-            }
+            ExprKind::Name(name) => self.env.catalogue.builtin(name).map_or(Unit::None, Builtin::unit),
+            ExprKind::Call { name, .. } => self.env.catalogue.builtin(&name.text).map_or(Unit::None, Builtin::unit),
             ExprKind::Var(name) => self.find_var(name).map_or(Unit::None, |var| self.var_unit(var)),
             ExprKind::Map { name, .. } => self.env.maps.get(self.env.maps.index(name)).unit.unwrap_or_default(),
             ExprKind::Step { target, .. } | ExprKind::Cast(_, target) | ExprKind::Unary(_, target) => {
