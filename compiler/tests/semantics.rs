@@ -129,9 +129,9 @@ type Page = (u64, Vec<Vec<u8>>);
 fn paged(entries: impl IntoIterator<Item = (Vec<u8>, Vec<Vec<u8>>)>) -> BTreeMap<Vec<u8>, Vec<Page>> {
     let mut by_key: BTreeMap<Vec<u8>, Vec<Page>> = BTreeMap::new();
     for (mut key, copies) in entries {
-        let number = key.split_off(key.len() - 8);
-        let number = u64::from_ne_bytes(number.try_into().expect("8 bytes"));
-        by_key.entry(key).or_default().push((number, copies));
+        let number = key.split_off(key.len() - 4);
+        let number = u32::from_ne_bytes(number.try_into().expect("4 bytes"));
+        by_key.entry(key).or_default().push((number.into(), copies));
     }
     by_key
 }

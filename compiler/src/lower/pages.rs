@@ -8,7 +8,7 @@ use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, MapId, Operand, Size, V
 use crate::lower::{Body, Value};
 use crate::typed::{Expr, MapIndex};
 use crate::types::Type;
-use crate::words::Pages;
+use crate::words::{PAGE_NUMBER_BYTES, Pages};
 
 /// A key that is allowed is allowed so many pages where memory permits. Measured values of one kind mostly lie within a few powers
 /// of two, and rarely are all keys used.
@@ -16,7 +16,7 @@ const PAGES_PER_KEY: u32 = 4;
 
 /// Bytes of a page's key, by those of the script's.
 pub(super) const fn key_size_bytes(script_key_bytes: u32) -> u32 {
-    script_key_bytes.next_multiple_of(8) + 8
+    script_key_bytes.next_multiple_of(PAGE_NUMBER_BYTES) + PAGE_NUMBER_BYTES
 }
 
 /// How many pages a map for so many keys has: fewer a key where each CPU could otherwise not have its own.
@@ -38,9 +38,9 @@ impl Body<'_, '_> {
         let key_bytes = self.layout(&ty).size_bytes.max(1);
         let whole = key_size_bytes(key_bytes);
         let addr = self.memory(whole, "key");
-        let number = addr.plus(whole as i32 - 8);
-        if !key_bytes.is_multiple_of(8) {
-            self.zero(number.plus(-8), 8);
+        let number = addr.plus((whole - PAGE_NUMBER_BYTES) as i32);
+        if !key_bytes.is_multiple_of(PAGE_NUMBER_BYTES) {
+            self.b.store(number.plus(-(PAGE_NUMBER_BYTES as i32)), 0, Size::B4);
         }
         if let Some(key) = key {
             self.store_as(key, &ty, addr);
@@ -58,7 +58,7 @@ impl Body<'_, '_> {
     ) -> (Addr, Option<VReg>) {
         let (addr, number) = self.page_key(map, key);
         let page = self.b.bin(BinOp::Shr, Width::W64, bucket, i64::from(pages.sub_bits));
-        self.b.store(number, page, Size::B8);
+        self.b.store(number, page, Size::B4);
         (addr, Some(self.b.bin(BinOp::And, Width::W64, bucket, (1i64 << pages.sub_bits) - 1)))
     }
 
@@ -68,7 +68,7 @@ impl Body<'_, '_> {
         let result = self.b.copy(1);
         let done = self.b.new_block();
         for page in 0..pages.count {
-            self.b.store(number, i64::from(page), Size::B8);
+            self.b.store(number, i64::from(page), Size::B4);
             let found = self.look_up(id, addr);
             let next = self.b.new_block();
             self.b.branch(CmpOp::Ne, Width::W64, found, 0, done, next, Likely::Unknown);
@@ -86,7 +86,7 @@ impl Body<'_, '_> {
         self.forget_lookups(map);
         let mut any: Operand = Operand::Imm(0);
         for page in 0..pages.count {
-            self.b.store(number, i64::from(page), Size::B8);
+            self.b.store(number, i64::from(page), Size::B4);
             let key = self.address_arg(addr);
             let result = self.b.call(Helper::MapDeleteElem, &[Arg::Map(id), key]);
             let removed = self.b.set(CmpOp::Eq, Width::W32, result, 0);

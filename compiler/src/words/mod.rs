@@ -151,8 +151,11 @@ pub trait Aggregation: Debug + Sync {
     }
 }
 
+/// Bytes of a page's number in a key. With 8, the kernel's hash of a thread's number would take a round more.
+pub const PAGE_NUMBER_BYTES: u32 = 4;
+
 /// How the value under a key is kept when it is large and mostly empty: each page is an entry of the map, whose key is the
-/// script's key, padded to 8 bytes, and the page's number in 8 bytes.
+/// script's key, padded with zeros to a multiple of 4 bytes, and the page's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pages {
     /// A page has `1 << sub_bits` buckets; a bucket's number by that is its page's.

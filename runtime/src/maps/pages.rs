@@ -10,12 +10,12 @@ use profiler_compiler::decode::{Lookup, decode};
 use profiler_compiler::layout;
 use profiler_compiler::object::{MapValue, UserMap};
 use profiler_compiler::value::Value;
-use profiler_compiler::words::Pages;
+use profiler_compiler::words::{PAGE_NUMBER_BYTES, Pages};
 
 use super::{Elements, copies, in_unit};
 
 /// Bytes of a page's number behind the script's key.
-const NUMBER_BYTES: usize = 8;
+const NUMBER_BYTES: usize = PAGE_NUMBER_BYTES as usize;
 
 /// The pages that were read, by key.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Found {
     /// Takes an entry of the kernel's map.
     pub(super) fn add(&mut self, key: &[u8], value: &[u8]) {
         let Some((key, number)) = key.split_last_chunk::<NUMBER_BYTES>() else { return };
-        let page = u64::from_ne_bytes(*number);
+        let page = u64::from(u32::from_ne_bytes(*number));
         self.0.entry(key.to_vec()).or_default().push((page, value.to_vec()));
     }
 
@@ -45,7 +45,7 @@ pub(super) fn of_key(map: &UserMap, pages: Pages, key: &[u8], elements: &impl El
     for (to, from) in whole[..end].iter_mut().zip(key.iter().take(key_bytes)) {
         *to = *from;
     }
-    for page in 0..u64::from(pages.count) {
+    for page in 0..pages.count {
         for (to, from) in whole[end..].iter_mut().zip(page.to_ne_bytes()) {
             *to = from;
         }
