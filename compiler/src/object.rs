@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use crate::btf::BtfId;
 use crate::source::Span;
 use crate::types::Type;
-use crate::words::{Aggregation, Function};
+use crate::units::Unit;
+use crate::words::{Aggregation, Function, Pages};
 
 /// A compiled script.
 #[derive(Debug)]
@@ -267,6 +268,8 @@ pub struct UserMap {
     pub key: Option<Type>,
     /// Value.
     pub value: MapValue,
+    /// What its values count.
+    pub unit: Unit,
     /// Where it lives.
     pub storage: Storage,
     /// First use in the script.
@@ -287,6 +290,16 @@ pub enum MapValue {
         /// Whether the aggregated values are signed.
         signed: bool,
     },
+}
+
+impl MapValue {
+    /// How its value under a key is kept, when that is in pages.
+    pub fn pages(&self) -> Option<Pages> {
+        match self {
+            MapValue::Aggregate { word, params, .. } => word.pages(params),
+            MapValue::Plain(_) => None,
+        }
+    }
 }
 
 /// Where a map lives.

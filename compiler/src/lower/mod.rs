@@ -18,6 +18,7 @@ mod lookups;
 mod loops;
 mod maps;
 mod memory;
+mod pages;
 mod prologue;
 mod readings;
 mod search;
@@ -209,6 +210,7 @@ impl<'a> Shared<'a> {
                     object::MapValue::Aggregate { word: *word, params: params.clone(), signed: *signed }
                 }
             },
+            unit: map.unit,
             storage: self.storage(index),
             span: map.span,
         });
