@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -112,6 +113,21 @@ pub fn profiler(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROFILER);
     command.arg("run").args(arguments);
     command
+}
+
+/// `profiler run ARGUMENTS`, all of whose probes are attached.
+pub fn attached(arguments: &[&str]) -> Running {
+    let folder = Folder::new("ready");
+    let socket = folder.path("socket");
+    let listener = UnixDatagram::bind(&socket).expect("a socket");
+    listener.set_nonblocking(true).expect("a socket");
+    let mut running = Running::start(profiler(arguments).env("NOTIFY_SOCKET", &socket));
+    let is_ready = wait_for("readiness", || match listener.recv(&mut [0; 64]) {
+        Ok(_) => Some(true),
+        Err(_) => running.child.try_wait().expect("a child of ours").map(|_| false),
+    });
+    assert!(is_ready, "it ended before its probes were attached: {}", running.end().stderr);
+    running
 }
 
 /// Runs `profiler run ARGUMENTS` to its end.

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::machine::{self, Folder, PROFILER, Running, profiler, skip, wait_for, workload};
+use super::machine::{self, Folder, PROFILER, attached, skip, workload};
 
 #[test]
 fn every_site_and_operand_is_read() {
@@ -52,17 +52,6 @@ impl Drop for Workload {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// A profiler whose probes are attached.
-fn attached(arguments: &[&str]) -> Running {
-    let folder = Folder::new("static");
-    let socket = folder.path("ready");
-    let listener = std::os::unix::net::UnixDatagram::bind(&socket).expect("a socket");
-    let running = Running::start(profiler(arguments).env("NOTIFY_SOCKET", &socket));
-    listener.set_nonblocking(true).expect("a socket");
-    wait_for("readiness", || listener.recv(&mut [0; 64]).ok());
-    running
 }
 
 #[test]

@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use super::super::machine::{Folder, Running, profiler, skip, wait_for, workload};
-use super::{OnDemand, copy_of_libc, links, number};
+use super::super::machine::{self, Folder, Running, skip, workload};
+use super::{OnDemand, copy_of_libc, number};
 
 /// Counts by process, at entry and return, and prints one stack of each process.
 fn script(file: &str, function: &str) -> String {
@@ -17,9 +17,7 @@ fn script(file: &str, function: &str) -> String {
 }
 
 fn attached(file: &str, function: &str) -> Running {
-    let running = Running::start(&mut profiler(&["-q", "-e", &script(file, function)]));
-    wait_for("two links", || links(&running, 2));
-    running
+    machine::attached(&["-q", "-e", &script(file, function)])
 }
 
 /// A copy takes the file's place, as installing an update does.
@@ -97,8 +95,7 @@ fn what_a_process_of_p_runs_is_traced_though_its_file_was_replaced_before() {
             let script = format!(
                 "uprobe:{file}:{function} {{ @in = count(); }} uretprobe:{file}:{function} {{ @out = count(); }}"
             );
-            let running = Running::start(&mut profiler(&["-q", "-p", &pid, "-e", &script]));
-            wait_for("two links", || links(&running, 2));
+            let running = machine::attached(&["-q", "-p", &pid, "-e", &script]);
             target.call(calls);
             running.signal("TERM");
             let ended = running.end();

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::machine::{Ended, Running, held, workload};
+use super::machine::{Ended, workload};
 
 /// Far longer than a step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -87,11 +87,6 @@ impl Drop for OnDemand {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
-}
-
-/// Whether a profiler holds so many links.
-fn links(profiler: &Running, least: usize) -> Option<()> {
-    (held(profiler.pid()).iter().filter(|(kind, _)| *kind == "link").count() >= least).then_some(())
 }
 
 /// The numbers that a map without keys, or one of its keys, shows; 0 when it is not there.

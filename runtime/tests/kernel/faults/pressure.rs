@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::super::machine::{PROFILER, Running, held, profiler, run, skip, wait_for, workload};
+use super::super::machine::{PROFILER, Running, attached, held, run, skip, workload};
 use super::{lost, number, processors};
 
 const CALLS: u64 = 200_000;
@@ -127,8 +127,7 @@ fn runs_that_the_kernel_skips_are_reported() {
         return;
     }
     let script = "tracepoint:kmem:* { @[probe, cpu] = count(); @sizes[probe] = hist(nsecs % 1000); } END { clear(@); clear(@sizes); }";
-    let running = Running::start(&mut profiler(&["-q", "--strict", "-e", script]));
-    wait_for("links", || super::links(&running, 4));
+    let running = attached(&["-q", "--strict", "-e", script]);
     let ids = held(running.pid());
     let mut skipped = skipped_by_the_kernel(&ids);
     for _ in 0..10 {

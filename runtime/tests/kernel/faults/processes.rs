@@ -7,13 +7,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::super::machine::{Folder, Running, assert_gone, held, profiler, run, skip, wait_for, workload};
+use super::super::machine::{Folder, Running, assert_gone, attached, held, profiler, run, skip, wait_for, workload};
 use super::{OnDemand, counting_script, lines, lost, memory_kb, number};
-
-/// Waits until a profiler holds its links.
-fn attached(profiler: &Running, links: usize) {
-    wait_for("an attached probe", || super::links(profiler, links));
-}
 
 #[test]
 fn a_killed_process_of_p_ends_the_run_with_all_its_counts() {
@@ -22,8 +17,7 @@ fn a_killed_process_of_p_ends_the_run_with_all_its_counts() {
     }
     let mut target = OnDemand::start(workload(), None);
     let pid = target.pid().to_string();
-    let running = Running::start(&mut profiler(&["-q", "-p", &pid, "-e", &counting_script("")]));
-    attached(&running, 4);
+    let running = attached(&["-q", "-p", &pid, "-e", &counting_script("")]);
     let ids = held(running.pid());
     target.call(1234);
     target.kill();
@@ -54,8 +48,7 @@ fn a_process_killed_in_a_probe_is_counted_to_its_last_call() {
     for round in 0..5 {
         let command = ["functions", "1000000000000"];
         let mut target = Command::new(workload).args(command).stdout(Stdio::null()).spawn().expect("a workload");
-        let running = Running::start(&mut profiler(&["-q", "-p", &target.id().to_string(), "-e", &script]));
-        attached(&running, 2);
+        let running = attached(&["-q", "-p", &target.id().to_string(), "-e", &script]);
         // On a busy machine it may not run at all for a while.
         let before = ticks(target.id());
         wait_for("some calls", || (ticks(target.id()) > before + round).then_some(()));
@@ -104,8 +97,7 @@ fn a_traced_process_that_is_killed_takes_nothing_with_it() {
     }
     let (mut first, mut second) = (OnDemand::start(workload(), None), OnDemand::start(workload(), None));
     let filter = format!("/pid == {} || pid == {}/", first.pid(), second.pid());
-    let running = Running::start(&mut profiler(&["-q", "-e", &counting_script(&filter)]));
-    attached(&running, 4);
+    let running = attached(&["-q", "-e", &counting_script(&filter)]);
     first.call(500);
     second.call(70);
     first.kill();
@@ -116,6 +108,30 @@ fn a_traced_process_that_is_killed_takes_nothing_with_it() {
     assert_eq!((number(&ended.stdout, "@calls"), number(&ended.stdout, "@steps")), (575, 575), "{}", ended.stdout);
     // The one that lives has names; addresses of the other are shown as such, or by the names they had.
     assert!(ended.stdout.contains("workload_step"), "{}", ended.stdout);
+}
+
+/// Whoever watches all processes has the kernel stop at the function's returns everywhere.
+#[test]
+fn a_return_of_p_is_of_that_process_also_when_another_run_watches_them_all() {
+    if skip() {
+        return;
+    }
+    let (mut own, mut other) = (OnDemand::start(workload(), None), OnDemand::start(workload(), None));
+    let probe = format!("uretprobe:{}:workload_step", workload());
+    let both = format!("{probe} /pid == {} || pid == {}/ {{ @returns = count(); }}", own.pid(), other.pid());
+    let of_all = attached(&["-q", "-e", &both]);
+    let script = format!("{probe} {{ @returns = count(); @sum = sum(retval); }}");
+    let of_one = attached(&["-q", "-p", &own.pid().to_string(), "-e", &script]);
+    other.call(300);
+    own.call(40);
+    other.call(5);
+    let ended = [of_one, of_all].map(|running| {
+        running.signal("TERM");
+        running.end().stdout
+    });
+    let count = |index: usize, name| number(&ended[index], name);
+    assert_eq!((count(0, "@returns"), count(0, "@sum")), (40, 40 * 40), "{}", ended[0]);
+    assert_eq!(count(1, "@returns"), 345, "{}", ended[1]);
 }
 
 #[test]
