@@ -218,6 +218,13 @@ pub fn assert_gone(ids: &BTreeSet<(&'static str, u32)>) {
     }
 }
 
+/// Copies a program or a library, by a process of its own: were this one to write it, a command that another test starts
+/// meanwhile would inherit the open file, and the kernel starts no program that somebody may still write to.
+pub fn copy(from: &str, to: &str) {
+    let status = Command::new("cp").args([from, to]).status();
+    assert!(status.is_ok_and(|status| status.success()), "cp {from} {to}");
+}
+
 /// A folder of its own for each test, removed at its end.
 #[derive(Debug)]
 pub struct Folder(PathBuf);

@@ -62,7 +62,7 @@ fn a_semaphore_is_up_as_long_as_somebody_listens_to_the_process() {
     // In a file of its own: a listener of another test would raise the semaphore too.
     let folder = Folder::new("semaphore");
     let program = folder.path("listened");
-    std::fs::copy(workload(), &program).expect("a copy");
+    machine::copy(workload(), &program);
     let (mut one, mut other) = (Workload::start(&program), Workload::start(&program));
     assert_eq!(one.pass(5), "guarded 0");
     let script = format!("usdt:{program}:guarded {{ @n = count(); @sum = sum(arg0); }}");

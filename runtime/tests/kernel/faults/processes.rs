@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::super::machine::{Folder, Running, assert_gone, attached, held, profiler, run, skip, wait_for, workload};
+use super::super::machine::{
+    Folder, Running, assert_gone, attached, copy, held, profiler, run, skip, wait_for, workload,
+};
 use super::{OnDemand, counting_script, lines, lost, memory_kb, number};
 
 #[test]
@@ -166,7 +168,7 @@ fn an_exec_storm_is_counted_exactly_and_costs_no_memory() {
     let output = folder.path("out");
     // Others run the workload at the same time: this one has a name of its own.
     let program = folder.path("stormy");
-    fs::copy(workload(), &program).expect("a copy");
+    copy(workload(), &program);
     let script = format!(
         "config = {{ max_map_keys = 10000 }}
          tracepoint:sched:sched_process_exec /comm == \"stormy\"/ {{ @execs = count(); }}
