@@ -16,11 +16,14 @@ use std::time::{Duration, Instant};
 
 pub const PROFILER: &str = env!("CARGO_BIN_EXE_profiler");
 
-/// Far longer than anything here takes: what is still running then, hangs. `PROFILER_PATIENCE=N` makes it N times as long, for
-/// emulated machines.
+/// How many times slower this machine is than a real one: `PROFILER_PATIENCE=N` says so of emulated ones.
+pub fn patience() -> u32 {
+    std::env::var("PROFILER_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
+/// Far longer than anything here takes: what is still running then, hangs.
 fn limit() -> Duration {
-    let patience = std::env::var("PROFILER_PATIENCE").ok().and_then(|times| times.parse().ok());
-    Duration::from_secs(60) * patience.unwrap_or(1)
+    Duration::from_secs(60) * patience()
 }
 
 /// What a command printed and how it ended.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::machine::{
-    Folder, Running, assert_gone, attached, copy, held, profiler, run, skip, wait_for, workload,
+    Folder, Running, assert_gone, attached, copy, held, patience, profiler, run, skip, wait_for, workload,
 };
 use super::{OnDemand, counting_script, lines, lost, memory_kb, number};
 
@@ -156,7 +156,9 @@ fn a_process_that_has_ended_already_is_told() {
 }
 
 /// How many processes make the storm: as fast as this machine starts them, a thousand and more a second.
-const PROCESSES: u64 = 6000;
+fn processes() -> u64 {
+    6000 / u64::from(patience())
+}
 
 /// Every start of a program is counted, and every one of its calls, under the process's own number.
 #[test]
@@ -164,7 +166,7 @@ fn an_exec_storm_is_counted_exactly_and_costs_no_memory() {
     if skip() {
         return;
     }
-    let folder = Folder::new("storm");
+    let (folder, processes) = (Folder::new("storm"), processes());
     let output = folder.path("out");
     // Others run the workload at the same time: this one has a name of its own.
     let program = folder.path("stormy");
@@ -176,14 +178,14 @@ fn an_exec_storm_is_counted_exactly_and_costs_no_memory() {
          uprobe:{program}:workload_step {{ @steps[pid] = count(); printf(\"step\\n%s\\n\", ustack(4)); }}
          END {{ printf(\"processes %d\\n\", len(@steps)); clear(@steps); }}"
     );
-    let command = format!("{program} execs {PROCESSES} 2 4");
+    let command = format!("{program} execs {processes} 2 4");
     let running = Running::start(&mut profiler(&["-q", "-o", &output, "-e", &script, "-c", &command]));
     let pid = running.pid();
     let (mut early_kb, mut most_kb) = (None, 0);
     let steps = || fs::read_to_string(&output).map_or(0, |text| lines(&text, "step"));
     while let Some(now_kb) = memory_kb(pid, "VmRSS") {
         // A tenth of the storm fills what is filled once: tables of symbols, buffers.
-        if early_kb.is_none() && steps() > PROCESSES / 5 {
+        if early_kb.is_none() && steps() > processes / 5 {
             early_kb = Some(now_kb);
         }
         most_kb = most_kb.max(now_kb);
@@ -193,12 +195,12 @@ fn an_exec_storm_is_counted_exactly_and_costs_no_memory() {
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
     let results = fs::read_to_string(&output).expect("results");
     // The storm's own process is one more; its exit is the run's last event.
-    assert_eq!(number(&results, "@execs"), PROCESSES + 1, "{}", ended.stderr);
-    assert_eq!(number(&results, "@exits"), PROCESSES + 1, "{}", ended.stderr);
-    assert_eq!(lines(&results, &format!("processes {PROCESSES}")), 1);
+    assert_eq!(number(&results, "@execs"), processes + 1, "{}", ended.stderr);
+    assert_eq!(number(&results, "@exits"), processes + 1, "{}", ended.stderr);
+    assert_eq!(lines(&results, &format!("processes {processes}")), 1);
     let dropped = lost(&ended, &format!("events of uprobe:{program}:workload_step: ring buffer full"));
     let printed = lines(&results, "step");
-    assert_eq!(printed + dropped, 2 * PROCESSES, "{printed} printed, {dropped} dropped");
+    assert_eq!(printed + dropped, 2 * processes, "{printed} printed, {dropped} dropped");
     // Were 300 bytes a process kept for ever, it would be less; a page a process would be 24 MB.
     let grown_kb = most_kb - early_kb.unwrap_or(most_kb);
     assert!(grown_kb < 12_000 && most_kb < 100_000, "{early_kb:?} kB early, {most_kb} kB at most");
