@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use crate::btf::BtfId;
 use crate::source::Span;
 use crate::types::Type;
-use crate::words::{Aggregation, Function};
+use crate::units::Unit;
+use crate::words::{Aggregation, Function, Pages};
 
 /// A compiled script.
 #[derive(Debug)]
@@ -49,11 +50,16 @@ pub struct Object {
     pub config: Config,
 }
 
+/// What the number of a stack has added to it when it is one of the table of collisions.
+pub const IN_COLLISION_TABLE: i64 = 1 << 32;
+
 /// A table of stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackTable {
     /// The map's name in the object.
     pub map: String,
+    /// The name of another one, for stacks whose place in the first was taken; their numbers are [`IN_COLLISION_TABLE`] higher.
+    pub collisions: String,
     /// Most frames of an entry; also selects the table for a value of [`Type::Stack`] with this limit.
     pub limit: u8,
 }
@@ -267,6 +273,8 @@ pub struct UserMap {
     pub key: Option<Type>,
     /// Value.
     pub value: MapValue,
+    /// What its values count.
+    pub unit: Unit,
     /// Where it lives.
     pub storage: Storage,
     /// First use in the script.
@@ -294,6 +302,16 @@ pub enum MapValue {
         /// Whether the aggregated values are signed.
         signed: bool,
     },
+}
+
+impl MapValue {
+    /// How its value under a key is kept, when that is in pages.
+    pub fn pages(&self) -> Option<Pages> {
+        match self {
+            MapValue::Aggregate { word, params, .. } => word.pages(params),
+            MapValue::Plain(_) => None,
+        }
+    }
 }
 
 /// Where a map lives.

@@ -7,8 +7,9 @@ use crate::ast::{BinaryOp, UnaryOp};
 use crate::object::{Attach, Config, Constant};
 use crate::source::Span;
 use crate::types::Type;
+use crate::units::Unit;
 use crate::usdt::Argument;
-use crate::words::{Aggregation, Builtin, Function};
+use crate::words::{Aggregation, Builtin, Function, Pages};
 
 /// A checked script.
 #[derive(Debug, Default)]
@@ -44,6 +45,8 @@ pub struct Map {
     pub declared: Option<Declared>,
     /// Whether it has a value for each thread, which goes with it. The key is then the current thread.
     pub of_threads: bool,
+    /// What its values count.
+    pub unit: Unit,
 }
 
 /// `let @x = kind(entries)`.
@@ -80,6 +83,16 @@ pub enum MapValue {
         /// Whether the values are signed.
         signed: bool,
     },
+}
+
+impl MapValue {
+    /// How its value under a key is kept, when that is in pages.
+    pub fn pages(&self) -> Option<Pages> {
+        match self {
+            MapValue::Aggregate { word, params, .. } => word.pages(params),
+            MapValue::Plain(_) => None,
+        }
+    }
 }
 
 /// Index of a map in [`Program::maps`].

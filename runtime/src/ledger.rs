@@ -6,13 +6,21 @@
 use profiler_compiler::object::{Loss, MAX_ROUNDS, Object, Storage, UserMap};
 
 use crate::load::Loaded;
-use crate::sys::bpf::skipped_runs;
+use crate::sys::bpf::{program_id, skipped_runs};
 
 /// All losses that happened, in the order of the object's counters, then of its programs; counters of one loss are added up.
-pub fn read(object: &Object, loaded: &Loaded) -> Vec<(Loss, u64)> {
+/// `missed` is what the links say: the numbers of programs, and how often they were not called.
+pub fn read(object: &Object, loaded: &Loaded, missed: &[(u32, u64)]) -> Vec<(Loss, u64)> {
     let mut losses = collect(object, |offset_bytes| loaded.globals().bss_u64(offset_bytes).unwrap_or(0));
-    losses.extend(skipped(object, |name| loaded.program(name).map_or(0, skipped_runs)));
+    losses.extend(skipped(object, |name| {
+        loaded.program(name).map_or(0, |program| skipped_runs(program) + missed_of(program_id(program), missed))
+    }));
     losses
+}
+
+/// How often the program of this number was not called, over all its links.
+fn missed_of(program: Option<u32>, missed: &[(u32, u64)]) -> u64 {
+    missed.iter().filter(|(id, _)| Some(*id) == program).map(|(_, count)| count).sum()
 }
 
 fn skipped(object: &Object, count: impl Fn(&str) -> u64) -> impl Iterator<Item = (Loss, u64)> {
@@ -129,6 +137,12 @@ mod tests {
         assert_eq!(losses, [(Loss::Skipped { program: 0 }, 3)]);
         assert_eq!(describe(&object, &losses)[0].0, "runs of kprobe:f,kprobe:g: skipped by the kernel");
         assert_eq!(skipped(&object, |_| 0).count(), 0);
+    }
+
+    #[test]
+    fn a_program_misses_what_all_its_links_missed() {
+        let missed = [(3, 10), (4, 5), (3, 1)];
+        assert_eq!((missed_of(Some(3), &missed), missed_of(Some(5), &missed), missed_of(None, &missed)), (11, 0, 0));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! Guarantee: every entry that is in a map for the whole time of reading is read exactly once, whatever the kernel's batch
 //! calls return.
 
+mod pages;
+
 use std::collections::HashSet;
 use std::io;
 
@@ -29,6 +31,12 @@ pub fn snapshot<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> i
         }
         Storage::Map { .. } => {
             let elements = find(map, loaded)?;
+            if map.value.pages().is_some() {
+                let mut found = pages::Found::default();
+                each_entry(&elements, Take::Copy, &mut |key, value| found.add(key, value))?;
+                snapshot.entries = found.entries(map, lookup);
+                return Ok(snapshot);
+            }
             each_entry(&elements, Take::Copy, &mut |key, value| {
                 snapshot.entries.push(entry(map, key, value, lookup));
             })?;
@@ -66,6 +74,11 @@ pub fn snapshot_entry<'a>(
         let all = threads::values(values, loaded)?;
         let one = all.iter().find(|(thread, _)| key.starts_with(&thread.to_ne_bytes()));
         snapshot.entries.extend(one.map(|(thread, value)| thread_entry(map, *thread, value, lookup)));
+        return Ok(snapshot);
+    }
+    if let Some(pages) = map.value.pages() {
+        let elements = find(map, loaded)?;
+        snapshot.entries = pages::of_key(map, pages, key, &elements)?.entries(map, lookup);
         return Ok(snapshot);
     }
     if let Some(value) = find(map, loaded)?.lookup(key)? {
@@ -146,12 +159,17 @@ fn read_global(storage: &Storage, loaded: &Loaded) -> io::Result<Vec<Vec<u8>>> {
 
 /// Key and value of an entry as the kernel returned them.
 fn entry(map: &UserMap, key: &[u8], value: &[u8], lookup: &dyn Lookup) -> (Option<Value>, Value) {
-    let Storage::Map { per_cpu, value_size_bytes, .. } = &map.storage else { return (None, Value::Missing) };
+    let values = copies(map, value);
+    (map.key.as_ref().map(|ty| decode(ty, key, lookup)), merge(map, &values, lookup))
+}
+
+/// Each CPU's bytes of a value as the kernel returned it.
+fn copies<'v>(map: &UserMap, value: &'v [u8]) -> Vec<&'v [u8]> {
+    let Storage::Map { per_cpu, value_size_bytes, .. } = &map.storage else { return Vec::new() };
     let size = *value_size_bytes as usize;
     // The kernel rounds each CPU's value up to 8 bytes.
     let stride = if *per_cpu { size.next_multiple_of(8) } else { value.len() };
-    let values: Vec<&[u8]> = value.chunks_exact(stride.max(1)).map(|value| &value[..size.min(value.len())]).collect();
-    (map.key.as_ref().map(|ty| decode(ty, key, lookup)), merge(map, &values, lookup))
+    value.chunks_exact(stride.max(1)).map(|value| &value[..size.min(value.len())]).collect()
 }
 
 /// The same of a thread.
@@ -164,8 +182,16 @@ fn thread_entry(map: &UserMap, thread: u32, value: &[u8], lookup: &dyn Lookup) -
 fn merge(map: &UserMap, values: &[&[u8]], lookup: &dyn Lookup) -> Value {
     match &map.value {
         MapValue::Plain(ty) => decode(ty, values.first().copied().unwrap_or_default(), lookup),
-        MapValue::Aggregate { word, params, signed } => word.merge(params, *signed, values),
+        MapValue::Aggregate { word, params, signed } => in_unit(map, word.merge(params, *signed, values)),
     }
+}
+
+/// A value that shows its unit gets that of its map.
+fn in_unit(map: &UserMap, mut value: Value) -> Value {
+    if let Value::Distribution(distribution) = &mut value {
+        distribution.unit = map.unit;
+    }
+    value
 }
 
 /// What reading needs of a map; the kernel's in life, a fake in tests.

@@ -472,7 +472,8 @@ impl Session<'_> {
             return;
         }
         self.report_due = now + REPORT;
-        let losses = ledger::read(self.actions.object, self.actions.loaded);
+        // What links missed is no record.
+        let losses = ledger::read(self.actions.object, self.actions.loaded, &[]);
         self.report(&losses);
     }
 
@@ -493,7 +494,7 @@ impl Session<'_> {
         self.drain_finished();
         self.run_programs(&Attach::End)?;
         self.drain_finished();
-        let losses = ledger::read(self.actions.object, self.actions.loaded);
+        let losses = ledger::read(self.actions.object, self.actions.loaded, &links.missed_runs());
         self.report(&losses);
         if self.actions.object.config.print_maps_on_exit && self.output_failure.is_none() && !self.is_stopped {
             self.print_maps();

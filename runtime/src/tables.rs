@@ -7,11 +7,13 @@ use std::fmt;
 
 use profiler_compiler::btf::BtfId;
 use profiler_compiler::decode::Lookup;
-use profiler_compiler::object::Object;
+use profiler_compiler::object::{IN_COLLISION_TABLE, Object};
+use profiler_compiler::statistics::{Number, Statistic};
 use profiler_compiler::types::StackType;
 
 use crate::cgroups;
 use crate::load::Loaded;
+use crate::maps;
 
 /// The tables of a running object.
 pub struct Tables<'a> {
@@ -24,8 +26,10 @@ pub struct Tables<'a> {
 impl Lookup for Tables<'_> {
     fn stack(&self, ty: StackType, id: i64) -> Option<Vec<u64>> {
         let table = self.object.stack_tables.iter().find(|table| table.limit == ty.limit)?;
+        let (map, id) =
+            if id < IN_COLLISION_TABLE { (&table.map, id) } else { (&table.collisions, id - IN_COLLISION_TABLE) };
         let key = u32::try_from(id).ok()?.to_ne_bytes();
-        Some(frames(&self.loaded.map(&table.map)?.lookup(&key).ok()??, ty.limit))
+        Some(frames(&self.loaded.map(map)?.lookup(&key).ok()??, ty.limit))
     }
 
     fn probe_name(&self, index: u64) -> Option<&str> {
@@ -43,6 +47,15 @@ impl Lookup for Tables<'_> {
 
     fn cgroup_path(&self, id: u64, hierarchies: &str) -> String {
         cgroups::path(id, hierarchies)
+    }
+
+    fn statistic(&self, map: usize, key: &[u8], statistic: Statistic) -> Option<Number> {
+        let map = self.object.maps.get(map)?;
+        let snapshot = match &map.key {
+            Some(_) => maps::snapshot_entry(map, key, self.loaded, self),
+            None => maps::snapshot_or_zero(map, self.loaded, self),
+        };
+        snapshot.ok()?.entries.first()?.1.statistic(&statistic)
     }
 
     fn enumerator(&self, id: BtfId, number: i64) -> Option<String> {

@@ -12,6 +12,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue};
 use crate::types::Type;
+use crate::units::Unit;
 
 /// What is known of a map.
 #[derive(Debug)]
@@ -34,10 +35,14 @@ pub struct MapInfo {
     pub value_span: Span,
     /// Fields of the record that it holds, where the script names them first.
     pub fields: Vec<(String, Span)>,
+    /// What its fields count, as `unit` says of a whole value.
+    pub field_units: Vec<(String, Option<Unit>)>,
     /// Its storage, when the script declares it.
     pub declared: Option<typed::Declared>,
     /// What its declaration says, when it holds states.
     pub state: Option<StateInfo>,
+    /// What its values count; none when they differ, `None` as long as only bare numbers were assigned.
+    pub unit: Option<Unit>,
 }
 
 /// All maps, sorted by name.
@@ -79,8 +84,10 @@ impl Maps {
             is_written: false,
             value_span: span,
             fields: Vec::new(),
+            field_units: Vec::new(),
             declared: None,
             state: None,
+            unit: None,
         };
         Maps { list: spans.into_iter().map(info).collect() }
     }
@@ -146,7 +153,8 @@ impl Maps {
             }
             let declared = info.declared.clone();
             let of_threads = info.state.as_ref().is_some_and(|state| state.of_threads);
-            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared, of_threads });
+            let unit = info.unit.unwrap_or_default();
+            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared, unit, of_threads });
         }
         maps
     }

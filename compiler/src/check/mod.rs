@@ -30,14 +30,16 @@ pub mod parameters;
 mod points;
 mod records;
 mod states;
+mod statistics;
 mod types;
+mod units;
 
 use std::collections::BTreeMap;
 
 pub use body::Body;
 pub use config::MissingProbes;
 pub use constant::constant;
-pub use declarations::no_length;
+pub use declarations::{in_pages, no_length};
 pub use definitions::define;
 pub use errors::Report;
 pub use expr::truncate;
@@ -46,7 +48,9 @@ pub use header_constants::user_constant;
 pub use maps::{MapInfo, Maps};
 pub use named::ProbeFilter;
 pub use points::{ArgField, Points, Seed};
+pub use statistics::only_printed;
 pub use types::{named_int, unify, widest};
+pub use units::strict_units;
 
 use crate::ast;
 use crate::diagnostic::{Code, Diagnostic};

@@ -6,12 +6,14 @@
 
 use crate::ast::{BinaryOp, Expr, ExprKind, Ident, Script, StmtKind as AstStmt};
 use crate::check::facts::{self, Node};
-use crate::check::{Body, Maps, truncate, unify};
+use crate::check::units::received;
+use crate::check::{Body, MapInfo, Maps, truncate, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::source::Span;
 use crate::typed::{self, Field, MapIndex, MapValue, StmtKind};
 use crate::types::{Int, Type};
+use crate::units::Unit;
 
 /// Gives the maps that have fields assigned to records of them, whose types are yet to be found.
 pub(super) fn collect(script: &Script, maps: &mut Maps) {
@@ -92,6 +94,13 @@ impl Body<'_, '_> {
                 format!("use a map of its own: `{}`; a field can be counted with `+=` and `++`", word.doc().usage());
             self.error(Diagnostic::error(Code(354), value.span, message).help(help));
             return None;
+        }
+        if !matches!(
+            op,
+            Some(BinaryOp::Mul | BinaryOp::Div | BinaryOp::Mod | BinaryOp::ShiftLeft | BinaryOp::ShiftRight)
+        ) {
+            let unit = self.unit_of(value);
+            self.env.changed |= self.env.maps.get_mut(map).field_receives(&name.text, unit);
         }
         let value = self.value_for(value);
         let span = value.span;
@@ -288,6 +297,26 @@ impl Body<'_, '_> {
                 .related(info.value_span, "first assigned here")
                 .help(format!("they have: {}", names.join(", "))),
         )
+    }
+}
+
+impl MapInfo {
+    /// What a field of its records counts.
+    pub(super) fn field_unit(&self, field: &str) -> Option<Unit> {
+        self.field_units.iter().find(|(known, _)| known == field).and_then(|(_, unit)| *unit)
+    }
+
+    /// Joins the unit of a value with what a field is known to count, which for a state its declaration says; whether that changed
+    /// anything.
+    fn field_receives(&mut self, field: &str, unit: Unit) -> bool {
+        if self.is_state() {
+            return false;
+        }
+        if self.field_units.iter().all(|(known, _)| known != field) {
+            self.field_units.push((field.to_string(), None));
+        }
+        let known = self.field_units.iter_mut().find(|(known, _)| known == field);
+        known.is_some_and(|(_, known)| received(known, unit))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::similar;
 use crate::source::Span;
 use crate::typed::{self, ContextKind, Declared, DeclaredKind, MapIndex, MapValue};
 use crate::types::{Int, Space, StackType, Type};
+use crate::units::Unit;
 
 /// What is known of a state.
 #[derive(Debug, Clone)]
@@ -54,6 +55,7 @@ pub(super) fn declare(script: &Script, env: &mut Env<'_>) {
         let info = env.maps.list.iter_mut().find(|info| info.id == id);
         if let (Some(info), Some((info_of, key, value, declared))) = (info, made) {
             info.fields = state.fields.iter().map(|field| (field.name.text.clone(), field.name.span)).collect();
+            info.field_units = state.fields.iter().map(declared_unit).collect();
             info.key = Some(Some(key));
             info.key_span = state.key[0].name.span;
             info.value = Some(MapValue::Plain(value));
@@ -63,6 +65,17 @@ pub(super) fn declare(script: &Script, env: &mut Env<'_>) {
             info.state = Some(info_of);
         }
     }
+}
+
+/// What a field counts whose type says so.
+fn declared_unit(field: &StatePart) -> (String, Option<Unit>) {
+    let unit = match field.ty.as_ref().map_or("", |ty| ty.name.as_str()) {
+        "time" => Some(Unit::Time),
+        "duration" => Some(Unit::Duration),
+        "bytes" => Some(Unit::Bytes),
+        _ => None,
+    };
+    (field.name.text.clone(), unit)
 }
 
 /// Why a state cannot have its name.

@@ -18,6 +18,7 @@ mod lookups;
 mod loops;
 mod maps;
 mod memory;
+mod pages;
 mod prologue;
 mod readings;
 mod records;
@@ -82,7 +83,7 @@ struct Shared<'a> {
     events: Vec<Event>,
     strings: Vec<String>,
     ledger: Vec<Counter>,
-    stack_tables: Vec<(StackTable, MapId)>,
+    stack_tables: Vec<(StackTable, [MapId; 2])>,
     data_ring: Option<MapId>,
     control_ring: Option<MapId>,
     wake_flag: Option<u32>,
@@ -215,6 +216,7 @@ impl<'a> Shared<'a> {
                     object::MapValue::Aggregate { word: *word, params: params.clone(), signed: *signed }
                 }
             },
+            unit: map.unit,
             storage: self.storage(index),
             span: map.span,
         });

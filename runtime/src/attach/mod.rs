@@ -149,6 +149,11 @@ impl Links {
         std::mem::take(&mut self.iterators)
     }
 
+    /// Programs by their numbers, and how often the kernel did not call them where they are attached.
+    pub fn missed_runs(&self) -> Vec<(u32, u64)> {
+        self.slow.iter().filter_map(|fd| link::missed_runs(fd.as_fd())).filter(|(_, missed)| *missed > 0).collect()
+    }
+
     /// Detaches what detaches at once.
     pub fn drop_quick(&mut self) {
         self.quick.clear();

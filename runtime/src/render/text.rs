@@ -102,11 +102,8 @@ impl Render for Text {
                 out.push(b']');
             }
             // A histogram starts on the next line and ends with an empty one.
-            out.extend_from_slice(if matches!(*value, Value::Histogram(_) | Value::Series(_)) {
-                b":\n"
-            } else {
-                b": "
-            });
+            let is_block = matches!(*value, Value::Histogram(_) | Value::Series(_) | Value::Distribution(_));
+            out.extend_from_slice(if is_block { b":\n" } else { b": " });
             write_value(&value, symbols, out);
             out.push(b'\n');
             self.out.settle();

@@ -255,11 +255,20 @@ impl Drop for BpfObject {
 /// How often the kernel skipped a program because it, or another that it cannot interrupt, was running on that CPU; 0 when the
 /// kernel does not say. Since 5.12, for perf tracepoints since 6.7.
 pub fn skipped_runs(program: BorrowedFd<'_>) -> u64 {
+    state(program).map_or(0, |state| state.recursion_misses)
+}
+
+/// The number that the kernel gave a program.
+pub fn program_id(program: BorrowedFd<'_>) -> Option<u32> {
+    state(program).map(|state| state.id).ok()
+}
+
+fn state(program: BorrowedFd<'_>) -> io::Result<sys::bpf_prog_info> {
     let mut state = sys::bpf_prog_info::default();
     let mut size = size_of_val(&state) as u32;
     // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
-    let result = check(unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut state, &raw mut size) });
-    result.map_or(0, |_| state.recursion_misses)
+    check(unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut state, &raw mut size) })?;
+    Ok(state)
 }
 
 /// Runs a program once; its return value.

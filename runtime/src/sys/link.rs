@@ -24,6 +24,30 @@ pub fn perf_event(program: BorrowedFd<'_>, event: BorrowedFd<'_>, cookie: u64) -
     create(program, event.as_raw_fd(), sys::BPF_PERF_EVENT, &options)
 }
 
+/// The number of a link's program, and how often the kernel passed the link's places in its own code without calling it: in
+/// functions that it ran for another probe, or at returns that it had no room to remember. The program does not count these.
+/// Since 6.7; before, and for links to anything else, `None`.
+pub fn missed_runs(link: BorrowedFd<'_>) -> Option<(u32, u64)> {
+    let mut state = sys::bpf_link_info::default();
+    let mut size = size_of_val(&state) as u32;
+    // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
+    check(unsafe { sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut state, &raw mut size) }).ok()?;
+    // SAFETY: the type says which variant the kernel has filled; all are integers, and zero where it has not.
+    let missed = unsafe {
+        match state.type_ {
+            sys::BPF_LINK_TYPE_KPROBE_MULTI => state.__bindgen_anon_1.kprobe_multi.missed,
+            sys::BPF_LINK_TYPE_PERF_EVENT => match state.__bindgen_anon_1.perf_event.type_ {
+                sys::BPF_PERF_EVENT_KPROBE | sys::BPF_PERF_EVENT_KRETPROBE => {
+                    state.__bindgen_anon_1.perf_event.__bindgen_anon_1.kprobe.missed
+                }
+                _ => return None,
+            },
+            _ => return None,
+        }
+    };
+    Some((state.prog_id, missed))
+}
+
 /// Where a multi link sits: one file, many offsets, each with the cookie of the same index.
 #[derive(Debug)]
 pub struct UprobeSites<'a> {

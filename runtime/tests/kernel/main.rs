@@ -4,6 +4,7 @@
 //! what is true. A test that cannot run here says `SKIPPED: reason`.
 
 mod cases;
+mod distributions;
 mod doctor;
 mod endings;
 mod faults;

@@ -7,6 +7,7 @@ use crate::histogram::{self, MAX_SUB_BITS, log2_buckets, log2_histogram};
 use crate::ir::{BinOp, CmpOp, Likely, Operand, VReg, Width};
 use crate::lower::{self, AggregateSlot};
 use crate::source::Span;
+use crate::statistics::Statistic;
 use crate::value::Value;
 use crate::words::{Aggregated, Aggregation, Doc};
 
@@ -75,6 +76,10 @@ impl Aggregation for Hist {
         log2_buckets(super::param(params, 0) as u8) as u32 * 8
     }
 
+    fn yields(&self, statistic: Statistic) -> bool {
+        matches!(statistic, Statistic::Count | Statistic::Max | Statistic::Percentile(_))
+    }
+
     fn merge(&self, params: &[i64], _signed: bool, per_cpu: &[&[u8]]) -> Value {
         Value::Histogram(log2_histogram(&super::sum_all(per_cpu), super::param(params, 0) as u8))
     }
@@ -107,7 +112,7 @@ fn large_index(cx: &mut lower::Body<'_, '_>, n: VReg, k: i64) -> VReg {
 }
 
 /// The position of the highest bit of a number that is not 0, by halving: BPF has no instruction for it.
-fn integer_log2(cx: &mut lower::Body<'_, '_>, n: VReg) -> VReg {
+pub(super) fn integer_log2(cx: &mut lower::Body<'_, '_>, n: VReg) -> VReg {
     let rest = cx.b.copy(n);
     let result = cx.b.copy(0);
     for bits in [32, 16, 8, 4, 2, 1] {

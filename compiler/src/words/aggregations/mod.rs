@@ -7,6 +7,7 @@ use crate::value::Value;
 
 mod avg;
 mod count;
+mod dist;
 mod hist;
 mod lhist;
 mod max;
@@ -19,6 +20,7 @@ mod tseries;
 pub const ALL: &[&dyn Aggregation] = &[
     &avg::Avg,
     &count::Count,
+    &dist::Dist,
     &hist::Hist,
     &lhist::Lhist,
     &max::Max,

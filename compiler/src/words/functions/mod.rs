@@ -37,6 +37,10 @@ mod len;
 mod macaddr;
 mod memcmp;
 mod ntop;
+mod p50;
+mod p90;
+mod p99;
+mod percentile;
 mod percpu_kaddr;
 mod print;
 mod printf;
@@ -102,6 +106,10 @@ pub const ALL: &[&dyn Function] = &[
     macaddr::WORD,
     memcmp::WORD,
     ntop::WORD,
+    p50::WORD,
+    p90::WORD,
+    p99::WORD,
+    percentile::WORD,
     percpu_kaddr::WORD,
     print::WORD,
     printf::WORD,
