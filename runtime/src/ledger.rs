@@ -68,8 +68,11 @@ fn words(object: &Object, loss: &Loss) -> String {
                     "updates of {name}: the kernel had no memory for a thread's value, or was at work on it"
                 );
             }
-            let size = match map.map(|map| &map.storage) {
-                Some(Storage::Map { max_entries, .. }) => format!(", it holds {max_entries} keys"),
+            let size = match map.map(|map| (&map.storage, map.value.pages())) {
+                Some((Storage::Map { max_entries, .. }, None)) => format!(", it holds {max_entries} keys"),
+                Some((Storage::Map { max_entries, .. }, Some(_))) => {
+                    format!(", it holds {max_entries} entries, one for each power of two of a key's values")
+                }
                 _ => String::new(),
             };
             format!("updates of {}: map full{size}", map.map_or("", |map| map.name.as_str()))
