@@ -17,6 +17,7 @@ mod errorf;
 mod exit;
 mod fail;
 mod find;
+mod formatted;
 mod getopt;
 mod has_key;
 mod is_array;
