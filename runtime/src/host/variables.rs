@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use object::{Object as _, ObjectKind, ObjectSegment as _, ObjectSymbol as _, SymbolKind};
+use object::{Object as _, ObjectKind, ObjectSegment as _, ObjectSymbol, SymbolKind};
 use profiler_compiler::similar;
 use profiler_compiler::target::{TargetError, Variable};
 
@@ -17,7 +17,7 @@ pub(super) fn find(path: &Path, name: &str, site: Option<u64>) -> Result<Variabl
     let bytes = fs::read(path).map_err(|error| io_error(path, &error))?;
     let file = object::File::parse(bytes.as_slice())
         .map_err(|error| TargetError::Invalid(format!("{}: {error}", path.display())))?;
-    let symbols = || file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.is_definition());
+    let symbols = || file.symbols().chain(file.dynamic_symbols()).filter(ObjectSymbol::is_definition);
     let known = symbols().find(|symbol| symbol.name() == Ok(name) && symbol.kind() != SymbolKind::Tls);
     let Some(symbol) = known else {
         let names = symbols().filter_map(|symbol| symbol.name().ok()).filter(|name| !name.is_empty());
