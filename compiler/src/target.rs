@@ -53,6 +53,10 @@ pub trait Target: std::fmt::Debug {
     }
     /// The file offset of a virtual address of an executable file; `None` when no executable segment holds it.
     fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError>;
+    /// A symbol of a file, with its distance from a place in the file when one is given.
+    fn variable(&self, _path: &str, _name: &str, _site: Option<u64>) -> Result<Variable, TargetError> {
+        Err(TargetError::Missing { near: Vec::new() })
+    }
     /// How functions of the kernel can be probed. The first call asks the kernel.
     fn function_probing(&self) -> FunctionProbing;
     /// Functions of the kernel and its modules that can be probed, by pattern; `module` is the pattern of a module's name, or
@@ -176,6 +180,19 @@ pub struct FunctionSymbol {
     pub file_offset: u64,
     /// Its size; 0 when unknown.
     pub size_bytes: u64,
+}
+
+/// A variable (or a function) in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its address as the file has it.
+    pub address: u64,
+    /// Its size; 0 when unknown.
+    pub size_bytes: u64,
+    /// Whether the file is always loaded at the addresses that it has.
+    pub is_fixed: bool,
+    /// Bytes from the given place to it, when that place is loaded.
+    pub from_site: Option<i64>,
 }
 
 /// A static probe of a file.

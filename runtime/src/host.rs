@@ -14,12 +14,13 @@ mod probing;
 mod replaced;
 mod tracefs;
 mod usdt;
+mod variables;
 
 use crate::sys::mmap::MappedFile;
 use elf::Symbols;
 use profiler_compiler::btf::Btf;
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat, Variable,
 };
 use std::collections::HashMap;
 use std::io;
@@ -144,6 +145,10 @@ impl Target for Host {
 
     fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError> {
         Ok(self.symbols(path)?.file_offset(address))
+    }
+
+    fn variable(&self, path: &str, name: &str, site: Option<u64>) -> Result<Variable, TargetError> {
+        variables::find(Path::new(path), name, site)
     }
 
     fn function_probing(&self) -> FunctionProbing {

@@ -76,7 +76,7 @@ impl Body<'_, '_> {
     }
 
     /// The same with names.
-    fn record(&mut self, names: Vec<String>, parts: Vec<typed::Expr>, span: Span) -> typed::Expr {
+    pub(super) fn record(&mut self, names: Vec<String>, parts: Vec<typed::Expr>, span: Span) -> typed::Expr {
         let ty = Type::Record(names.into_iter().zip(parts.iter().map(|p| p.ty.clone())).collect());
         self.side_by_side(parts, ty, span)
     }

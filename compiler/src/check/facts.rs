@@ -14,6 +14,8 @@ pub struct Facts {
     pub names: BTreeSet<String>,
     /// Fields taken of `args`.
     pub arg_fields: BTreeSet<String>,
+    /// How often `args` occurs, less how often a field of it is taken: above 0 where it is used as a whole.
+    whole_args: i32,
 }
 
 impl Facts {
@@ -33,9 +35,20 @@ impl Facts {
         self.names.contains(name)
     }
 
+    /// Whether this field of `args` is taken, alone or with all others.
+    pub fn takes_arg(&self, field: &str) -> bool {
+        self.takes_all_args() || self.arg_fields.contains(field)
+    }
+
+    /// Whether `args` is used as a whole.
+    pub fn takes_all_args(&self) -> bool {
+        self.whole_args > 0
+    }
+
     fn note(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Name(name) => {
+                self.whole_args += i32::from(name == "args");
                 self.names.insert(name.clone());
             }
             ExprKind::Call { name, .. } => {
@@ -43,6 +56,7 @@ impl Facts {
             }
             ExprKind::Field(base, field) if matches!(&base.kind, ExprKind::Name(n) if n == "args") => {
                 self.arg_fields.insert(field.text.clone());
+                self.whole_args -= 1;
             }
             _ => {}
         }

@@ -160,7 +160,7 @@ impl Body<'_, '_> {
     }
 
     /// `args.field`.
-    fn arg(&mut self, field: &Ident, span: Span) -> typed::Expr {
+    pub(super) fn arg(&mut self, field: &Ident, span: Span) -> typed::Expr {
         let seed = self.seed;
         if let Some(arg) = seed.args.iter().find(|a| a.name == field.text) {
             return typed::Expr { kind: arg.kind.clone(), ty: arg.ty.clone(), span };

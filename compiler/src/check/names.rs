@@ -3,7 +3,7 @@
 //! In: names as written. Out: typed expressions.
 //! Guarantee: an unknown name comes with the nearest known ones.
 
-use crate::ast::{Expr, ExprKind};
+use crate::ast::{Expr, ExprKind, Ident};
 use crate::check::{Body, header_constants, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::similar;
@@ -47,15 +47,20 @@ impl Body<'_, '_> {
         self.unknown_name(name, span)
     }
 
+    /// `args` as a whole: a record of all arguments.
+    fn all_args(&mut self, span: Span) -> typed::Expr {
+        let names: Vec<String> = self.seed.args.iter().map(|arg| arg.name.clone()).collect();
+        if names.is_empty() {
+            let message = "this probe has no `args`";
+            return self.fail(Diagnostic::error(Code(377), span, message).help(self.seed.no_args));
+        }
+        let parts = names.iter().map(|name| self.arg(&Ident { text: name.clone(), span }, span)).collect();
+        self.record(names, parts, span)
+    }
+
     fn unknown_name(&mut self, name: &str, span: Span) -> typed::Expr {
         if name == "args" {
-            let names: Vec<&str> = self.seed.args.iter().map(|arg| arg.name.as_str()).collect();
-            let help = match names.as_slice() {
-                [] => self.seed.no_args.to_string(),
-                names => format!("take one of them with `args.NAME`: {}", names.join(", ")),
-            };
-            let message = "`args` as a whole cannot be kept or printed";
-            return self.fail(Diagnostic::error(Code(377), span, message).help(help));
+            return self.all_args(span);
         }
         let catalogue = self.env.catalogue;
         let mut diagnostic = Diagnostic::error(Code(201), span, format!("`{name}` is not known here"));

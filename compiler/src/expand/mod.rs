@@ -9,6 +9,7 @@ mod substitute;
 use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Script, Stmt, StmtKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
+use crate::words::CATALOGUE;
 use substitute::{Part, Substitution};
 
 /// Nodes that all expansions of a script may add.
@@ -122,7 +123,9 @@ impl Expander<'_> {
     fn call_of(&mut self, expr: &mut Expr) -> Option<(Ident, Vec<Expr>)> {
         let span = expr.span;
         let (name, mut args) = match &mut expr.kind {
-            ExprKind::Call { name, args } if self.is_macro(&name.text, None) => (name.clone(), std::mem::take(args)),
+            ExprKind::Call { name, args } if self.is_called(&name.text, args.len()) => {
+                (name.clone(), std::mem::take(args))
+            }
             ExprKind::Name(name) if self.is_macro(name, Some(0)) => (Ident { text: name.clone(), span }, Vec::new()),
             _ => return None,
         };
@@ -130,6 +133,12 @@ impl Expander<'_> {
             self.expr(arg);
         }
         Some((name, args))
+    }
+
+    /// Whether a macro is meant: a word of the language stays one where no macro of its name takes as many arguments.
+    fn is_called(&self, name: &str, args: usize) -> bool {
+        let is_word = || CATALOGUE.builtin(name).is_some() || CATALOGUE.function(name).is_some();
+        self.is_macro(name, Some(args)) || self.is_macro(name, None) && !is_word()
     }
 
     fn is_macro(&self, name: &str, params: Option<usize>) -> bool {

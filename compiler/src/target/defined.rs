@@ -3,7 +3,7 @@
 //! In: a [`Target`], types. Out: the same machine, whose types include the script's.
 
 use super::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat, Variable,
 };
 use crate::btf::{Added, Btf};
 
@@ -88,6 +88,10 @@ impl Target for Defined<'_> {
 
     fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError> {
         self.machine.file_offset(path, address)
+    }
+
+    fn variable(&self, path: &str, name: &str, site: Option<u64>) -> Result<Variable, TargetError> {
+        self.machine.variable(path, name, site)
     }
 
     fn kernel_symbol(&self, name: &str) -> Option<u64> {

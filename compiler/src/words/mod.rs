@@ -255,7 +255,9 @@ pub trait Sink {
     /// A warning (`warnf`) or an error (`errorf`) of the script at this place.
     fn note(&mut self, kind: &'static str, text: &[u8], span: Span);
     /// A read at this place of the script failed.
-    fn helper_failed(&mut self, failure: &HelperFailure<'_>, span: Span);
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, span: Span) {
+        self.note("warnf", failure.words.as_bytes(), span);
+    }
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value);
     /// A map printed by `print(@x, top, div)`; zero means all and undivided.

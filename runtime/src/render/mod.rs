@@ -100,7 +100,9 @@ pub trait Render {
     /// A warning (`warnf`) or an error (`errorf`) of the script, or one that the runtime meets in its place (`error`).
     fn note(&mut self, kind: &'static str, text: &[u8], place: &Place);
     /// A read of a probe that failed.
-    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place);
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place) {
+        self.note("warnf", failure.words.as_bytes(), place);
+    }
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value, symbols: &dyn Symbols);
     /// A map.
@@ -108,7 +110,7 @@ pub trait Render {
     /// The run is over and maps are about to be printed.
     fn end_of_run(&mut self);
     /// A test or a benchmark is over.
-    fn trial(&mut self, trial: &Trial<'_>);
+    fn trial(&mut self, _trial: &Trial<'_>) {}
     /// Events were lost since the last call.
     fn lost(&mut self, events: u64);
     /// The ledger's closing lines: each what was lost, in words, and how often.

@@ -41,7 +41,7 @@ impl Builtin for Comm {
     }
 
     fn check_with(&'static self, cx: &mut check::Body<'_, '_>, _args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
-        let message = "the name of another process is not there yet";
+        let message = "the name of another process cannot be asked for by its number";
         let help = "keep names where they are at hand: `@name[pid] = comm`";
         Some(cx.fail(Diagnostic::error(Code(380), span, message).help(help)))
     }

@@ -3,10 +3,11 @@
 use crate::ast;
 use crate::check;
 use crate::lower::{self, Channel, Value};
-use crate::object::{Constant, Event};
+use crate::object::Event;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
+use crate::words::functions::formatted;
 use crate::words::{Doc, Function, Record, Sink};
 
 /// The word.
@@ -30,8 +31,7 @@ impl Function for Errorf {
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
-        let Some((format, args)) = cx.format_call("errorf", args, span) else { return check::Body::poison(span) };
-        cx.call_of(self, args, vec![Constant::Format(format)], Type::None, span)
+        formatted::check(self, cx, args, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
@@ -40,9 +40,7 @@ impl Function for Errorf {
     }
 
     fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
-        let [Constant::Format(format)] = event.constants.as_slice() else { return };
-        let mut text = Vec::new();
-        format.render_record(record, sink.symbols(), &mut text);
+        let Some(text) = formatted::text(event, record, sink) else { return };
         sink.note("errorf", &text, event.span);
     }
 }

@@ -17,6 +17,7 @@ mod errorf;
 mod exit;
 mod fail;
 mod find;
+mod formatted;
 mod getopt;
 mod has_key;
 mod is_array;
@@ -62,6 +63,7 @@ mod strstr;
 mod syscall_name;
 mod system;
 mod time;
+mod uaddr;
 mod uptr;
 pub(super) mod ustack;
 mod usym;
@@ -131,6 +133,7 @@ pub const ALL: &[&dyn Function] = &[
     syscall_name::WORD,
     system::WORD,
     time::WORD,
+    uaddr::WORD,
     uptr::WORD,
     ustack::WORD,
     usym::WORD,
@@ -143,10 +146,12 @@ pub const ALL: &[&dyn Function] = &[
 pub const ABSENT: &[(&str, &str)] = &[
     ("container_of", "subtract the offset: `(struct T *)(pointer - offsetof(struct T, member))`"),
     ("dw_ustack", "`ustack` takes stacks by frame pointers"),
-    ("override", "it changes what a kprobe's function returns, and kernel probes are not there yet"),
-    ("path", "it needs the arguments of a kernel function (`fentry`), and kernel probes are not there yet"),
+    (
+        "override",
+        "functions keep their results: kernels of distributions let no probe change them (CONFIG_BPF_KPROBE_OVERRIDE)",
+    ),
+    ("path", "names are read with `str(file.f_path.dentry.d_name.name)`, without their folders"),
     ("skboutput", "send the bytes with `printf(\"%r\", buf(…))`"),
-    ("socket_cookie", "use the address of the socket as the key"),
-    ("uaddr", "add the address that `nm` shows to the one where the file is mapped"),
-    ("unwatch", "watchpoints are not there"),
+    ("socket_cookie", "use the address of the socket as the key: it is the same as long as the socket lives"),
+    ("unwatch", "keep a flag: `/!@done/` in the watchpoint's predicate; it is removed when the run ends"),
 ];

@@ -73,7 +73,8 @@ const X86_64: [&str; 21] = [
     "cs", "flags", "sp", "ss",
 ];
 
-fn register_offset(arch: Arch, name: &str) -> Option<u32> {
+/// Where the registers of a probe have this one.
+pub(super) fn register_offset(arch: Arch, name: &str) -> Option<u32> {
     let at = match arch {
         Arch::X86_64 => X86_64.iter().position(|r| *r == name || (name == "pc" && *r == "ip"))?,
         Arch::Aarch64 => match name {

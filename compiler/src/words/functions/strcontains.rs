@@ -1,6 +1,6 @@
 //! `strcontains(text, part)`: whether a string is part of another.
 
-use super::strstr::search_args;
+use super::strstr::{position, search_args};
 use crate::ast;
 use crate::check;
 use crate::ir::{CmpOp, Width};
@@ -39,12 +39,7 @@ impl Function for Strcontains {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
-        let [text, part] = call.args.as_slice() else { return Value::None };
-        let value = cx.expr(text);
-        let at = cx.in_memory(value, &text.ty);
-        let part_value = cx.expr(part);
-        let room_bytes = cx.layout(&text.ty).size_bytes;
-        let position = cx.text_position(at, room_bytes, &part_value, &part.ty, true);
+        let Some(position) = position(cx, call, true) else { return Value::None };
         Value::Scalar(cx.b.set(CmpOp::SGe, Width::W64, position, 0).into())
     }
 }

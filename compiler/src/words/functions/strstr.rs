@@ -3,6 +3,7 @@
 use crate::ast;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::ir::VReg;
 use crate::lower::{self, MAX_HAYSTACK_BYTES, MAX_NEEDLE_BYTES, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
@@ -38,14 +39,18 @@ impl Function for Strstr {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
-        let [text, part] = call.args.as_slice() else { return Value::None };
-        let value = cx.expr(text);
-        let at = cx.in_memory(value, &text.ty);
-        let part_value = cx.expr(part);
-        let room_bytes = cx.layout(&text.ty).size_bytes;
-        let position = cx.text_position(at, room_bytes, &part_value, &part.ty, false);
-        Value::Scalar(position.into())
+        position(cx, call, false).map_or(Value::None, |position| Value::Scalar(position.into()))
     }
+}
+
+/// The position of the second string in the first, negative when it is not there; `whether` is all that matters when set.
+pub(super) fn position(cx: &mut lower::Body<'_, '_>, call: &typed::Call, whether: bool) -> Option<VReg> {
+    let [text, part] = call.args.as_slice() else { return None };
+    let value = cx.expr(text);
+    let at = cx.in_memory(value, &text.ty);
+    let part_value = cx.expr(part);
+    let room_bytes = cx.layout(&text.ty).size_bytes;
+    Some(cx.text_position(at, room_bytes, &part_value, &part.ty, whether))
 }
 
 /// The two strings of a search.

@@ -2,11 +2,11 @@
 
 use crate::ast;
 use crate::check;
-use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed;
 use crate::types::{Space, Type};
+use crate::words::functions::kptr::in_space;
 use crate::words::{Doc, Function};
 
 /// The word.
@@ -30,20 +30,7 @@ impl Function for Uptr {
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
-        if !cx.arity("uptr", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
-        }
-        let pointer = cx.expr(&args[0]);
-        let to = match &pointer.ty {
-            Type::Unknown => return pointer,
-            Type::Pointer { to, .. } => to.clone(),
-            Type::Int(_) => Box::new(Type::None),
-            other => {
-                let message = format!("`uptr` takes an address, this is {}", cx.one(other));
-                return cx.fail(Diagnostic::error(Code(348), args[0].span, message));
-            }
-        };
-        check::Body::convert(pointer, &Type::Pointer { to, space: Space::User })
+        in_space(cx, self.name(), args, Space::User, span)
     }
 
     fn lower(&self, _cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {

@@ -8,6 +8,7 @@ use crate::object::{Constant, Event};
 use crate::source::Span;
 use crate::typed::{self, ExprKind, Stmt, StmtKind};
 use crate::types::Type;
+use crate::words::functions::formatted;
 use crate::words::{Doc, Function, Record, Sink};
 
 /// The word.
@@ -31,8 +32,7 @@ impl Function for Warnf {
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
-        let Some((format, args)) = cx.format_call("warnf", args, span) else { return check::Body::poison(span) };
-        cx.call_of(self, args, vec![Constant::Format(format)], Type::None, span)
+        formatted::check(self, cx, args, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
@@ -41,9 +41,7 @@ impl Function for Warnf {
     }
 
     fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
-        let [Constant::Format(format)] = event.constants.as_slice() else { return };
-        let mut text = Vec::new();
-        format.render_record(record, sink.symbols(), &mut text);
+        let Some(text) = formatted::text(event, record, sink) else { return };
         sink.note("warnf", &text, event.span);
     }
 }

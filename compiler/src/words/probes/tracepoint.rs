@@ -77,7 +77,9 @@ fn raw(cx: &Points<'_, '_>, category: &str, event: &str) -> Option<Seed> {
         .map(|(_, _, name, n, ty)| ArgField { name: (*name).into(), kind: ExprKind::ContextArg(*n), ty: ty.clone() })
         .collect();
     let has = |field: &String| args.iter().any(|a| a.name == *field);
-    if cx.facts.uses("args") && (cx.facts.arg_fields.is_empty() || !cx.facts.arg_fields.iter().all(has)) {
+    if cx.facts.uses("args")
+        && (cx.facts.takes_all_args() || cx.facts.arg_fields.is_empty() || !cx.facts.arg_fields.iter().all(has))
+    {
         return None;
     }
     cx.env.target.btf().filter(|btf| btf.has_raw_tracepoint(event))?;
@@ -125,7 +127,7 @@ fn arg(cx: &Points<'_, '_>, field: &TracepointField, space: Space) -> ArgField {
 /// The kernel's types, when the body uses a field that points to one of them: looking types up costs start-up time.
 pub fn types_for<'a>(cx: &Points<'a, '_>, field: &TracepointField) -> Option<&'a Btf> {
     let names_type = ["struct ", "union "].iter().any(|tag| field.c_type.contains(tag));
-    if names_type && cx.facts.arg_fields.contains(&field.name) { cx.env.target.btf() } else { None }
+    if names_type && cx.facts.takes_arg(&field.name) { cx.env.target.btf() } else { None }
 }
 
 /// What a pointer points to, by the words in front of its star: an integer, another pointer, or something without a value.

@@ -1,0 +1,103 @@
+//! `uaddr(name)`: the address of a variable of the probed program.
+//!
+//! Where the program is loaded is known in its own probe: the probed place's address in memory less that in the file.
+
+use crate::ast;
+use crate::ast::BinaryOp;
+use crate::check;
+use crate::diagnostic::{Code, Diagnostic};
+use crate::lower::{self, Value};
+use crate::object::Attach;
+use crate::source::Span;
+use crate::target::Variable;
+use crate::typed::{self, ExprKind};
+use crate::types::{Int, Space, Type};
+use crate::words::functions::reg::register_offset;
+use crate::words::{Doc, Function};
+
+/// The word.
+pub const WORD: &Uaddr = &Uaddr;
+
+/// `uaddr`.
+#[derive(Debug)]
+pub struct Uaddr;
+
+impl Function for Uaddr {
+    fn name(&self) -> &'static str {
+        "uaddr"
+    }
+
+    fn doc(&self) -> Doc {
+        Doc {
+            signature: "uaddr(name)",
+            summary: "the address of a variable of the probed program",
+            page: include_str!("../../../../spec/words/functions/uaddr.md"),
+        }
+    }
+
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
+        if !cx.arity("uaddr", args.len(), 1..=1, span) {
+            return check::Body::poison(span);
+        }
+        let Some(name) = cx.constant_str(&args[0]) else {
+            return cx.fail(Diagnostic::error(Code(339), args[0].span, "the symbol's name must be a string constant"));
+        };
+        let name = String::from_utf8_lossy(&name).into_owned();
+        let Attach::Uprobe { path, at_return, sites, .. } = &cx.seed.attach else {
+            let message = "only probes in a program know where its variables are";
+            let help = "`uprobe`, `uretprobe` and `usdt` do";
+            return cx.fail(Diagnostic::error(Code(447), span, message).help(help));
+        };
+        let site = match sites.as_slice() {
+            [site] if !at_return => Some(site.file_offset),
+            _ => None,
+        };
+        let path = path.clone();
+        match cx.env.target.variable(&path, &name, site) {
+            Ok(variable) => address(cx, &path, &variable, span),
+            Err(error) => {
+                let what = format!("the symbol `{name}` of `{path}`");
+                let diagnostic = match error {
+                    crate::target::TargetError::Missing { near } => {
+                        let diagnostic = Diagnostic::error(Code(448), args[0].span, format!("{what} does not exist"));
+                        match near.as_slice() {
+                            [] => diagnostic.help("it may be stripped, or a variable of one function"),
+                            near => diagnostic.help(format!("near names: {}", near.join(", "))),
+                        }
+                    }
+                    crate::target::TargetError::Refused(words) | crate::target::TargetError::Invalid(words) => {
+                        Diagnostic::error(Code(448), args[0].span, format!("{what} cannot be looked up")).help(words)
+                    }
+                };
+                cx.fail(diagnostic)
+            }
+        }
+    }
+
+    fn lower(&self, _cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {
+        Value::None
+    }
+}
+
+/// The variable's address as a pointer to a number of its size.
+fn address(cx: &mut check::Body<'_, '_>, path: &str, variable: &Variable, span: Span) -> typed::Expr {
+    let number = |n: i64| typed::Expr { kind: ExprKind::Int(n), ty: Type::U64, span };
+    let address = match (variable.is_fixed, variable.from_site, register_offset(cx.env.target.arch(), "pc")) {
+        (true, ..) => number(variable.address as i64),
+        (false, Some(distance), Some(register)) => {
+            let here = typed::Expr { kind: ExprKind::Register(register), ty: Type::U64, span };
+            cx.binary(BinaryOp::Add, here, number(distance), span)
+        }
+        _ => {
+            let message = format!("where `{path}` is loaded is not known in this probe");
+            let help = "it is known where one place is probed, at the entry of one function say, and not at its return";
+            return cx.fail(Diagnostic::error(Code(447), span, message).help(help));
+        }
+    };
+    let size_bytes = match variable.size_bytes {
+        size @ (1 | 2 | 4) => size as u8,
+        _ => 8,
+    };
+    let to = Box::new(Type::Int(Int { size_bytes, signed: false }));
+    check::Body::convert(address, &Type::Pointer { to, space: Space::User })
+}
