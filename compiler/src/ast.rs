@@ -4,11 +4,13 @@
 //! Guarantee: free of the parser generator; every node knows its span.
 
 mod definitions;
+mod modules;
 
 pub use definitions::{
     Attributes, CType, CTypeKind, Declarator, Definition, DefinitionKind, EnumDefinition, MemberDefinition,
     RecordDefinition,
 };
+pub use modules::{Module, Param, ParamValue, Public, PublicKind, Use, default_prefix};
 
 use crate::source::Span;
 
@@ -29,6 +31,14 @@ pub struct Script {
     pub definitions: Vec<Definition>,
     /// Probe blocks in source order.
     pub blocks: Vec<ProbeBlock>,
+    /// `param name: type …`, in source order.
+    pub params: Vec<Param>,
+    /// `use a/b`, in source order.
+    pub uses: Vec<Use>,
+    /// Names that `pub` gives to those who use this file.
+    pub public: Vec<Public>,
+    /// The modules that are used, each once; none of them is left when the script is expanded.
+    pub modules: Vec<Module>,
 }
 
 /// One `key = value` of the config block.

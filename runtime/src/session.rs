@@ -20,8 +20,9 @@ use crate::actions::{Actions, Locate};
 use crate::attach::{AttachError, Links, attach};
 use crate::child::{Child, ChildError};
 use crate::ledger;
-use crate::load::{LoadError, LoadOptions, Loaded, load};
 use crate::orders::{Orders, Task};
+use crate::load::{LoadError, LoadOptions, Loaded, load_with};
+use crate::params::Values;
 use crate::render::{MapPrint, Render};
 use crate::ring::{Drained, Rings};
 use crate::sys::bpf::test_run;
@@ -71,6 +72,8 @@ pub struct RunOptions<'a> {
     pub locate: Option<Locate<'a>>,
     /// Who tells it what to do while it runs. Signals are then for the one who does.
     pub orders: Option<Orders>,
+    /// Other values for the object's parameters than it was made with.
+    pub values: Option<Values>,
 }
 
 /// How a run ended.
@@ -146,6 +149,9 @@ pub fn run(
         None => Some(Signals::listen().map_err(system("listening for signals"))?),
     };
     let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
+    let signals = Signals::listen().map_err(system("listening for signals"))?;
+    let values = options.values.take().unwrap_or_else(|| Values::of(object));
+    let loaded = load_with(object, &values, LoadOptions::default()).map_err(RunError::Load)?;
     let tables = Tables { object, loaded: &loaded };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
     let actions = Actions {

@@ -27,6 +27,7 @@ mod named;
 mod names;
 mod operators;
 pub mod parameters;
+mod params;
 mod points;
 mod statistics;
 mod types;
@@ -53,6 +54,7 @@ pub use units::strict_units;
 use crate::ast;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
+use crate::params::Param;
 use crate::source::Span;
 use crate::target::Target;
 use crate::typed;
@@ -101,6 +103,8 @@ pub struct Env<'a> {
     pub stack_mode: StackMode,
     /// What scripts see of the settings.
     pub settings: Vec<(&'static str, parameters::Value)>,
+    /// The script's parameters, with their values.
+    pub params: Vec<Param>,
     /// What is wrong.
     pub report: Report,
     /// What to do about probes that do not exist here, when the script says.
@@ -136,6 +140,7 @@ pub fn check(
         max_strlen: settings.max_strlen,
         stack_mode: settings.stack_mode,
         settings: settings.constants(),
+        params: Vec::new(),
         report: Report::default(),
         missing: settings.missing_probes,
         left_out: Vec::new(),
@@ -143,7 +148,8 @@ pub fn check(
         guesses: false,
     };
     env.report.extend(settings.diagnostics);
-    parameters::check(script, options, &mut env.report);
+    env.params = params::declare(script, options, target, &mut env.report);
+    parameters::check(script, options, &env.params, &mut env.report);
     declarations::apply(script, options, &mut env.maps, &mut env.report);
     let mut program = typed::Program {
         config: settings.runtime,
@@ -162,6 +168,7 @@ pub fn check(
     if is_whole {
         program.maps = env.maps.finish(&mut env.report);
     }
+    program.params = env.params;
     (program, env.report.finish())
 }
 

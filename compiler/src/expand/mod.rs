@@ -6,7 +6,7 @@
 
 mod substitute;
 
-use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Script, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Param, Script, Stmt, StmtKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use substitute::{Part, Substitution};
@@ -26,8 +26,10 @@ pub fn expand(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
         return Ok(script);
     }
     let macros = std::mem::take(&mut script.macros);
+    let params = std::mem::take(&mut script.params);
     let mut expander = Expander {
         macros: &macros,
+        params: &params,
         active: Vec::new(),
         expansions: 0,
         nodes: 0,
@@ -42,6 +44,7 @@ pub fn expand(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
     }
     let problems = expander.problems;
     script.macros = macros;
+    script.params = params;
     if problems.is_empty() { Ok(script) } else { Err(problems) }
 }
 
@@ -64,6 +67,7 @@ fn same_signatures(macros: &[Macro]) -> Vec<Diagnostic> {
 
 struct Expander<'a> {
     macros: &'a [Macro],
+    params: &'a [Param],
     /// The macros that are being expanded, outermost first.
     active: Vec<&'a str>,
     expansions: usize,
@@ -148,7 +152,7 @@ impl Expander<'_> {
             return None;
         }
         self.expansions += 1;
-        let substitution = Substitution::new(chosen, args, self.expansions);
+        let substitution = Substitution::new(chosen, args, self.expansions, self.params);
         let (mut body, mut value) = (chosen.body.clone(), chosen.value.clone());
         substitution.stmts(&mut body);
         if let Some(value) = &mut value {

@@ -5,6 +5,7 @@
 
 mod c_definitions;
 mod definitions;
+mod modules;
 mod values;
 
 use super::items::CHAIN_LIMIT;
@@ -12,8 +13,8 @@ use super::literals;
 use super::tokens::Token;
 use super::{errors, expressions};
 use crate::ast::{
-    AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, ProbeBlock, Stmt,
-    StmtKind,
+    AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, Param, ProbeBlock, Public,
+    Stmt, StmtKind, Use,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -43,6 +44,12 @@ pub(super) enum Parsed {
     Definition(Definition),
     /// A probe block.
     Block(ProbeBlock),
+    /// `param`.
+    Param(Param),
+    /// `use`.
+    Use(Use),
+    /// `pub` before any of the others, or before a map's name alone.
+    Public(Public, Option<Box<Parsed>>),
 }
 
 /// Where the grammar gave up.
@@ -55,15 +62,16 @@ pub(super) struct Failure {
     pub exhausted: bool,
 }
 
-/// Parses the item at `span` of `text`; what is wrong with well-formed parts goes to `problems`.
+/// Parses the item at `span` of `text`, in a file that calls its modules `prefixes`; what is wrong with well-formed parts goes to `problems`.
 pub(super) fn item(
     text: &str,
     span: Span,
     tokens: &[Token],
+    prefixes: &[String],
     problems: &mut Vec<Diagnostic>,
 ) -> Result<Option<Parsed>, Failure> {
     let pairs = parse(Rule::item, text.get(span.start as usize..span.end as usize).unwrap_or(""), span)?;
-    let mut builder = Builder { base: span.start as usize, tokens, problems };
+    let mut builder = Builder { base: span.start as usize, tokens, prefixes, problems };
     for pair in pairs {
         match pair.as_rule() {
             Rule::config => return Ok(Some(Parsed::Config(builder.config(pair)))),
@@ -72,6 +80,9 @@ pub(super) fn item(
             Rule::map_decl => return Ok(Some(Parsed::Map(builder.map_declaration(pair)))),
             Rule::definition => return Ok(Some(Parsed::Definition(builder.definition(pair)))),
             Rule::probe_block => return Ok(Some(Parsed::Block(builder.probe_block(pair)))),
+            Rule::param_decl => return Ok(Some(Parsed::Param(builder.param(pair)))),
+            Rule::use_decl => return Ok(Some(Parsed::Use(builder.use_of(pair)))),
+            Rule::public => return Ok(builder.public(pair)),
             _ => {}
         }
     }
@@ -86,7 +97,7 @@ pub(super) fn define_value(
     problems: &mut Vec<Diagnostic>,
 ) -> Result<Option<Expr>, Failure> {
     let mut pairs = parse(Rule::define_value, text, span)?;
-    let mut builder = Builder { base: span.start as usize, tokens, problems };
+    let mut builder = Builder { base: span.start as usize, tokens, prefixes: &[], problems };
     Ok(pairs.find(|pair| pair.as_rule() == Rule::expr).map(|pair| builder.expr(pair)))
 }
 
@@ -151,6 +162,8 @@ fn in_words(rule: Rule) -> &'static str {
 struct Builder<'a> {
     base: usize,
     tokens: &'a [Token],
+    /// What stands before the dot in front of a module's names.
+    prefixes: &'a [String],
     problems: &'a mut Vec<Diagnostic>,
 }
 

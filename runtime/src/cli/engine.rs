@@ -192,6 +192,7 @@ pub fn run(
         locate: Some(&|span| Place::of(source, span)),
         orders: None,
         no_warnings: arguments.script.no_warnings,
+        values: None,
     };
     let mut render: Box<dyn Render> = match arguments.format {
         Format::Text => {

@@ -83,7 +83,9 @@ impl Builder<'_> {
                 Rule::divide_op => chain.operator(expressions::binary_op("/"), self.problems),
                 Rule::field | Rule::index | Rule::step_op => {
                     let postfix = self.postfix(pair);
-                    chain.postfix(postfix, span, self.problems);
+                    if !self.qualifies(&mut chain, &postfix, span) {
+                        chain.postfix(postfix, span, self.problems);
+                    }
                 }
                 Rule::question => questioned = true,
                 Rule::colon => {}
@@ -166,7 +168,7 @@ impl Builder<'_> {
         let mut args = Vec::new();
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::ident => name = self.ident(&pair),
+                Rule::ident | Rule::qualified => name = self.ident(&pair),
                 Rule::expr => args.push(self.expr(pair)),
                 _ => {}
             }
