@@ -40,7 +40,8 @@ impl Values {
         let mut values = Values::of(object);
         for (param, value) in object.params.iter().zip(&mut values.0) {
             let means = |name: &str| params::find(&object.params, name).is_some_and(|found| found.name == param.name);
-            let texts: Vec<&Option<String>> = given.iter().filter(|(name, _)| means(name)).map(|(_, text)| text).collect();
+            let texts: Vec<&Option<String>> =
+                given.iter().filter(|(name, _)| means(name)).map(|(_, text)| text).collect();
             if texts.is_empty() {
                 continue;
             }
@@ -92,7 +93,9 @@ fn other(param: &Param, texts: &[&Option<String>], target: &dyn Target) -> Resul
     let value = named.read(&written, &|path| target.cgroup_id(path))?;
     if param.in_target && value != param.value {
         let made_for = param.shown(&param.value);
-        return Err(format!("`{option}` is {made_for} in this object: it chose the probes when the object was built; build it again"));
+        return Err(format!(
+            "`{option}` is {made_for} in this object: it chose the probes when the object was built; build it again"
+        ));
     }
     Ok(value)
 }

@@ -39,7 +39,9 @@ fn read(declared: &ast::Param, target: &dyn Target) -> Result<Param, Diagnostic>
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the types are {}", ParamType::names().collect::<Vec<_>>().join(", ")),
         };
-        return Err(wrong(declared.ty.span, format!("there is no type of parameters `{}`", declared.ty.text)).help(help));
+        return Err(
+            wrong(declared.ty.span, format!("there is no type of parameters `{}`", declared.ty.text)).help(help)
+        );
     };
     let mut param = Param::new(declared.name.text.clone(), ty, declared.name.span);
     param.help.clone_from(&declared.help.text);
@@ -104,7 +106,8 @@ fn give(params: &mut [Param], options: &Options, target: &dyn Target, report: &m
                 }
                 (None, false) => {
                     let message = "a parameter that a module keeps to itself needs a default";
-                    report.push(Diagnostic::error(Code(225), param.span, message).help("or make it public: `pub param`"));
+                    report
+                        .push(Diagnostic::error(Code(225), param.span, message).help("or make it public: `pub param`"));
                 }
             }
             continue;
@@ -179,7 +182,8 @@ impl Body<'_, '_> {
         }
         let param = &mut self.env.params[index];
         param.is_read();
-        let is_comparable = (is_set && value.ty.as_int().is_some()) || (is_text && matches!(value.ty, Type::Str { .. }));
+        let is_comparable =
+            (is_set && value.ty.as_int().is_some()) || (is_text && matches!(value.ty, Type::Str { .. }));
         if !is_comparable {
             let problem = unfit(param, span).label(format!("compared with {}", self.one(&value.ty)));
             return Some(self.fail(problem));
@@ -251,7 +255,8 @@ impl Points<'_, '_> {
         if let Some(text) = param.as_part() {
             return Some(Some((text, param.name.len())));
         }
-        let message = format!("`${}` is several ({}), and a probe's name takes one", param.name, param.shown(&param.value));
+        let message =
+            format!("`${}` is several ({}), and a probe's name takes one", param.name, param.shown(&param.value));
         self.error(Diagnostic::error(Code(359), span, message).help("give one, or `any`, which matches every name"));
         None
     }

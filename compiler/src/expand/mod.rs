@@ -1,9 +1,10 @@
-//! The expand stage: every use of a macro becomes the macro's body.
+//! The expand stage: modules become parts of the script, and every use of a macro becomes the macro's body.
 //!
-//! In: a script. Out: the same script without uses of its macros, or what is wrong with them.
+//! In: a script. Out: the same script without modules and without uses of its macros, or what is wrong with them.
 //! Guarantee: expansion ends, whatever the macros say of each other, and the tree it makes has at most [`NODE_LIMIT`] more nodes and a
 //! depth of at most [`DEPTH_LIMIT`]. A macro's own variables are renamed, so that they never meet those of its user.
 
+mod modules;
 mod substitute;
 
 use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Param, Script, Stmt, StmtKind};
@@ -20,8 +21,9 @@ const NESTING_LIMIT: usize = 32;
 /// How deep a tree may become; the parser's own limits allow nearly as much.
 const DEPTH_LIMIT: usize = 800;
 
-/// Expands all macros.
-pub fn expand(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
+/// Puts the modules into the script that uses them, then expands all macros.
+pub fn expand(script: Script) -> Result<Script, Vec<Diagnostic>> {
+    let mut script = modules::link(script)?;
     if script.macros.is_empty() {
         return Ok(script);
     }

@@ -11,8 +11,7 @@ fn groups(path: &str) -> Result<u64, TargetError> {
 
 fn read(ty: Type, range: Option<(i64, i64)>, given: &[&str]) -> Result<Value, String> {
     let param = Param { range, ..Param::new("x", ty, Span::default()) };
-    let given: Vec<Written> =
-        given.iter().map(|text| Written { text: (*text).into(), quoted: false }).collect();
+    let given: Vec<Written> = given.iter().map(|text| Written { text: (*text).into(), quoted: false }).collect();
     param.read(&given, &groups)
 }
 
@@ -56,13 +55,33 @@ fn what_is_wrong_has_name_value_unit_and_range() {
         ),
         (Type::Int, Some((1, 9)), &["10"], "`x` cannot be `10`: it takes an int from 1 to 9"),
         (Type::Percent, None, &["101"], "`x` cannot be `101`: it takes a percent from 0% to 100%"),
-        (Type::Bytes, None, &["1XB"], "`x` cannot be `1XB`: it takes a number of bytes, alone or with a unit (KiB, MiB, GiB, kB, MB, GB), such as 64KiB"),
+        (
+            Type::Bytes,
+            None,
+            &["1XB"],
+            "`x` cannot be `1XB`: it takes a number of bytes, alone or with a unit (KiB, MiB, GiB, kB, MB, GB), such as 64KiB",
+        ),
         (Type::Bool, None, &["maybe"], "`x` cannot be `maybe`: it takes true or false"),
-        (Type::Pid, None, &["12,0"], "`x` cannot be `0`: it takes numbers of processes from 1 to 4194304, such as 12 or 12,13"),
+        (
+            Type::Pid,
+            None,
+            &["12,0"],
+            "`x` cannot be `0`: it takes numbers of processes from 1 to 4194304, such as 12 or 12,13",
+        ),
         (Type::Pid, None, &["any", "3"], "`x` is both `any` and something (any,3)"),
         (Type::Int, None, &["1", "2"], "`x` is given 2 times (1,2), and takes one value"),
-        (Type::Int, None, &["99999999999999999999"], "`x` cannot be `99999999999999999999`: it takes a whole number, such as 100, -1 or 0x2a"),
-        (Type::Duration, None, &["0.5ns"], "`x` cannot be `0.5ns`: it takes a number with a unit (ns, us, ms, s, m, h, d), such as 5ms"),
+        (
+            Type::Int,
+            None,
+            &["99999999999999999999"],
+            "`x` cannot be `99999999999999999999`: it takes a whole number, such as 100, -1 or 0x2a",
+        ),
+        (
+            Type::Duration,
+            None,
+            &["0.5ns"],
+            "`x` cannot be `0.5ns`: it takes a number with a unit (ns, us, ms, s, m, h, d), such as 5ms",
+        ),
         (Type::Cgroup, None, &["/b"], "`x` cannot be `/b`: there is no such control group here"),
     ] {
         assert_eq!(read(ty, range, given), Err(words.to_string()));

@@ -13,8 +13,8 @@ use super::literals;
 use super::tokens::Token;
 use super::{errors, expressions};
 use crate::ast::{
-    AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, Param, ProbeBlock, Public,
-    Stmt, StmtKind, Use,
+    AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, Param, ProbeBlock,
+    Public, Stmt, StmtKind, Use,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
