@@ -434,6 +434,13 @@ pub enum Loss {
     },
 }
 
+impl UserMap {
+    /// Whether a module keeps it to itself: it is not printed when the run ends.
+    pub fn is_private(&self) -> bool {
+        self.name.contains('\'')
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config { print_maps_on_exit: true, max_cat_bytes: 10240, str_trunc_trailer: "..".into(), max_strlen: 1024 }

@@ -68,7 +68,7 @@ pub enum Value {
     Any,
     /// A number: durations in nanoseconds.
     Number(i64),
-    /// A text; a `regex` as the pattern with `*` that it is among names.
+    /// A text.
     Text(String),
     /// Processes or control groups, sorted.
     Set(Vec<u64>),
@@ -198,7 +198,7 @@ impl Type {
                 let fits = text.len() < self.room_bytes() as usize && !text.contains('\0');
                 return if fits { Ok(Value::Text(text.into())) } else { Err(self.form().into()) };
             }
-            Type::Regex => return text::pattern(text).map(Value::Text),
+            Type::Regex => return text::pattern(text).map(|_| Value::Text(text.into())),
         };
         number.map(Value::Number).ok_or_else(|| self.form().into())
     }
@@ -334,6 +334,7 @@ impl Param {
             Value::Any => Some("*".into()),
             Value::Number(number) if self.ty == Type::Duration => Some(format!("{number}ns")),
             Value::Number(number) => Some(number.to_string()),
+            Value::Text(text) if self.ty == Type::Regex => text::pattern(text).ok(),
             Value::Text(text) => Some(text.clone()),
             Value::Set(members) => match members.as_slice() {
                 [one] => Some(one.to_string()),

@@ -20,8 +20,8 @@ use crate::actions::{Actions, Locate};
 use crate::attach::{AttachError, Links, attach};
 use crate::child::{Child, ChildError};
 use crate::ledger;
-use crate::orders::{Orders, Task};
 use crate::load::{LoadError, LoadOptions, Loaded, load_with};
+use crate::orders::{Orders, Task};
 use crate::params::Values;
 use crate::render::{MapPrint, Render};
 use crate::ring::{Drained, Rings};
@@ -148,8 +148,6 @@ pub fn run(
         Some(_) => None,
         None => Some(Signals::listen().map_err(system("listening for signals"))?),
     };
-    let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
-    let signals = Signals::listen().map_err(system("listening for signals"))?;
     let values = options.values.take().unwrap_or_else(|| Values::of(object));
     let loaded = load_with(object, &values, LoadOptions::default()).map_err(RunError::Load)?;
     let tables = Tables { object, loaded: &loaded };
@@ -536,7 +534,8 @@ impl Session<'_> {
         if self.orders.is_none() {
             self.actions.render.end_of_run();
         }
-        let snapshots: Vec<_> = (0..self.actions.object.maps.len()).map(|map| self.actions.snapshot(map)).collect();
+        let maps = self.actions.object.maps.iter().enumerate().filter(|(_, map)| !map.is_private());
+        let snapshots: Vec<_> = maps.map(|(map, _)| self.actions.snapshot(map)).collect();
         for snapshot in snapshots {
             self.actions.show(snapshot, MapPrint::default());
         }

@@ -46,6 +46,7 @@ pub use facts::Facts;
 pub use header_constants::user_constant;
 pub use maps::{MapInfo, Maps};
 pub use named::ProbeFilter;
+pub use params::declared_params;
 pub use points::{ArgField, Points, Seed};
 pub use statistics::only_printed;
 pub use types::{named_int, unify, widest};

@@ -13,8 +13,21 @@ use crate::target::Target;
 use crate::typed;
 use crate::types::Type;
 
+/// What a script declares, whatever is given, and what is wrong with it.
+pub fn declared_params(script: &Script, target: &dyn Target) -> (Vec<Param>, Vec<Diagnostic>) {
+    let mut report = Report::default();
+    let params = read_all(script, target, &mut report);
+    (params, report.finish())
+}
+
 /// Reads the declarations, and the values that are given.
 pub fn declare(script: &Script, options: &Options, target: &dyn Target, report: &mut Report) -> Vec<Param> {
+    let mut params = read_all(script, target, report);
+    give(&mut params, options, target, report);
+    params
+}
+
+fn read_all(script: &Script, target: &dyn Target, report: &mut Report) -> Vec<Param> {
     let mut params: Vec<Param> = Vec::new();
     for declared in &script.params {
         let name = &declared.name;
@@ -28,7 +41,6 @@ pub fn declare(script: &Script, options: &Options, target: &dyn Target, report: 
             Err(problem) => report.push(problem),
         }
     }
-    give(&mut params, options, target, report);
     params
 }
 
@@ -245,6 +257,21 @@ fn unfit(param: &Param, span: Span) -> Diagnostic {
 }
 
 impl Points<'_, '_> {
+    /// What is said of a `$` in a probe that stands before no parameter: a message, and what to do.
+    pub(super) fn unknown_param(&self, rest: &str) -> (String, String) {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let name = &rest[..end];
+        if name.is_empty() {
+            let help = "parameters are $1, $2, …, and those that the script declares with `param`";
+            return ("`$` stands before neither a number nor a name".into(), help.into());
+        }
+        let help = match similar::nearest(name, self.env.params.iter().map(|param| param.name.as_str()), 1).first() {
+            Some(near) => format!("did you mean `${near}`?"),
+            None => format!("declare it: `param {name}: string \"what it is for\"`"),
+        };
+        (format!("there is no parameter `${name}`"), help)
+    }
+
     /// The value of the parameter whose name begins `rest`, and how long the name is; `None` when it is refused.
     #[expect(clippy::option_option, reason = "refused, and no parameter")]
     pub(super) fn param_in_target(&mut self, rest: &str, span: Span) -> Option<Option<(String, usize)>> {
@@ -252,6 +279,10 @@ impl Points<'_, '_> {
         let named = self.env.params.iter_mut().filter(|param| rest.starts_with(&param.name) && ends(&param.name));
         let Some(param) = named.max_by_key(|param| param.name.len()) else { return Some(None) };
         param.in_target = true;
+        // What was not given is reported already.
+        if param.default.is_none() && param.value == Value::Any && self.env.report.has_errors() {
+            return None;
+        }
         if let Some(text) = param.as_part() {
             return Some(Some((text, param.name.len())));
         }

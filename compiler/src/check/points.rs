@@ -155,16 +155,11 @@ impl<'a, 'e> Points<'a, 'e> {
             let digits: String = rest[at + 1..].chars().take_while(char::is_ascii_digit).collect();
             let index: usize = digits.parse().unwrap_or(0);
             let Some(value) = index.checked_sub(1).and_then(|i| self.env.options.positional.get(i)) else {
-                let (message, help) = if index == 0 {
-                    (
-                        "`$` stands before neither a number nor a parameter's name".to_string(),
-                        "parameters are $1, $2, …, and those that the script declares with `param`",
-                    )
+                let (message, help) = if index > 0 {
+                    let help = "parameters follow the script's name on the command line".to_string();
+                    (format!("the parameter `${digits}` is not given"), help)
                 } else {
-                    (
-                        format!("the parameter `${digits}` is not given"),
-                        "parameters follow the script's name on the command line",
-                    )
+                    self.unknown_param(&rest[at + 1..])
                 };
                 self.error(Diagnostic::error(Code(402), part.span, message).help(help));
                 return None;

@@ -92,6 +92,8 @@ struct Shared<'a> {
     zeros: (u32, u32),
     /// Where in `.rodata` each parameter is.
     param_offsets: Vec<u32>,
+    /// Their names in symbols.
+    param_symbols: Vec<String>,
     /// The maps of those that are sets.
     param_maps: Vec<Option<MapId>>,
 }
@@ -127,6 +129,7 @@ impl<'a> Shared<'a> {
             result: None,
             zeros: (0, 0),
             param_offsets: Vec::new(),
+            param_symbols: Vec::new(),
             param_maps: Vec::new(),
         };
         shared.learned.writers = vec![storage::Writers::default(); program.maps.len()];

@@ -16,12 +16,23 @@ impl Shared<'_> {
         let program = self.program;
         for param in &program.params {
             let offset = param.place.is_some().then(|| self.rodata(&param.bytes(&param.value)));
+            let symbol = self.param_symbol(&param.name);
             if let Some(offset) = offset {
-                self.ir.rodata_names.push((format!("param_{}", symbol(&param.name)), offset, param.ty.size_bytes()));
+                self.ir.rodata_names.push((format!("param_{symbol}"), offset, param.ty.size_bytes()));
             }
+            self.param_symbols.push(symbol);
             self.param_offsets.push(offset.unwrap_or(0));
         }
         self.param_maps = vec![None; program.params.len()];
+    }
+
+    /// A parameter's name as a part of symbols, which no other has; only names of modules have marks in them.
+    fn param_symbol(&self, name: &str) -> String {
+        let mut symbol = name.replace(['.', '\''], "_");
+        while self.param_symbols.contains(&symbol) {
+            symbol.push('_');
+        }
+        symbol
     }
 
     /// The map of a large set, made on first use.
@@ -31,7 +42,7 @@ impl Shared<'_> {
         }
         let param = &self.program.params[index];
         self.ir.maps.push(Map {
-            name: format!("set_{}", symbol(&param.name)),
+            name: format!("set_{}", self.param_symbols[index]),
             kind: MapKind::Hash,
             key_size_bytes: 8,
             value_size_bytes: 8,
@@ -54,11 +65,6 @@ impl Shared<'_> {
         }
         params
     }
-}
-
-/// A parameter's name as a part of a symbol; only names of modules have marks in them.
-fn symbol(name: &str) -> String {
-    name.replace('\'', "_").replace('.', "__")
 }
 
 impl Body<'_, '_> {

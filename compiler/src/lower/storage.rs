@@ -117,7 +117,7 @@ impl Shared<'_> {
         let per_cpu = aggregate && (fits || map.declared.is_some());
         let copies = if per_cpu { cpus } else { 1 };
         let total = entries * (u64::from(value_size_bytes) * copies + u64::from(key_size_bytes) + 48);
-        let name = symbol_name(&map.name);
+        let name = symbol_name(index, &map.name);
         self.ir.maps.push(Map {
             name,
             kind: match (per_cpu, evicts) {
@@ -168,7 +168,11 @@ impl Shared<'_> {
     }
 }
 
-/// A map's name as a symbol: `@` is `at_`, `@start` is `at_start`.
-fn symbol_name(name: &str) -> String {
-    format!("at_{}", &name[1..])
+/// A map's name as a symbol: `@` is `at_`, `@start` is `at_start`. Names of modules have marks in them, and get their number.
+fn symbol_name(index: usize, name: &str) -> String {
+    let name = &name[1..];
+    if name.contains(['.', '\'']) {
+        return format!("of{index}_{}", name.replace(['.', '\''], "_"));
+    }
+    format!("at_{name}")
 }

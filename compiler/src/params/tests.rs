@@ -106,10 +106,13 @@ fn what_is_shown_reads_as_the_same_value() {
 
 #[test]
 fn a_regex_is_a_pattern_of_names() {
-    let pattern = |text| read(Type::Regex, None, &[text]);
-    assert_eq!(pattern("vfs"), Ok(Value::Text("*vfs*".into())));
-    assert_eq!(pattern("^vfs_.*read$"), Ok(Value::Text("vfs_*read".into())));
-    assert_eq!(pattern(r"^a\.b"), Ok(Value::Text("a.b*".into())));
+    let pattern = |text: &str| {
+        let value = read(Type::Regex, None, &[text])?;
+        Ok::<_, String>(Param { value, ..Param::new("x", Type::Regex, Span::default()) }.as_part())
+    };
+    assert_eq!(pattern("vfs"), Ok(Some("*vfs*".into())));
+    assert_eq!(pattern("^vfs_.*read$"), Ok(Some("vfs_*read".into())));
+    assert_eq!(pattern(r"^a\.b"), Ok(Some("a.b*".into())));
     for wrong in ["a+", "[ab]", "a|b", "a.b", "a$b", "*"] {
         assert!(pattern(wrong).is_err_and(|words| words.contains("more than is understood")), "{wrong}");
     }
