@@ -74,14 +74,13 @@ pub fn describe(source: &Source) -> Result<String, Failure> {
     let head = if words.is_empty() { source.name.clone() } else { format!("{}: {words}", source.name) };
     let mut text = String::new();
     if taken.params.iter().any(|param| param.is_public) {
-        text.push_str(&format!("{head}\n\n{}", table(&taken.params)));
+        text.extend([&head, "\n\n", &table(&taken.params)]);
     } else if taken.options.is_empty() {
         let gap = if words.is_empty() { " " } else { "\n\nIt " };
-        text.push_str(&format!("{head}{gap}takes no parameters by name\n"));
+        text.extend([&head, gap, "takes no parameters by name\n"]);
     }
     if !taken.options.is_empty() {
-        text.push_str(&format!("{}: parameters, to be given behind `--`\n", source.name));
-        text.push_str(&options(&taken.options));
+        text.extend([&source.name, ": parameters, to be given behind `--`\n", &options(&taken.options)]);
     }
     Ok(text)
 }
