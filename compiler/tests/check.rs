@@ -3,9 +3,6 @@
 //!
 //! A file under `tests/diagnostics/SUBJECT` ends with the diagnostics that its text must give, as lines that begin with `//!`.
 //! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old` (Linux 5.15), `unsafe`, `child`, `process` (`-p`), `filter=PART` (probes whose names have it), or
-//! parameters. `PROFILER_BLESS=1` writes the
-//! diagnostics anew.
-//! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old` (Linux 5.15), `unsafe`, `child`, `process` (`-p`), or
 //! parameters. What stands behind a line `//# a/b` is the module of that name. `PROFILER_BLESS=1` writes the diagnostics anew.
 
 use profiler_compiler::CATALOGUE;

@@ -12,6 +12,7 @@ use crate::source::Span;
 use crate::target::Target;
 use crate::typed;
 use crate::types::Type;
+use crate::units::Unit;
 
 /// What a script declares, whatever is given, and what is wrong with it.
 pub fn declared_params(script: &Script, target: &dyn Target) -> (Vec<Param>, Vec<Diagnostic>) {
@@ -168,6 +169,16 @@ impl Body<'_, '_> {
         };
         param.is_read();
         Some(typed::Expr { kind: typed::ExprKind::Param(index), ty, span })
+    }
+
+    /// The unit of a parameter's values.
+    pub(super) fn param_unit(&self, name: &str) -> Unit {
+        self.find_param(name).map_or(Unit::None, |index| match self.env.params[index].ty {
+            ParamType::Duration => Unit::Duration,
+            ParamType::Bytes => Unit::Bytes,
+            ParamType::Percent => Unit::Percent,
+            _ => Unit::None,
+        })
     }
 
     /// A comparison with a parameter that stands for several values or for any.

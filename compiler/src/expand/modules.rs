@@ -223,7 +223,7 @@ impl<'a> Linker<'a> {
 
     /// `$name` in the parts of a probe.
     fn point(&mut self, point: &mut AttachPoint, scope: &Scope<'_>) {
-        for part in point.parts.iter_mut().filter(|part| part.text.contains('$')) {
+        for part in std::iter::once(&mut point.kind).chain(&mut point.parts).filter(|part| part.text.contains('$')) {
             let (mut text, mut rest) = (String::new(), part.text.as_str());
             while let Some(at) = rest.find('$') {
                 text.push_str(&rest[..=at]);

@@ -45,9 +45,8 @@ pub enum Command {
 }
 
 /// A script and what it depends on.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ScriptArguments {
     /// Where it is.
     pub origin: Origin,
@@ -78,6 +77,7 @@ impl ScriptArguments {
             origin,
             parameters: Vec::new(),
             named: Vec::new(),
+            behind: Vec::new(),
             pid: None,
             allow_unsafe: false,
             report_failures: false,
@@ -88,9 +88,6 @@ impl ScriptArguments {
     }
 }
 
-/// Arguments of `run`.
-#[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 /// A word behind the script that is no option of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behind {
@@ -102,6 +99,7 @@ pub struct Behind {
 
 /// Arguments of `run`.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct RunArguments {
     /// The script.
     pub script: ScriptArguments,
@@ -475,9 +473,8 @@ fn run_arguments(matches: &mut ArgMatches, behind: Vec<Behind>) -> Result<RunArg
             probe_filter: matches.remove_one("probe-filter"),
             report_failures: matches.get_flag("warnings"),
             no_warnings: matches.get_flag("no-warnings"),
-            ..script_arguments(matches)?
+            ..script_arguments(matches, behind)?
         },
-        script: script_arguments(matches, behind)?,
     })
 }
 

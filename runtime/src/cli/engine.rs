@@ -10,11 +10,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 
-use profiler_compiler::check::parameters::{self, Parameter, Value};
-use profiler_compiler::check::{MissingProbes, Options, ProbeFilter};
 use profiler_compiler::ast::{Public, PublicKind};
 use profiler_compiler::check::parameters::{self, Parameter};
-use profiler_compiler::check::{self, MissingProbes, Options};
+use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter};
 use profiler_compiler::object::Object;
 use profiler_compiler::params::Param;
 use profiler_compiler::source::{Source, Span};
@@ -117,13 +115,6 @@ fn probe_filter(pattern: &str) -> Result<ProbeFilter, Failure> {
     Ok(ProbeFilter::new(move |name| regex.matches(name)))
 }
 
-/// The parameters that a script takes by name, for people.
-pub fn describe_parameters(source: &Source) -> Result<String, Failure> {
-    let script = parse::parse(source).and_then(expand::expand);
-    let script = script.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
-    let parameters = parameters::declared(&script);
-    if parameters.is_empty() {
-        return Ok(format!("{} takes no parameters by name\n", source.name));
 /// What a script takes by name.
 #[derive(Debug, Default)]
 pub struct Taken {

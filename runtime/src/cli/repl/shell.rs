@@ -288,15 +288,6 @@ impl Drop for Above {
 /// What the command line says of a program that was typed at the prompt.
 fn arguments(text: &str) -> ScriptArguments {
     ScriptArguments::new(Origin::Inline(text.to_owned()))
-    ScriptArguments {
-        origin: Origin::Inline(text.to_owned()),
-        parameters: Vec::new(),
-        named: Vec::new(),
-        behind: Vec::new(),
-        pid: None,
-        allow_unsafe: false,
-        verbose: false,
-    }
 }
 
 fn write(path: &str, text: &str) -> Result<String, Failure> {
