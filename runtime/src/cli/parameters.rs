@@ -18,6 +18,10 @@ use super::script::{Origin, modules};
 /// Tells the values behind a script apart, now that it is known what the script takes.
 pub fn settle(arguments: &ScriptArguments, source: &Source) -> Result<ScriptArguments, Failure> {
     let mut settled = arguments.clone();
+    // bpftrace's command line has told them apart already.
+    if arguments.behind.is_empty() {
+        return Ok(settled);
+    }
     // What is wrong with the script itself is said when it is compiled.
     let Ok(taken) = engine::taken(source) else { return Ok(settled) };
     (settled.parameters, settled.named) = (Vec::new(), Vec::new());
