@@ -5,12 +5,15 @@
 
 mod definitions;
 mod modules;
+mod states;
 
 pub use definitions::{
     Attributes, CType, CTypeKind, Declarator, Definition, DefinitionKind, EnumDefinition, MemberDefinition,
     RecordDefinition,
 };
 pub use modules::{Module, Param, ParamValue, Public, PublicKind, Use, default_prefix};
+
+pub use states::{STATE_MARK, State, StatePart};
 
 use crate::source::Span;
 
@@ -39,6 +42,8 @@ pub struct Script {
     pub public: Vec<Public>,
     /// The modules that are used, each once; none of them is left when the script is expanded.
     pub modules: Vec<Module>,
+    /// `state name by key { … }`, in source order.
+    pub states: Vec<State>,
 }
 
 /// One `key = value` of the config block.

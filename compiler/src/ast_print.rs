@@ -5,9 +5,11 @@
 
 mod definitions;
 mod modules;
+mod states;
 
 use crate::ast::{
-    AttachPoint, BinaryOp, Expr, ExprKind, ProbeBlock, Script, Stmt, StmtKind, TypeName, TypeSuffix, TypeTag,
+    AttachPoint, BinaryOp, Expr, ExprKind, ProbeBlock, STATE_MARK, Script, Stmt, StmtKind, TypeName, TypeSuffix,
+    TypeTag,
 };
 use std::fmt::Write as _;
 
@@ -96,6 +98,9 @@ impl Printer {
         }
         for definition in &script.definitions {
             self.definition(definition);
+        }
+        for state in &script.states {
+            self.state(state);
         }
         self.outside(script);
         for block in &script.blocks {
@@ -199,7 +204,10 @@ impl Printer {
             ExprKind::Bool(value) => self.line(&format!("bool {value}")),
             ExprKind::Name(name) => self.line(&format!("name {name}")),
             ExprKind::Var(name) => self.line(&format!("var ${name}")),
-            ExprKind::Map { name, keys } => self.exprs(&format!("map @{name}"), keys),
+            ExprKind::Map { name, keys } => match name.strip_prefix(STATE_MARK) {
+                Some(state) => self.exprs(&format!("state {state}"), keys),
+                None => self.exprs(&format!("map @{name}"), keys),
+            },
             ExprKind::Positional(position) => self.line(&format!("argument ${position}")),
             ExprKind::PositionalCount => self.line("argument $#"),
             ExprKind::Call { name, args } => self.exprs(&format!("call {}", name.text), args),

@@ -3,7 +3,7 @@
 //! In: the counters of the object in `.bss`, and the kernel's of runs that it skipped. Out: each loss in words, and how often.
 //! Guarantee: the sum over a program's records received and counted here is the number that it tried to send.
 
-use profiler_compiler::object::{Loss, MAX_ROUNDS, Object, Storage};
+use profiler_compiler::object::{Loss, MAX_ROUNDS, Object, Storage, UserMap};
 
 use crate::load::Loaded;
 use crate::sys::bpf::{program_id, skipped_runs};
@@ -63,6 +63,11 @@ fn words(object: &Object, loss: &Loss) -> String {
         Loss::Control { program } => format!("actions of {}: control ring full", probe(program)),
         Loss::MapFull { map } => {
             let map = object.maps.get(*map);
+            if let Some(UserMap { name, storage: Storage::Threads(_), .. }) = map {
+                return format!(
+                    "updates of {name}: the kernel had no memory for a thread's value, or was at work on it"
+                );
+            }
             let size = match map.map(|map| &map.storage) {
                 Some(Storage::Map { max_entries, .. }) => format!(", it holds {max_entries} keys"),
                 _ => String::new(),

@@ -25,4 +25,5 @@ pub mod session;
 pub mod symbols;
 pub mod sys;
 pub mod tables;
+pub mod threads;
 pub mod timers;

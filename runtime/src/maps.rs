@@ -16,6 +16,7 @@ use profiler_compiler::value::Value;
 use crate::load::Loaded;
 use crate::render::MapSnapshot;
 use crate::sys::map::{Batch, Map, Take};
+use crate::threads;
 
 /// A map's contents at this moment.
 pub fn snapshot<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> io::Result<MapSnapshot<'a>> {
@@ -39,6 +40,11 @@ pub fn snapshot<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> i
             each_entry(&elements, Take::Copy, &mut |key, value| {
                 snapshot.entries.push(entry(map, key, value, lookup));
             })?;
+        }
+        Storage::Threads(values) => {
+            for (thread, value) in threads::values(values, loaded)? {
+                snapshot.entries.push(thread_entry(map, thread, &value, lookup));
+            }
         }
     }
     Ok(snapshot)
@@ -64,6 +70,12 @@ pub fn snapshot_entry<'a>(
     lookup: &dyn Lookup,
 ) -> io::Result<MapSnapshot<'a>> {
     let mut snapshot = empty_snapshot(map);
+    if let Storage::Threads(values) = &map.storage {
+        let all = threads::values(values, loaded)?;
+        let one = all.iter().find(|(thread, _)| key.starts_with(&thread.to_ne_bytes()));
+        snapshot.entries.extend(one.map(|(thread, value)| thread_entry(map, *thread, value, lookup)));
+        return Ok(snapshot);
+    }
     if let Some(pages) = map.value.pages() {
         let elements = find(map, loaded)?;
         snapshot.entries = pages::of_key(map, pages, key, &elements)?.entries(map, lookup);
@@ -85,6 +97,7 @@ pub fn clear(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
             Ok(())
         }
         Storage::Map { .. } => each_entry(&find(map, loaded)?, Take::Remove, &mut |_, _| {}),
+        Storage::Threads(values) => threads::clear(values, loaded),
     }
 }
 
@@ -107,6 +120,8 @@ pub fn zero(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
             }
             Ok(())
         }
+        // The checker refuses it.
+        Storage::Threads(_) => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
@@ -155,6 +170,12 @@ fn copies<'v>(map: &UserMap, value: &'v [u8]) -> Vec<&'v [u8]> {
     // The kernel rounds each CPU's value up to 8 bytes.
     let stride = if *per_cpu { size.next_multiple_of(8) } else { value.len() };
     value.chunks_exact(stride.max(1)).map(|value| &value[..size.min(value.len())]).collect()
+}
+
+/// The same of a thread.
+fn thread_entry(map: &UserMap, thread: u32, value: &[u8], lookup: &dyn Lookup) -> (Option<Value>, Value) {
+    let key = map.key.as_ref().map(|ty| decode(ty, &thread.to_ne_bytes(), lookup));
+    (key, merge(map, &[value], lookup))
 }
 
 /// What the bytes of all CPUs, or of one, stand for.

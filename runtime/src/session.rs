@@ -534,8 +534,9 @@ impl Session<'_> {
         if self.orders.is_none() {
             self.actions.render.end_of_run();
         }
-        let maps = self.actions.object.maps.iter().enumerate().filter(|(_, map)| !map.is_private());
-        let snapshots: Vec<_> = maps.map(|(map, _)| self.actions.snapshot(map)).collect();
+        let maps = self.actions.object.maps.iter().enumerate();
+        let printed = maps.filter(|(_, map)| !map.is_state() && !map.is_private());
+        let snapshots: Vec<_> = printed.map(|(map, _)| self.actions.snapshot(map)).collect();
         for snapshot in snapshots {
             self.actions.show(snapshot, MapPrint::default());
         }

@@ -29,6 +29,8 @@ mod operators;
 pub mod parameters;
 mod params;
 mod points;
+mod records;
+mod states;
 mod statistics;
 mod types;
 mod units;
@@ -151,6 +153,8 @@ pub fn check(
     env.report.extend(settings.diagnostics);
     env.params = params::declare(script, options, target, &mut env.report);
     parameters::check(script, options, &env.params, &mut env.report);
+    states::declare(script, &mut env);
+    records::collect(script, &mut env.maps);
     declarations::apply(script, options, &mut env.maps, &mut env.report);
     let mut program = typed::Program {
         config: settings.runtime,

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use super::substitute::{Part, for_each_part, for_each_part_of};
 use crate::ast::{
-    AttachPoint, Expr, ExprKind, Ident, Macro, MacroParamKind, Module, PublicKind, Script, Stmt, StmtKind, Use,
-    default_prefix,
+    AttachPoint, Expr, ExprKind, Ident, Macro, MacroParamKind, Module, PublicKind, STATE_MARK, Script, Stmt, StmtKind,
+    Use, default_prefix,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::similar;
@@ -50,6 +50,7 @@ fn append(whole: &mut Script, part: Script) {
     whole.definitions.extend(part.definitions);
     whole.blocks.extend(part.blocks);
     whole.params.extend(part.params);
+    whole.states.extend(part.states);
 }
 
 /// The name of each module in the whole: what the script calls it, else the last part of its path, else all of it.
@@ -188,6 +189,10 @@ impl<'a> Linker<'a> {
             for map in &mut script.maps {
                 map.name.text = own.renamed(PublicKind::Map, &map.name.text);
             }
+            // A state is its module's own.
+            for state in &mut script.states {
+                state.name.text = format!("{}'{}", own.name, state.name.text);
+            }
         }
         for define in &mut script.defines {
             self.expr(&mut define.value, &scope);
@@ -269,6 +274,11 @@ impl<'a> Linker<'a> {
         match &mut expr.kind {
             ExprKind::Var(name) if !scope.shadows(MacroParamKind::Var, name) => {
                 self.reference(name, PublicKind::Param, span, scope);
+            }
+            ExprKind::Map { name, .. } if name.starts_with(STATE_MARK) => {
+                if let Some(own) = &scope.own {
+                    *name = format!("{STATE_MARK}{}'{}", own.name, name.trim_start_matches(STATE_MARK));
+                }
             }
             ExprKind::Map { name, .. } if !scope.shadows(MacroParamKind::Map, name) => {
                 if name.is_empty() && scope.own.is_some() {

@@ -22,12 +22,14 @@ mod pages;
 mod params;
 mod prologue;
 mod readings;
+mod records;
 mod search;
 mod spell;
 mod static_arguments;
 mod stmt;
 mod storage;
 mod table;
+mod threads;
 mod variables;
 mod words;
 
@@ -96,6 +98,8 @@ struct Shared<'a> {
     param_symbols: Vec<String>,
     /// The maps of those that are sets.
     param_maps: Vec<Option<MapId>>,
+    /// Programs by which the runtime reads the values of threads; they are no probes.
+    readers: Vec<ir::Function>,
 }
 
 /// Lowers a program.
@@ -131,6 +135,7 @@ impl<'a> Shared<'a> {
             param_offsets: Vec::new(),
             param_symbols: Vec::new(),
             param_maps: Vec::new(),
+            readers: Vec::new(),
         };
         shared.learned.writers = vec![storage::Writers::default(); program.maps.len()];
         shared.learned.scratch_bytes = vec![0; program.probes.len()];
@@ -145,6 +150,7 @@ impl<'a> Shared<'a> {
             let function = Body::new(self, index).lower();
             self.ir.functions.push(function);
         }
+        self.ir.functions.append(&mut self.readers);
         self.ir.rodata.resize(self.ir.rodata.len().next_multiple_of(8), 0);
     }
 

@@ -22,7 +22,7 @@ use directives::DefineLine;
 use items::Item;
 use std::borrow::Cow;
 use tokens::Token;
-use tree::Parsed;
+use tree::{Known, Parsed};
 
 pub use modules::uses;
 
@@ -56,7 +56,8 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
         let prefixes: Vec<String> = modules::uses_in(source, &visible, &lexed.tokens).iter().map(Use::prefix).collect();
         // A module has a script of its own.
         let outer = module.map(|_| std::mem::take(&mut script));
-        let mut assembly = Assembly { source, visible: &visible, is_root, prefixes, script, problems };
+        let states = state_names(source, &lexed.tokens, &script);
+        let mut assembly = Assembly { source, visible: &visible, is_root, prefixes, states, script, problems };
         assembly.problems.extend_from_slice(&lexed.directives.problems);
         for define in &lexed.directives.defines {
             assembly.define(define);
@@ -69,6 +70,24 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
     }
     script.modules = modules;
     finish(script, problems)
+}
+
+/// The names of the states that a file declares or imports. They are known before any item is parsed, so that a state may be declared
+/// behind the probes that use it.
+fn state_names(source: &Source, tokens: &[Token], imported: &Script) -> Vec<String> {
+    let mut names: Vec<String> = imported.states.iter().map(|state| state.name.text.clone()).collect();
+    let mut depth = 0_usize;
+    for three in tokens.windows(3) {
+        match source.slice(three[0].span) {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            "state" if depth == 0 && source.slice(three[2].span) == "by" => {
+                names.push(source.slice(three[1].span).to_owned());
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// The imports of a script's text, as far as they can be told without parsing it, with the span of each path.
@@ -126,6 +145,8 @@ struct Assembly<'a> {
     is_root: bool,
     /// What stands before the dot in front of the names of its modules.
     prefixes: Vec<String>,
+    /// Names of the states of this file and of what it imports.
+    states: Vec<String>,
     script: Script,
     problems: Vec<Diagnostic>,
 }
@@ -141,7 +162,12 @@ impl Assembly<'_> {
         // The splitter bounds the nesting of the value as it does that of a block.
         let broken = !lexed.problems.is_empty()
             || items::split(self.source, &tokens).iter().any(|item| !item.problems.is_empty());
-        let parsed = if broken { Ok(None) } else { tree::define_value(&text, line.value, &tokens, &mut self.problems) };
+        let parsed = if broken {
+            Ok(None)
+        } else {
+            let known = Known { prefixes: &self.prefixes, states: &self.states };
+            tree::define_value(&text, line.value, &tokens, known, &mut self.problems)
+        };
         match parsed {
             Ok(Some(value)) => self.script.defines.push(Define { name, value }),
             _ => self.problems.push(errors::define_with_bad_value(line.value)),
@@ -170,7 +196,8 @@ impl Assembly<'_> {
     }
 
     fn item(&mut self, item: &Item, tokens: &[Token], config: &mut Option<Span>) {
-        match tree::item(self.visible, item.span, tokens, &self.prefixes, &mut self.problems) {
+        let known = Known { prefixes: &self.prefixes, states: &self.states };
+        match tree::item(self.visible, item.span, tokens, known, &mut self.problems) {
             Ok(Some(parsed)) => self.take(item, parsed, config),
             Ok(None) => self.problems.push(errors::unexpected(item.span, "this", &[])),
             Err(failure) => self.explain(item, tokens, &failure),
@@ -183,6 +210,7 @@ impl Assembly<'_> {
             Parsed::Import(import) => self.script.imports.push(import),
             Parsed::Macro(made) => self.script.macros.push(made),
             Parsed::Map(declaration) => self.script.maps.push(declaration),
+            Parsed::State(state) => self.script.states.push(state),
             Parsed::Param(param) => self.script.params.push(param),
             Parsed::Use(of) => self.script.uses.push(of),
             Parsed::Public(public, of) => {
@@ -228,7 +256,8 @@ impl Assembly<'_> {
             text = hide(&text, &[span]).into_owned();
             tokens.drain(range);
             let mut more = Vec::new();
-            match tree::item(&text, item.span, &tokens, &self.prefixes, &mut more) {
+            let known = Known { prefixes: &self.prefixes, states: &self.states };
+            match tree::item(&text, item.span, &tokens, known, &mut more) {
                 Ok(_) => self.problems.append(&mut more),
                 Err(failure) => {
                     let (problem, next) = slips::explain(self.source, &tokens, &failure);

@@ -5,7 +5,7 @@
 
 use super::items;
 use super::tokens::{self, Token};
-use super::tree::{self, Parsed};
+use super::tree::{self, Known, Parsed};
 use crate::ast::Use;
 use crate::source::Source;
 
@@ -24,6 +24,7 @@ pub(super) fn uses_in(source: &Source, visible: &str, tokens: &[Token]) -> Vec<U
     let of_use = items.iter().filter(|item| {
         item.problems.is_empty() && tokens.get(item.tokens.start).is_some_and(|first| source.slice(first.span) == "use")
     });
-    let parsed = of_use.map(|item| tree::item(visible, item.span, &tokens[item.tokens.clone()], &[], &mut Vec::new()));
+    let parsed = of_use
+        .map(|item| tree::item(visible, item.span, &tokens[item.tokens.clone()], Known::default(), &mut Vec::new()));
     parsed.filter_map(|item| if let Ok(Some(Parsed::Use(of))) = item { Some(of) } else { None }).collect()
 }

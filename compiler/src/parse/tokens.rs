@@ -384,7 +384,8 @@ impl Lexer<'_> {
     /// Whether a further item begins here, on a line of its own: a word that does not go on with the one before.
     fn next_item_begins(&self) -> bool {
         let first = self.at(0);
-        if self.braces > 0 || self.brackets > 0 || !(first.is_ascii_alphabetic() || matches!(first, b'_' | b'*' | b'$')) {
+        if self.braces > 0 || self.brackets > 0 || !(first.is_ascii_alphabetic() || matches!(first, b'_' | b'*' | b'$'))
+        {
             return false;
         }
         self.begins_line() && !matches!(&self.text[self.pos..self.name_end(self.pos)], "in" | "as")

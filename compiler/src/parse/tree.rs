@@ -6,6 +6,7 @@
 mod c_definitions;
 mod definitions;
 mod modules;
+mod states;
 mod values;
 
 use super::items::CHAIN_LIMIT;
@@ -14,7 +15,7 @@ use super::tokens::Token;
 use super::{errors, expressions};
 use crate::ast::{
     AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, Param, ProbeBlock,
-    Public, Stmt, StmtKind, Use,
+    Public, State, Stmt, StmtKind, Use,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -42,6 +43,8 @@ pub(super) enum Parsed {
     Map(MapDeclaration),
     /// A C definition.
     Definition(Definition),
+    /// `state`.
+    State(State),
     /// A probe block.
     Block(ProbeBlock),
     /// `param`.
@@ -50,6 +53,15 @@ pub(super) enum Parsed {
     Use(Use),
     /// `pub` before any of the others, or before a map's name alone.
     Public(Public, Option<Box<Parsed>>),
+}
+
+/// Names that mean something in the file at hand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known<'a> {
+    /// What stands before the dot in front of a module's names.
+    pub prefixes: &'a [String],
+    /// Names that mean the records of states.
+    pub states: &'a [String],
 }
 
 /// Where the grammar gave up.
@@ -62,18 +74,19 @@ pub(super) struct Failure {
     pub exhausted: bool,
 }
 
-/// Parses the item at `span` of `text`, in a file that calls its modules `prefixes`; what is wrong with well-formed parts goes to `problems`.
+/// Parses the item at `span` of `text`; what is wrong with well-formed parts goes to `problems`.
 pub(super) fn item(
     text: &str,
     span: Span,
     tokens: &[Token],
-    prefixes: &[String],
+    known: Known<'_>,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<Option<Parsed>, Failure> {
     let pairs = parse(Rule::item, text.get(span.start as usize..span.end as usize).unwrap_or(""), span)?;
-    let mut builder = Builder { base: span.start as usize, tokens, prefixes, problems };
+    let mut builder = Builder { base: span.start as usize, tokens, known, problems };
     for pair in pairs {
         match pair.as_rule() {
+            Rule::state_def => return Ok(Some(Parsed::State(builder.state(pair)))),
             Rule::config => return Ok(Some(Parsed::Config(builder.config(pair)))),
             Rule::import => return Ok(Some(Parsed::Import(builder.import(pair)))),
             Rule::macro_def => return Ok(Some(Parsed::Macro(builder.macro_def(pair)))),
@@ -94,10 +107,11 @@ pub(super) fn define_value(
     text: &str,
     span: Span,
     tokens: &[Token],
+    known: Known<'_>,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<Option<Expr>, Failure> {
     let mut pairs = parse(Rule::define_value, text, span)?;
-    let mut builder = Builder { base: span.start as usize, tokens, prefixes: &[], problems };
+    let mut builder = Builder { base: span.start as usize, tokens, known, problems };
     Ok(pairs.find(|pair| pair.as_rule() == Rule::expr).map(|pair| builder.expr(pair)))
 }
 
@@ -142,7 +156,8 @@ fn in_words(rule: Rule) -> &'static str {
         Rule::infix_op | Rule::divide_op | Rule::question | Rule::assign_op | Rule::step_op => "an operator",
         Rule::type_name | Rule::known_type | Rule::known_name | Rule::c_type => "a type",
         Rule::declarator | Rule::enumerator => "a name",
-        Rule::field_name => "a field's name",
+        Rule::field_name | Rule::state_field => "a field's name",
+        Rule::kw_by => "`by`",
         Rule::var => "a variable",
         Rule::semi => "`;`",
         Rule::comma => "`,`",
@@ -162,8 +177,8 @@ fn in_words(rule: Rule) -> &'static str {
 struct Builder<'a> {
     base: usize,
     tokens: &'a [Token],
-    /// What stands before the dot in front of a module's names.
-    prefixes: &'a [String],
+    /// What the file calls its modules and states.
+    known: Known<'a>,
     problems: &'a mut Vec<Diagnostic>,
 }
 

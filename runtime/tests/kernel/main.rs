@@ -18,6 +18,7 @@ mod own_probes;
 mod parameters;
 mod probes;
 mod prompt;
+mod records;
 mod static_probes;
 mod trials;
 

@@ -243,7 +243,7 @@ fn modules_keep_their_names_apart_and_their_probes_attach() {
     std::fs::create_dir(folder.path("calls")).expect("a folder");
     folder.file("calls/one.prof", &module("1"));
     folder.file("calls/two.prof", &module("comm"));
-    folder.file("calls/shared.prof", "pub @all\npub macro seen(@m) { @all[1] = count(); }\nBEGIN { }");
+    folder.file("calls/shared.prof", "pub @all\nstate thread by tid { calls: u64 }\npub macro seen(@m) { @all[1] = count(); thread.calls++; }\nBEGIN { }");
     let script = folder.file(
         "script.prof",
         "use calls/one\nuse calls/two as other\nuse calls/shared\n\

@@ -102,7 +102,7 @@ impl Builder<'_> {
             ExprKind::Map { name, keys } if keys.is_empty() => name,
             _ => return false,
         };
-        if !self.prefixes.contains(name) {
+        if !self.known.prefixes.contains(name) {
             return false;
         }
         *name = format!("{name}.{}", field.text);
