@@ -1,15 +1,19 @@
-//! Links the unwinder into the binary, so that it needs nothing but libc at run time, and lists the pages of the diagnostics.
+//! Links the unwinder into the binary, so that it needs nothing but libc at run time, lists the pages of the diagnostics, and embeds
+//! the standard library.
 //!
-//! In: cargo's build environment, `spec/errors/`. Out: a linker script that stands for `libgcc_s`; `diagnostics.rs`, the pages by code.
+//! In: cargo's build environment, `spec/errors/`, `stdlib/`. Out: a linker script that stands for `libgcc_s`; `diagnostics.rs`, the pages
+//! by code; `stdlib.rs`, the modules by path.
 //! Guarantee: nothing else of the link changes. The standard library asks for `-lgcc_s`; the script answers with the static
-//! archives of the same compiler. (`-static-libgcc` does not apply to a library that is asked for by name.)
+//! archives of the same compiler. (`-static-libgcc` does not apply to a library that is asked for by name.) A file added to
+//! `stdlib` is a module without further ado; the list is sorted by path.
 
-use std::path::PathBuf;
-use std::{env, fs};
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     list_diagnostics();
+    embed().expect("the standard library can be read");
     link_unwinder();
 }
 
@@ -28,11 +32,41 @@ fn list_diagnostics() {
 }
 
 fn link_unwinder() {
+    let Some(folder) = env::var_os("OUT_DIR").map(PathBuf::from) else { return };
     let gnu_linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux")
         && env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|env| env == "gnu");
-    let Some(folder) = env::var_os("OUT_DIR").map(PathBuf::from).filter(|_| gnu_linux) else { return };
+    if !gnu_linux {
+        return;
+    }
     // Where it cannot be written, the link falls back to the shared library.
     if fs::write(folder.join("libgcc_s.so"), "GROUP ( -lgcc_eh -lgcc )\n").is_ok() {
         println!("cargo:rustc-link-search=native={}", folder.display());
     }
+}
+
+/// Writes a list of the modules in `stdlib` with their texts.
+fn embed() -> io::Result<()> {
+    let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stdlib").canonicalize()?;
+    println!("cargo:rerun-if-changed={}", root.display());
+    let mut modules = Vec::new();
+    collect(&root, &root, &mut modules)?;
+    modules.sort();
+    let entry = |(name, path): &(String, PathBuf)| format!("    ({name:?}, include_str!({:?})),\n", path.display());
+    let entries: String = modules.iter().map(entry).collect();
+    fs::write(folder.join("stdlib.rs"), format!("&[\n{entries}]\n"))
+}
+
+fn collect(root: &Path, folder: &Path, modules: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(root, &path, modules)?;
+        } else if path.extension().is_some_and(|suffix| suffix == "prof")
+            && let Ok(name) = path.with_extension("").strip_prefix(root)
+        {
+            modules.push((name.display().to_string(), path));
+        }
+    }
+    Ok(())
 }

@@ -4,12 +4,14 @@
 //! Guarantee: free of the parser generator; every node knows its span.
 
 mod definitions;
+mod modules;
 mod states;
 
 pub use definitions::{
     Attributes, CType, CTypeKind, Declarator, Definition, DefinitionKind, EnumDefinition, MemberDefinition,
     RecordDefinition,
 };
+pub use modules::{Module, Param, ParamValue, Public, PublicKind, Use, default_prefix};
 
 pub use states::{STATE_MARK, State, StatePart};
 
@@ -32,6 +34,14 @@ pub struct Script {
     pub definitions: Vec<Definition>,
     /// Probe blocks in source order.
     pub blocks: Vec<ProbeBlock>,
+    /// `param name: type …`, in source order.
+    pub params: Vec<Param>,
+    /// `use a/b`, in source order.
+    pub uses: Vec<Use>,
+    /// Names that `pub` gives to those who use this file.
+    pub public: Vec<Public>,
+    /// The modules that are used, each once; none of them is left when the script is expanded.
+    pub modules: Vec<Module>,
     /// `state name by key { … }`, in source order.
     pub states: Vec<State>,
 }

@@ -4,6 +4,7 @@
 //! Guarantee: two trees print alike only if they mean the same; spans are left out, so that moving code changes nothing.
 
 mod definitions;
+mod modules;
 mod states;
 
 use crate::ast::{
@@ -16,27 +17,7 @@ use std::fmt::Write as _;
 pub fn print(script: &Script) -> String {
     let mut printer = Printer { out: String::new(), depth: 0 };
     printer.line("script");
-    printer.nested(|p| {
-        for entry in &script.config {
-            p.parent(&format!("config {}", entry.key.text), |p| {
-                p.expr(&entry.value);
-            });
-        }
-        for define in &script.defines {
-            p.parent(&format!("define {}", define.name.text), |p| {
-                p.expr(&define.value);
-            });
-        }
-        for definition in &script.definitions {
-            p.definition(definition);
-        }
-        for state in &script.states {
-            p.state(state);
-        }
-        for block in &script.blocks {
-            p.block(block);
-        }
-    });
+    printer.nested(|p| p.script(script));
     printer.out
 }
 
@@ -102,6 +83,29 @@ impl Printer {
     fn parent(&mut self, text: &str, children: impl FnOnce(&mut Printer)) {
         self.line(text);
         self.nested(children);
+    }
+
+    fn script(&mut self, script: &Script) {
+        for entry in &script.config {
+            self.parent(&format!("config {}", entry.key.text), |p| {
+                p.expr(&entry.value);
+            });
+        }
+        for define in &script.defines {
+            self.parent(&format!("define {}", define.name.text), |p| {
+                p.expr(&define.value);
+            });
+        }
+        for definition in &script.definitions {
+            self.definition(definition);
+        }
+        for state in &script.states {
+            self.state(state);
+        }
+        self.outside(script);
+        for block in &script.blocks {
+            self.block(block);
+        }
     }
 
     fn block(&mut self, block: &ProbeBlock) {

@@ -22,6 +22,7 @@ pub mod layout;
 pub mod lower;
 pub mod numbers;
 pub mod object;
+pub mod params;
 pub mod parse;
 pub mod series;
 pub mod similar;

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::btf::BtfId;
+use crate::params::Param;
 use crate::source::Span;
 use crate::types::Type;
 use crate::units::Unit;
@@ -48,6 +49,8 @@ pub struct Object {
     pub ledger: Vec<Counter>,
     /// Settings from the script's config block that concern the runtime.
     pub config: Config,
+    /// The script's parameters, with the values that it was made with and where other values go.
+    pub params: Vec<Param>,
 }
 
 /// What the number of a stack has added to it when it is one of the table of collisions.
@@ -452,6 +455,13 @@ pub enum Loss {
         /// Index of the program.
         program: usize,
     },
+}
+
+impl UserMap {
+    /// Whether a module keeps it to itself: it is not printed when the run ends.
+    pub fn is_private(&self) -> bool {
+        self.name.contains('\'')
+    }
 }
 
 impl Default for Config {

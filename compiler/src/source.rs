@@ -13,8 +13,8 @@ pub struct Source {
     pub name: String,
     /// The text itself, then those of imported files, each beginning a line.
     pub text: String,
-    /// Name and first byte of each imported file, in order.
-    imported: Vec<(String, u32)>,
+    /// Name and first byte of each imported file, in order, and the path of the module that it is.
+    imported: Vec<(String, u32, Option<String>)>,
 }
 
 /// A half-open byte range `start..end` of a [`Source`].
@@ -52,26 +52,40 @@ impl Source {
 
     /// Puts an imported file behind what is there.
     pub fn append(&mut self, name: impl Into<String>, text: &str) {
+        self.add(name.into(), text, None);
+    }
+
+    /// Puts a module, which `use path` names, behind what is there.
+    pub fn append_module(&mut self, name: impl Into<String>, text: &str, path: impl Into<String>) {
+        self.add(name.into(), text, Some(path.into()));
+    }
+
+    fn add(&mut self, name: String, text: &str, module: Option<String>) {
         if !self.text.ends_with('\n') {
             self.text.push('\n');
         }
-        self.imported.push((name.into(), self.text.len() as u32));
+        self.imported.push((name, self.text.len() as u32, module));
         self.text.push_str(text);
     }
 
     /// The script and the imported files, each with its bytes.
     pub fn files(&self) -> impl Iterator<Item = (&str, Range<u32>)> {
         let starts = std::iter::once((self.name.as_str(), 0))
-            .chain(self.imported.iter().map(|(name, start)| (name.as_str(), *start)));
-        let ends = self.imported.iter().map(|(_, start)| *start).chain([self.text.len() as u32]);
+            .chain(self.imported.iter().map(|(name, start, _)| (name.as_str(), *start)));
+        let ends = self.imported.iter().map(|(_, start, _)| *start).chain([self.text.len() as u32]);
         starts.zip(ends).map(|((name, start), end)| (name, start..end))
+    }
+
+    /// For each of [`Source::files`] the path of the module that it is; none for the script and for what it imports.
+    pub fn modules(&self) -> impl Iterator<Item = Option<&str>> {
+        std::iter::once(None).chain(self.imported.iter().map(|(_, _, module)| module.as_deref()))
     }
 
     /// Name and first byte of the file that an offset is in.
     pub fn file_at(&self, offset: u32) -> (&str, u32) {
-        let behind = self.imported.partition_point(|(_, start)| *start <= offset);
+        let behind = self.imported.partition_point(|(_, start, _)| *start <= offset);
         behind.checked_sub(1).map_or((self.name.as_str(), 0), |at| {
-            let (name, start) = &self.imported[at];
+            let (name, start, _) = &self.imported[at];
             (name, *start)
         })
     }

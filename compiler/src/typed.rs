@@ -5,6 +5,7 @@
 
 use crate::ast::{BinaryOp, UnaryOp};
 use crate::object::{Attach, Config, Constant};
+use crate::params::Param;
 use crate::source::Span;
 use crate::types::Type;
 use crate::units::Unit;
@@ -28,6 +29,8 @@ pub struct Program {
     pub ring_size_bytes: u32,
     /// Whether reads that fail and keys that are missing are reported (`-k`).
     pub reports_failures: bool,
+    /// Parameters, in the order of the script.
+    pub params: Vec<Param>,
 }
 
 /// A map.
@@ -363,6 +366,10 @@ pub enum ExprKind {
     Tuple(Vec<Expr>),
     /// Statements, then a value.
     Block(Vec<Stmt>, Box<Expr>),
+    /// The value of a parameter (its place in [`Program::params`]): a number or a text.
+    Param(usize),
+    /// Whether a value is the one, or one of those, that a parameter gives; `any` is every value.
+    Matches(Box<Expr>, usize),
 }
 
 /// A field of the record that a map holds.
@@ -399,6 +406,7 @@ impl Expr {
                 ExprKind::StepField { field, .. } => in_key(&field.key),
                 ExprKind::Call(call) => call.args.iter().any(|arg| arg.any(test)),
                 ExprKind::Unary(_, inner)
+                | ExprKind::Matches(inner, _)
                 | ExprKind::Convert(inner)
                 | ExprKind::AddressOf(inner)
                 | ExprKind::Deref { base: inner, .. }
@@ -413,6 +421,7 @@ impl Expr {
                 | ExprKind::Str(_)
                 | ExprKind::Var(_)
                 | ExprKind::Builtin(..)
+                | ExprKind::Param(_)
                 | ExprKind::StepVar { .. }
                 | ExprKind::ContextField(_)
                 | ExprKind::ContextData(_)

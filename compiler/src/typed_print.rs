@@ -165,6 +165,10 @@ impl Printer<'_> {
         self.program.maps.get(map.0).map_or("@?", |map| map.name.as_str())
     }
 
+    fn param_name(&self, param: usize) -> String {
+        self.program.params.get(param).map_or_else(|| "$?".into(), |param| format!("${}", param.name))
+    }
+
     fn exprs(&mut self, probe: &Probe, exprs: &[Expr]) {
         for expr in exprs {
             self.expr(probe, expr);
@@ -214,6 +218,8 @@ impl Printer<'_> {
             ExprKind::AddressOf(_) => "address".into(),
             ExprKind::Tuple(_) => "tuple".into(),
             ExprKind::Block(..) => "block".into(),
+            ExprKind::Param(param) => self.param_name(*param),
+            ExprKind::Matches(_, param) => format!("matches {}", self.param_name(*param)),
         }
     }
 
@@ -235,9 +241,10 @@ impl Printer<'_> {
                 }
             }
             ExprKind::Call(call) => self.exprs(probe, &call.args),
-            ExprKind::Unary(_, inner) | ExprKind::Convert(inner) | ExprKind::AddressOf(inner) => {
-                self.expr(probe, inner);
-            }
+            ExprKind::Unary(_, inner)
+            | ExprKind::Convert(inner)
+            | ExprKind::AddressOf(inner)
+            | ExprKind::Matches(inner, _) => self.expr(probe, inner),
             ExprKind::Deref { base, .. } | ExprKind::Part { base, .. } => self.expr(probe, base),
             ExprKind::Binary(_, a, b)
             | ExprKind::Element { base: a, index: b, .. }
@@ -262,6 +269,7 @@ impl Printer<'_> {
             | ExprKind::StepMap { key: None, .. }
             | ExprKind::StepVar { .. }
             | ExprKind::Builtin(..)
+            | ExprKind::Param(_)
             | ExprKind::ContextField(_)
             | ExprKind::ContextData(_)
             | ExprKind::ContextArg(_)

@@ -3,8 +3,7 @@
 //!
 //! A file under `tests/diagnostics/SUBJECT` ends with the diagnostics that its text must give, as lines that begin with `//!`.
 //! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old` (Linux 5.15), `unsafe`, `child`, `process` (`-p`), `filter=PART` (probes whose names have it), or
-//! parameters. `PROFILER_BLESS=1` writes the
-//! diagnostics anew.
+//! parameters. What stands behind a line `//# a/b` is the module of that name. `PROFILER_BLESS=1` writes the diagnostics anew.
 
 use profiler_compiler::CATALOGUE;
 use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter};
@@ -96,9 +95,25 @@ fn diagnostics(source: &Source) -> Vec<Diagnostic> {
     }
 }
 
+/// The script of a file with the modules behind it.
+fn source_of(text: &str) -> Source {
+    let mut parts = text.split("//# ");
+    let is_bt = text.lines().next().is_some_and(|line| line.starts_with("// with: ") && line.contains(" bt"));
+    let name = if is_bt { "test.bt" } else { "test.prof" };
+    let mut source = Source::new(name, parts.next().unwrap_or(""));
+    for (path, text) in parts.filter_map(|part| part.split_once('\n')) {
+        source.append_module(format!("{path}.prof"), text, path);
+    }
+    source
+}
+
 fn place(source: &Source, span: Span) -> String {
     let (start, end) = (source.line_column(span.start), source.line_column(span.end));
-    format!("{}:{}-{}:{}", start.0, start.1, end.0, end.1)
+    let file = match source.file_at(span.start).0 {
+        "test.prof" | "test.bt" => String::new(),
+        file => format!("{file}:"),
+    };
+    format!("{file}{}:{}-{}:{}", start.0, start.1, end.0, end.1)
 }
 
 fn shown(source: &Source, problems: &[Diagnostic]) -> String {
@@ -125,8 +140,7 @@ fn mistakes_get_their_exact_messages() {
     for path in golden_files() {
         let whole = read(&path);
         let (text, expected) = whole.split_at(whole.find("//! ").unwrap_or(whole.len()));
-        let is_bt = text.lines().next().is_some_and(|line| line.starts_with("// with: ") && line.contains(" bt"));
-        let source = Source::new(if is_bt { "test.bt" } else { "test.prof" }, text);
+        let source = source_of(text);
         let found = shown(&source, &diagnostics(&source));
         assert!(!found.is_empty(), "{} has no mistake", path.display());
         if bless {
@@ -189,7 +203,7 @@ fn every_code_has_its_page_and_every_page_its_code() {
 #[test]
 fn messages_are_written_for_people() {
     for path in golden_files() {
-        let source = Source::new("test", read(&path));
+        let source = source_of(&read(&path));
         for problem in diagnostics(&source) {
             let words = format!("{}; {}; {}", problem.message, problem.label, problem.help.as_deref().unwrap_or(""));
             assert!(!problem.message.ends_with('.'), "{words}");

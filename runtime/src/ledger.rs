@@ -118,6 +118,7 @@ mod tests {
             stack_tables: Vec::new(),
             ledger: ledger.collect(),
             config: Config::default(),
+            params: Vec::new(),
         }
     }
 

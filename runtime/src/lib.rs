@@ -17,6 +17,7 @@ pub mod list;
 pub mod load;
 pub mod maps;
 pub mod orders;
+pub mod params;
 pub mod render;
 pub mod repl;
 pub mod ring;

@@ -12,7 +12,10 @@ use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use crate::sys::bpf::{BpfObject, take_warnings};
+use profiler_compiler::object::Object;
+
+use crate::params::Values;
+use crate::sys::bpf::{BpfObject, Preparation, take_warnings, translated_size_bytes};
 use crate::sys::map::Map;
 use crate::sys::ring::MappedRing;
 
@@ -60,7 +63,19 @@ pub enum LoadError {
 
 /// Loads an object.
 pub fn load(elf: &[u8], options: LoadOptions) -> Result<Loaded, LoadError> {
-    match BpfObject::load(elf, options.verifier_log) {
+    load_prepared(elf, options, &Preparation::default())
+}
+
+/// Loads an object with other values for its parameters than it was made with.
+pub fn load_with(object: &Object, values: &Values, options: LoadOptions) -> Result<Loaded, LoadError> {
+    let loaded = load_prepared(&object.elf, options, &values.preparation(object))?;
+    let message = "filling the maps of parameters".to_string();
+    values.fill(object, &loaded).map_err(|error| LoadError::Other { error, message })?;
+    Ok(loaded)
+}
+
+fn load_prepared(elf: &[u8], options: LoadOptions, preparation: &Preparation) -> Result<Loaded, LoadError> {
+    match BpfObject::load(elf, options.verifier_log, preparation) {
         Ok(object) => Ok(Loaded { object }),
         Err(error) => Err(explain(error, take_warnings())),
     }
@@ -70,6 +85,11 @@ impl Loaded {
     /// A program.
     pub fn program(&self, name: &str) -> Option<BorrowedFd<'_>> {
         self.object.program(name)
+    }
+
+    /// How many bytes of a program's instructions the verifier has left.
+    pub fn translated_size_bytes(&self, name: &str) -> Option<u32> {
+        translated_size_bytes(self.program(name)?).ok()
     }
 
     /// A map.

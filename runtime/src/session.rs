@@ -20,8 +20,9 @@ use crate::actions::{Actions, Locate};
 use crate::attach::{AttachError, Links, attach};
 use crate::child::{Child, ChildError};
 use crate::ledger;
-use crate::load::{LoadError, LoadOptions, Loaded, load};
+use crate::load::{LoadError, LoadOptions, Loaded, load_with};
 use crate::orders::{Orders, Task};
+use crate::params::Values;
 use crate::render::{MapPrint, Render};
 use crate::ring::{Drained, Rings};
 use crate::sys::bpf::test_run;
@@ -71,6 +72,8 @@ pub struct RunOptions<'a> {
     pub locate: Option<Locate<'a>>,
     /// Who tells it what to do while it runs. Signals are then for the one who does.
     pub orders: Option<Orders>,
+    /// Other values for the object's parameters than it was made with.
+    pub values: Option<Values>,
 }
 
 /// How a run ended.
@@ -145,7 +148,8 @@ pub fn run(
         Some(_) => None,
         None => Some(Signals::listen().map_err(system("listening for signals"))?),
     };
-    let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
+    let values = options.values.take().unwrap_or_else(|| Values::of(object));
+    let loaded = load_with(object, &values, LoadOptions::default()).map_err(RunError::Load)?;
     let tables = Tables { object, loaded: &loaded };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
     let actions = Actions {
@@ -530,9 +534,9 @@ impl Session<'_> {
         if self.orders.is_none() {
             self.actions.render.end_of_run();
         }
-        let object = self.actions.object;
-        let printed = (0..object.maps.len()).filter(|map| !object.maps[*map].is_state());
-        let snapshots: Vec<_> = printed.map(|map| self.actions.snapshot(map)).collect();
+        let maps = self.actions.object.maps.iter().enumerate();
+        let printed = maps.filter(|(_, map)| !map.is_state() && !map.is_private());
+        let snapshots: Vec<_> = printed.map(|(map, _)| self.actions.snapshot(map)).collect();
         for snapshot in snapshots {
             self.actions.show(snapshot, MapPrint::default());
         }

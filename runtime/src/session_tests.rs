@@ -147,6 +147,7 @@ fn object(programs: &[usize]) -> Object {
         stack_tables: Vec::new(),
         ledger: Vec::new(),
         config: Config::default(),
+        params: Vec::new(),
     }
 }
 

@@ -117,6 +117,9 @@ impl<'a, 'e> Body<'a, 'e> {
 
     fn stmt(&mut self, stmt: &Stmt, out: &mut Vec<typed::Stmt>) {
         let span = stmt.span;
+        if self.binds_param(stmt) {
+            return;
+        }
         let kind = match &stmt.kind {
             StmtKind::Expr(e) => match self.expression_statement(e) {
                 Some(kind) => kind,

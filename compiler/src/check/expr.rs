@@ -29,6 +29,9 @@ impl Body<'_, '_> {
             ExprKind::Unary(op, inner) => self.unary(*op, inner, span),
             ExprKind::Binary(op, a, b) => {
                 self.units_agree(*op, a, b, span);
+                if let Some(checked) = self.compare_with_param(*op, a, b, span) {
+                    return checked;
+                }
                 let (a, b) = (self.expr(a), self.expr(b));
                 self.binary(*op, a, b, span)
             }
@@ -159,6 +162,9 @@ impl Body<'_, '_> {
         let sign = if increment { 1 } else { -1 };
         match &target.kind {
             ExprKind::Var(name) => {
+                if self.is_param(name, target.span) {
+                    return Self::poison(span);
+                }
                 let var = self.variable(name, target.span);
                 let typed::ExprKind::Var(index) = var.kind else { return var };
                 let Some(size) = self.step_size(&var.ty) else { return self.cannot_step(&var.ty, target.span) };

@@ -27,6 +27,7 @@ mod named;
 mod names;
 mod operators;
 pub mod parameters;
+mod params;
 mod points;
 mod records;
 mod states;
@@ -47,6 +48,7 @@ pub use facts::Facts;
 pub use header_constants::user_constant;
 pub use maps::{MapInfo, Maps};
 pub use named::ProbeFilter;
+pub use params::declared_params;
 pub use points::{ArgField, Points, Seed};
 pub use statistics::only_printed;
 pub use types::{named_int, unify, widest};
@@ -55,6 +57,7 @@ pub use units::strict_units;
 use crate::ast;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
+use crate::params::Param;
 use crate::source::Span;
 use crate::target::Target;
 use crate::typed;
@@ -103,6 +106,8 @@ pub struct Env<'a> {
     pub stack_mode: StackMode,
     /// What scripts see of the settings.
     pub settings: Vec<(&'static str, parameters::Value)>,
+    /// The script's parameters, with their values.
+    pub params: Vec<Param>,
     /// What is wrong.
     pub report: Report,
     /// What to do about probes that do not exist here, when the script says.
@@ -138,6 +143,7 @@ pub fn check(
         max_strlen: settings.max_strlen,
         stack_mode: settings.stack_mode,
         settings: settings.constants(),
+        params: Vec::new(),
         report: Report::default(),
         missing: settings.missing_probes,
         left_out: Vec::new(),
@@ -145,7 +151,8 @@ pub fn check(
         guesses: false,
     };
     env.report.extend(settings.diagnostics);
-    parameters::check(script, options, &mut env.report);
+    env.params = params::declare(script, options, target, &mut env.report);
+    parameters::check(script, options, &env.params, &mut env.report);
     states::declare(script, &mut env);
     records::collect(script, &mut env.maps);
     declarations::apply(script, options, &mut env.maps, &mut env.report);
@@ -166,6 +173,7 @@ pub fn check(
     if is_whole {
         program.maps = env.maps.finish(&mut env.report);
     }
+    program.params = env.params;
     (program, env.report.finish())
 }
 

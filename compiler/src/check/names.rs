@@ -84,7 +84,7 @@ impl Body<'_, '_> {
     pub fn variable(&mut self, name: &str, span: Span) -> typed::Expr {
         match self.find_var(name) {
             Some(var) => typed::Expr { kind: typed::ExprKind::Var(var), ty: self.var_type(var).clone(), span },
-            None => self.unknown_var(name, span),
+            None => self.param(name, span).unwrap_or_else(|| self.unknown_var(name, span)),
         }
     }
 
@@ -92,7 +92,8 @@ impl Body<'_, '_> {
     pub fn unknown_var(&mut self, name: &str, span: Span) -> typed::Expr {
         let mut diagnostic =
             Diagnostic::error(Code(202), span, format!("nothing was assigned to `${name}` before this"));
-        let near = similar::nearest(name, self.var_names(), 1);
+        let params = self.env.params.iter().map(|param| param.name.as_str());
+        let near = similar::nearest(name, self.var_names().chain(params), 1);
         diagnostic = match near.first() {
             Some(near) => diagnostic.help(format!("did you mean `${near}`?")),
             None => diagnostic.help("variables live in one probe and in the braces they were first assigned in; a map `@x` is shared by all probes"),

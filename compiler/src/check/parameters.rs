@@ -6,6 +6,7 @@
 use crate::ast::{Expr, ExprKind, Script, UnaryOp};
 use crate::check::{Options, Report, facts};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::params::{self, Param};
 use crate::similar;
 use crate::source::Span;
 
@@ -109,22 +110,26 @@ fn parameter(args: &[Expr], span: Span) -> Option<Parameter> {
 }
 
 /// Reports what the command line gives and the script does not take.
-pub fn check(script: &Script, options: &Options, report: &mut Report) {
+pub fn check(script: &Script, options: &Options, params: &[Param], report: &mut Report) {
     if options.named.is_empty() {
         return;
     }
     let known = declared(script);
     for (name, _) in &options.named {
-        if known.iter().any(|parameter| parameter.name == *name) {
+        if known.iter().any(|parameter| parameter.name == *name) || params::find(params, name).is_some() {
             continue;
         }
-        let names = known.iter().map(|parameter| parameter.name.as_str());
+        let public = params.iter().filter(|param| param.is_public).map(|param| param.name.as_str());
+        let names = public.chain(known.iter().map(|parameter| parameter.name.as_str()));
         let help = match similar::nearest(name, names.clone(), 1).first() {
             Some(near) => format!("did you mean `--{near}`?"),
-            None if known.is_empty() => "it takes none: `getopt(\"name\", default)` reads one".into(),
+            None if names.clone().next().is_none() => {
+                "it takes none: `getopt(\"name\", default)` reads one, `param` declares one".into()
+            }
             None => format!("it takes `--{}`", names.collect::<Vec<_>>().join("`, `--")),
         };
-        let span = known.first().map_or(Span::default(), |parameter| parameter.span);
+        let first = params.first().map(|param| param.span);
+        let span = first.or(known.first().map(|parameter| parameter.span)).unwrap_or_default();
         report.push(Diagnostic::error(Code(216), span, format!("this script has no parameter `--{name}`")).help(help));
     }
 }

@@ -147,16 +147,19 @@ impl<'a, 'e> Points<'a, 'e> {
         let mut rest = part.text.as_str();
         while let Some(at) = rest.find('$') {
             text.push_str(&rest[..at]);
+            if let Some((value, len)) = self.param_in_target(&rest[at + 1..], part.span)? {
+                text.push_str(&value);
+                rest = &rest[at + 1 + len..];
+                continue;
+            }
             let digits: String = rest[at + 1..].chars().take_while(char::is_ascii_digit).collect();
             let index: usize = digits.parse().unwrap_or(0);
             let Some(value) = index.checked_sub(1).and_then(|i| self.env.options.positional.get(i)) else {
-                let (message, help) = if index == 0 {
-                    ("`$` stands before no number".to_string(), "parameters are $1, $2, …")
+                let (message, help) = if index > 0 {
+                    let help = "parameters follow the script's name on the command line".to_string();
+                    (format!("the parameter `${digits}` is not given"), help)
                 } else {
-                    (
-                        format!("the parameter `${digits}` is not given"),
-                        "parameters follow the script's name on the command line",
-                    )
+                    self.unknown_param(&rest[at + 1..])
                 };
                 self.error(Diagnostic::error(Code(402), part.span, message).help(help));
                 return None;

@@ -50,7 +50,7 @@ impl Body<'_, '_> {
             ExprKind::Duration(_) => Unit::Duration,
             ExprKind::Name(name) => self.env.catalogue.builtin(name).map_or(Unit::None, Builtin::unit),
             ExprKind::Call { name, .. } => self.env.catalogue.builtin(&name.text).map_or(Unit::None, Builtin::unit),
-            ExprKind::Var(name) => self.find_var(name).map_or(Unit::None, |var| self.var_unit(var)),
+            ExprKind::Var(name) => self.find_var(name).map_or_else(|| self.param_unit(name), |var| self.var_unit(var)),
             ExprKind::Map { name, .. } => self.env.maps.get(self.env.maps.index(name)).unit.unwrap_or_default(),
             ExprKind::Step { target, .. } | ExprKind::Cast(_, target) | ExprKind::Unary(_, target) => {
                 self.unit_of(target)

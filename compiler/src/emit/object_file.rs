@@ -34,7 +34,7 @@ pub fn write(
     let mut writer = Writer::new();
     writer.license();
     writer.maps(&program.maps);
-    writer.rodata(&program.rodata);
+    writer.rodata(program);
     writer.bss(program.bss_size_bytes);
     writer.functions(program, functions, subprograms, source)?;
     writer.finish()
@@ -149,11 +149,13 @@ impl Writer {
         self.btf.pointer(array)
     }
 
-    fn rodata(&mut self, bytes: &[u8]) {
+    fn rodata(&mut self, program: &Program) {
+        let bytes = &program.rodata;
         if !bytes.is_empty() {
             let section = self.section(".rodata", SectionKind::ReadOnlyData);
             self.object.append_section_data(section, bytes, 8);
-            self.rodata = Some(self.data(section, ".rodata", RODATA_SYMBOL, bytes.len() as u32));
+            let named = &program.rodata_names;
+            self.rodata = Some(self.data(section, ".rodata", RODATA_SYMBOL, named, bytes.len() as u32));
         }
     }
 
@@ -161,16 +163,29 @@ impl Writer {
         if size_bytes != 0 {
             let section = self.section(".bss", SectionKind::UninitializedData);
             self.object.append_section_bss(section, u64::from(size_bytes), 8);
-            self.bss = Some(self.data(section, ".bss", BSS_SYMBOL, size_bytes));
+            self.bss = Some(self.data(section, ".bss", BSS_SYMBOL, &[], size_bytes));
         }
     }
 
-    /// Describes a data section as one global array of bytes: libbpf maps a section into user space only if it has a global.
-    fn data(&mut self, section: SectionId, name: &str, symbol: &str, size_bytes: u32) -> SymbolId {
-        self.symbol(symbol, SymbolKind::Data, section, 0, u64::from(size_bytes));
-        let array = self.btf.array(self.byte, self.int, size_bytes);
-        let variable = self.btf.variable(symbol, array);
-        self.btf.section(name, size_bytes, &[(variable, 0, size_bytes)]);
+    /// Describes a data section as global arrays of bytes, those with names of their own first: libbpf maps a section into user
+    /// space only if it has a global.
+    fn data(
+        &mut self,
+        section: SectionId,
+        name: &str,
+        symbol: &str,
+        named: &[(String, u32, u32)],
+        size_bytes: u32,
+    ) -> SymbolId {
+        let start = named.iter().map(|(_, offset, size)| offset + size).max().unwrap_or(0);
+        let rest = (size_bytes > start).then(|| (symbol.to_owned(), start, size_bytes - start));
+        let mut variables = Vec::with_capacity(named.len() + 1);
+        for (symbol, offset, size) in named.iter().cloned().chain(rest) {
+            self.symbol(&symbol, SymbolKind::Data, section, u64::from(offset), u64::from(size));
+            let array = self.btf.array(self.byte, self.int, size);
+            variables.push((self.btf.variable(&symbol, array), offset, size));
+        }
+        self.btf.section(name, size_bytes, &variables);
         self.object.section_symbol(section)
     }
 

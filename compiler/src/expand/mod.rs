@@ -1,12 +1,13 @@
-//! The expand stage: every use of a macro becomes the macro's body.
+//! The expand stage: modules become parts of the script, and every use of a macro becomes the macro's body.
 //!
-//! In: a script. Out: the same script without uses of its macros, or what is wrong with them.
+//! In: a script. Out: the same script without modules and without uses of its macros, or what is wrong with them.
 //! Guarantee: expansion ends, whatever the macros say of each other, and the tree it makes has at most [`NODE_LIMIT`] more nodes and a
 //! depth of at most [`DEPTH_LIMIT`]. A macro's own variables are renamed, so that they never meet those of its user.
 
+mod modules;
 mod substitute;
 
-use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Script, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Param, Script, Stmt, StmtKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::words::CATALOGUE;
@@ -21,14 +22,17 @@ const NESTING_LIMIT: usize = 32;
 /// How deep a tree may become; the parser's own limits allow nearly as much.
 const DEPTH_LIMIT: usize = 800;
 
-/// Expands all macros.
-pub fn expand(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
+/// Puts the modules into the script that uses them, then expands all macros.
+pub fn expand(script: Script) -> Result<Script, Vec<Diagnostic>> {
+    let mut script = modules::link(script)?;
     if script.macros.is_empty() {
         return Ok(script);
     }
     let macros = std::mem::take(&mut script.macros);
+    let params = std::mem::take(&mut script.params);
     let mut expander = Expander {
         macros: &macros,
+        params: &params,
         active: Vec::new(),
         expansions: 0,
         nodes: 0,
@@ -43,6 +47,7 @@ pub fn expand(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
     }
     let problems = expander.problems;
     script.macros = macros;
+    script.params = params;
     if problems.is_empty() { Ok(script) } else { Err(problems) }
 }
 
@@ -65,6 +70,7 @@ fn same_signatures(macros: &[Macro]) -> Vec<Diagnostic> {
 
 struct Expander<'a> {
     macros: &'a [Macro],
+    params: &'a [Param],
     /// The macros that are being expanded, outermost first.
     active: Vec<&'a str>,
     expansions: usize,
@@ -157,7 +163,7 @@ impl Expander<'_> {
             return None;
         }
         self.expansions += 1;
-        let substitution = Substitution::new(chosen, args, self.expansions);
+        let substitution = Substitution::new(chosen, args, self.expansions, self.params);
         let (mut body, mut value) = (chosen.body.clone(), chosen.value.clone());
         substitution.stmts(&mut body);
         if let Some(value) = &mut value {

@@ -3,7 +3,7 @@
 //! In: a copy of a macro's body. Out: the body for one use.
 //! Guarantee: only parameters and the macro's own variables change; what is put in is not looked into again.
 
-use crate::ast::{Expr, ExprKind, Macro, MacroParamKind, Stmt, StmtKind, TypeName};
+use crate::ast::{Expr, ExprKind, Macro, MacroParamKind, Param, Stmt, StmtKind, TypeName};
 
 /// What a node is made of.
 pub enum Part<'a> {
@@ -19,12 +19,14 @@ pub struct Substitution<'a> {
     args: Vec<Expr>,
     /// Tells the variables of this use from those of all others.
     number: usize,
+    /// Names that are the script's parameters, not variables.
+    params: &'a [Param],
 }
 
 impl<'a> Substitution<'a> {
     /// That of the `number`th use.
-    pub fn new(of: &'a Macro, args: Vec<Expr>, number: usize) -> Substitution<'a> {
-        Substitution { of, args, number }
+    pub fn new(of: &'a Macro, args: Vec<Expr>, number: usize, params: &'a [Param]) -> Substitution<'a> {
+        Substitution { of, args, number, params }
     }
 
     /// Changes the statements of a body.
@@ -78,6 +80,7 @@ impl<'a> Substitution<'a> {
     fn variable(&self, name: &str) -> String {
         match self.argument(name, MacroParamKind::Var).map(|arg| &arg.kind) {
             Some(ExprKind::Var(given)) => given.clone(),
+            _ if self.params.iter().any(|param| param.name.text == name) => name.to_owned(),
             _ => format!("{name}'{}", self.number),
         }
     }

@@ -56,6 +56,8 @@ pub struct Program {
     pub maps: Vec<Map>,
     /// Bytes of the frozen `.rodata` section.
     pub rodata: Vec<u8>,
+    /// Names of the parts at its start that others may give other values before it is frozen, with offset and size.
+    pub rodata_names: Vec<(String, u32, u32)>,
     /// Size of the zero-initialised `.bss` section.
     pub bss_size_bytes: u32,
 }

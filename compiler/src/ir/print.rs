@@ -330,6 +330,7 @@ mod tests {
                 max_entries: 4096,
                 no_prealloc: true,
             }],
+            rodata_names: Vec::new(),
             rodata: b"hi\0".to_vec(),
             bss_size_bytes: 64,
         }

@@ -187,6 +187,7 @@ impl Captures {
             ExprKind::StepField { field, .. } => self.key(field.key.as_deref()),
             ExprKind::Call(call) => self.exprs(&call.args),
             ExprKind::Unary(_, inner)
+            | ExprKind::Matches(inner, _)
             | ExprKind::Convert(inner)
             | ExprKind::AddressOf(inner)
             | ExprKind::Deref { base: inner, .. }
@@ -210,6 +211,7 @@ impl Captures {
             ExprKind::Int(_)
             | ExprKind::Str(_)
             | ExprKind::Builtin(..)
+            | ExprKind::Param(_)
             | ExprKind::ContextField(_)
             | ExprKind::ContextData(_)
             | ExprKind::ContextArg(_)

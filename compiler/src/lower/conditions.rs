@@ -13,6 +13,7 @@ impl Body<'_, '_> {
     pub(super) fn branch_on(&mut self, cond: &Expr, yes: BlockId, no: BlockId) {
         match &cond.kind {
             ExprKind::Unary(UnaryOp::Not, inner) => self.branch_on(inner, no, yes),
+            ExprKind::Matches(value, param) => self.branch_on_param(value, *param, yes, no),
             ExprKind::Binary(BinaryOp::LogicalAnd, a, b) => {
                 let second = self.b.new_block();
                 self.branch_on(a, second, no);
@@ -72,7 +73,7 @@ impl Body<'_, '_> {
         result
     }
 
-    fn branch_on_equal_strings(&mut self, a: &Expr, b: &Expr, equal: BlockId, other: BlockId) {
+    pub(super) fn branch_on_equal_strings(&mut self, a: &Expr, b: &Expr, equal: BlockId, other: BlockId) {
         let (left, right) = (self.expr(a), self.expr(b));
         match (left, right) {
             (Value::Bytes(x), Value::Bytes(y)) => self.b.jump(if x == y { equal } else { other }),

@@ -111,6 +111,8 @@ impl Body<'_, '_> {
             ExprKind::Element { .. } => self.element(e),
             ExprKind::AddressOf(place) => self.address_of(place),
             ExprKind::Tuple(_) => self.tuple(e),
+            ExprKind::Param(index) => self.param(*index),
+            ExprKind::Matches(..) => Value::Scalar(self.condition_value(e).into()),
             ExprKind::Block(body, value) => {
                 let wanted = self.wanted.take();
                 self.stmts(body);

@@ -57,6 +57,7 @@ fn same_value(a: &Expr, b: &Expr) -> bool {
     match (&a.kind, &b.kind) {
         (ExprKind::Int(a), ExprKind::Int(b)) => a == b,
         (ExprKind::Str(a), ExprKind::Str(b)) => a == b,
+        (ExprKind::Param(a), ExprKind::Param(b)) => a == b,
         (ExprKind::Builtin(a, x), ExprKind::Builtin(b, y)) => a.name() == b.name() && a.is_constant() && x == y,
         (ExprKind::Convert(a), ExprKind::Convert(b)) => same_value(a, b),
         (ExprKind::Register(a), ExprKind::Register(b))

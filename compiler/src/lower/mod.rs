@@ -19,6 +19,7 @@ mod loops;
 mod maps;
 mod memory;
 mod pages;
+mod params;
 mod prologue;
 mod readings;
 mod records;
@@ -91,6 +92,12 @@ struct Shared<'a> {
     wall_clock: Option<u32>,
     result: Option<u32>,
     zeros: (u32, u32),
+    /// Where in `.rodata` each parameter is.
+    param_offsets: Vec<u32>,
+    /// Their names in symbols.
+    param_symbols: Vec<String>,
+    /// The maps of those that are sets.
+    param_maps: Vec<Option<MapId>>,
     /// Programs by which the runtime reads the values of threads; they are no probes.
     readers: Vec<ir::Function>,
 }
@@ -125,10 +132,14 @@ impl<'a> Shared<'a> {
             wall_clock: None,
             result: None,
             zeros: (0, 0),
+            param_offsets: Vec::new(),
+            param_symbols: Vec::new(),
+            param_maps: Vec::new(),
             readers: Vec::new(),
         };
         shared.learned.writers = vec![storage::Writers::default(); program.maps.len()];
         shared.learned.scratch_bytes = vec![0; program.probes.len()];
+        shared.place_params();
         shared.make_rings();
         shared.places = (0..program.maps.len()).map(|map| shared.place(map)).collect();
         shared
@@ -221,6 +232,7 @@ impl<'a> Shared<'a> {
             span: map.span,
         });
         let maps: Vec<_> = maps.collect();
+        let params = self.finish_params();
         let object = object::Object {
             elf: Vec::new(),
             programs: programs.collect(),
@@ -238,6 +250,7 @@ impl<'a> Shared<'a> {
             stack_tables: self.stack_tables.into_iter().map(|(table, _)| table).collect(),
             ledger: self.ledger,
             config: self.program.config.clone(),
+            params,
         };
         Lowered { ir: self.ir, object }
     }

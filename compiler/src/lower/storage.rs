@@ -110,7 +110,7 @@ impl Shared<'_> {
             return Place::Global { offset_bytes, stride_bytes, copies, value_size_bytes };
         };
         if map.of_threads {
-            let name = symbol_name(&map.name);
+            let name = symbol_name(index, &map.name);
             let id = self.thread_map(name, value_size_bytes);
             let read_by = self.thread_reader(id, map.span);
             return Place::Threads { id, read_by };
@@ -130,7 +130,7 @@ impl Shared<'_> {
         let per_cpu = aggregate && (fits || map.declared.is_some());
         let copies = if per_cpu { cpus } else { 1 };
         let total = entries * (u64::from(value_size_bytes) * copies + u64::from(key_size_bytes) + 48);
-        let name = symbol_name(&map.name);
+        let name = symbol_name(index, &map.name);
         self.ir.maps.push(Map {
             name,
             kind: match (per_cpu, evicts) {
@@ -182,8 +182,12 @@ impl Shared<'_> {
     }
 }
 
-/// A map's name as a symbol: `@` is `at_`, `@start` is `at_start`; of a state, `thread` is `state_thread`.
-fn symbol_name(name: &str) -> String {
+/// A map's name as a symbol: `@` is `at_`, `@start` is `at_start`; of a state, `thread` is `state_thread`. Names of modules have marks in
+/// them, and get their number.
+fn symbol_name(index: usize, name: &str) -> String {
+    if name.contains(['.', '\'']) {
+        return format!("of{index}_{}", name.trim_start_matches('@').replace(['.', '\''], "_"));
+    }
     match name.strip_prefix('@') {
         Some(name) => format!("at_{name}"),
         None => format!("state_{name}"),

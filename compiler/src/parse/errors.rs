@@ -356,6 +356,20 @@ pub(super) fn bad_import(span: Span) -> Diagnostic {
     error(157, span, "an import names a file").help("write `import \"file.bt\";`")
 }
 
+pub(super) fn bad_param(span: Span) -> Diagnostic {
+    error(159, span, "this is not how a parameter is declared")
+        .help("for example: `param slow: duration = 10ms \"report what takes longer\" in 0ns..10m`; default and range may be left out")
+}
+
+pub(super) fn bad_use(span: Span) -> Diagnostic {
+    error(160, span, "`use` names a module").help("write `use proc/exits` or `use proc/exits as ended`")
+}
+
+pub(super) fn bad_pub(span: Span) -> Diagnostic {
+    error(161, span, "this cannot be public")
+        .help("`pub` stands before `param`, `macro` and `let @map`, or before the name of a map: `pub @waits`")
+}
+
 pub(super) fn bad_map_declaration(span: Span) -> Diagnostic {
     error(158, span, "this is not how a map is declared")
         .help("for example: `let @last = lruhash(1000);`; the kinds are hash, lruhash, percpuhash and percpulruhash")

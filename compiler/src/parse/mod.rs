@@ -9,19 +9,22 @@ mod errors;
 mod expressions;
 mod items;
 mod literals;
+mod modules;
 mod scene;
 mod slips;
 mod tokens;
 mod tree;
 
-use crate::ast::{Define, Ident, Script};
+use crate::ast::{Define, Ident, Module, Script, Use};
 use crate::diagnostic::Diagnostic;
 use crate::source::{Source, Span};
 use directives::DefineLine;
 use items::Item;
 use std::borrow::Cow;
 use tokens::Token;
-use tree::Parsed;
+use tree::{Known, Parsed};
+
+pub use modules::uses;
 
 /// The largest script that is looked at.
 const SIZE_LIMIT_BYTES: usize = 4 << 20;
@@ -40,8 +43,9 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
     }
     let (mut script, mut problems) = (Script::default(), Vec::new());
     // What is imported is defined before what imports it.
-    let files: Vec<_> = source.files().map(|(_, range)| range).collect();
-    for range in files.iter().rev() {
+    let files: Vec<_> = source.files().map(|(_, range)| range).zip(source.modules()).collect();
+    let mut modules = Vec::new();
+    for (range, module) in files.iter().rev() {
         let text = alone(&source.text, range);
         let lexed = tokens::lex(&text);
         if let Some(span) = lexed.binary {
@@ -49,15 +53,22 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
         }
         let visible = hide(&text, &lexed.directives.blanks);
         let is_root = range.start == 0;
+        let prefixes: Vec<String> = modules::uses_in(source, &visible, &lexed.tokens).iter().map(Use::prefix).collect();
+        // A module has a script of its own.
+        let outer = module.map(|_| std::mem::take(&mut script));
         let states = state_names(source, &lexed.tokens, &script);
-        let mut assembly = Assembly { source, visible: &visible, is_root, states, script, problems };
+        let mut assembly = Assembly { source, visible: &visible, is_root, prefixes, states, script, problems };
         assembly.problems.extend_from_slice(&lexed.directives.problems);
         for define in &lexed.directives.defines {
             assembly.define(define);
         }
         assembly.items(&lexed.tokens, &lexed.problems);
         (script, problems) = (assembly.script, assembly.problems);
+        if let (Some(outer), Some(path)) = (outer, module) {
+            modules.push(Module { path: (*path).to_owned(), script: std::mem::replace(&mut script, outer) });
+        }
     }
+    script.modules = modules;
     finish(script, problems)
 }
 
@@ -132,6 +143,8 @@ struct Assembly<'a> {
     visible: &'a str,
     /// Whether this is the script itself, not a file that it imports.
     is_root: bool,
+    /// What stands before the dot in front of the names of its modules.
+    prefixes: Vec<String>,
     /// Names of the states of this file and of what it imports.
     states: Vec<String>,
     script: Script,
@@ -152,7 +165,8 @@ impl Assembly<'_> {
         let parsed = if broken {
             Ok(None)
         } else {
-            tree::define_value(&text, line.value, &tokens, &self.states, &mut self.problems)
+            let known = Known { prefixes: &self.prefixes, states: &self.states };
+            tree::define_value(&text, line.value, &tokens, known, &mut self.problems)
         };
         match parsed {
             Ok(Some(value)) => self.script.defines.push(Define { name, value }),
@@ -182,20 +196,37 @@ impl Assembly<'_> {
     }
 
     fn item(&mut self, item: &Item, tokens: &[Token], config: &mut Option<Span>) {
-        match tree::item(self.visible, item.span, tokens, &self.states, &mut self.problems) {
-            Ok(Some(Parsed::Block(block))) => self.script.blocks.push(block),
-            Ok(Some(Parsed::Import(import))) => self.script.imports.push(import),
-            Ok(Some(Parsed::State(state))) => self.script.states.push(state),
-            Ok(Some(Parsed::Macro(made))) => self.script.macros.push(made),
-            Ok(Some(Parsed::Map(declaration))) => self.script.maps.push(declaration),
-            Ok(Some(Parsed::Definition(definition))) => {
+        let known = Known { prefixes: &self.prefixes, states: &self.states };
+        match tree::item(self.visible, item.span, tokens, known, &mut self.problems) {
+            Ok(Some(parsed)) => self.take(item, parsed, config),
+            Ok(None) => self.problems.push(errors::unexpected(item.span, "this", &[])),
+            Err(failure) => self.explain(item, tokens, &failure),
+        }
+    }
+
+    fn take(&mut self, item: &Item, parsed: Parsed, config: &mut Option<Span>) {
+        match parsed {
+            Parsed::Block(block) => self.script.blocks.push(block),
+            Parsed::Import(import) => self.script.imports.push(import),
+            Parsed::Macro(made) => self.script.macros.push(made),
+            Parsed::Map(declaration) => self.script.maps.push(declaration),
+            Parsed::State(state) => self.script.states.push(state),
+            Parsed::Param(param) => self.script.params.push(param),
+            Parsed::Use(of) => self.script.uses.push(of),
+            Parsed::Public(public, of) => {
+                self.script.public.push(public);
+                if let Some(of) = of {
+                    self.take(item, *of, config);
+                }
+            }
+            Parsed::Definition(definition) => {
                 // Blocks of imported files lie behind this one.
                 if let Some(block) = self.script.blocks.iter().find(|block| block.span < item.span) {
                     self.problems.push(errors::late_definition(definition.span, block.span));
                 }
                 self.script.definitions.push(definition);
             }
-            Ok(Some(Parsed::Config(entries))) => {
+            Parsed::Config(entries) => {
                 let keyword = Span { start: item.span.start, end: item.span.start + 6 };
                 if !self.is_root {
                     self.problems.push(errors::imported_config(keyword));
@@ -205,8 +236,6 @@ impl Assembly<'_> {
                 *config = Some(keyword);
                 self.script.config.extend(entries);
             }
-            Ok(None) => self.problems.push(errors::unexpected(item.span, "this", &[])),
-            Err(failure) => self.explain(item, tokens, &failure),
         }
     }
 
@@ -227,7 +256,8 @@ impl Assembly<'_> {
             text = hide(&text, &[span]).into_owned();
             tokens.drain(range);
             let mut more = Vec::new();
-            match tree::item(&text, item.span, &tokens, &self.states, &mut more) {
+            let known = Known { prefixes: &self.prefixes, states: &self.states };
+            match tree::item(&text, item.span, &tokens, known, &mut more) {
                 Ok(_) => self.problems.append(&mut more),
                 Err(failure) => {
                     let (problem, next) = slips::explain(self.source, &tokens, &failure);
@@ -240,7 +270,8 @@ impl Assembly<'_> {
 }
 
 fn finish(script: Script, mut problems: Vec<Diagnostic>) -> Result<Script, Vec<Diagnostic>> {
-    if problems.is_empty() && script.blocks.is_empty() {
+    let has_blocks = |script: &Script| !script.blocks.is_empty();
+    if problems.is_empty() && !has_blocks(&script) && !script.modules.iter().any(|module| has_blocks(&module.script)) {
         problems.push(errors::empty_script(Span::new(0, 0)));
     }
     if problems.is_empty() {

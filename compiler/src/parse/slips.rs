@@ -77,6 +77,12 @@ impl Scene<'_> {
             "macro" if self.kind(1) == Some(Kind::Word) => return Some(errors::bad_macro(self.span(self.at))),
             "import" if self.mark(1).is_empty() => return Some(errors::bad_import(self.span(self.at))),
             "let" if self.kind(1) == Some(Kind::Map) => return Some(errors::bad_map_declaration(self.span(self.at))),
+            "param" if self.kind(1) == Some(Kind::Word) => return Some(errors::bad_param(self.span(self.at))),
+            "use" if self.kind(1) == Some(Kind::Word) => return Some(errors::bad_use(self.span(self.at))),
+            "pub" if self.at <= 2 && self.kind(1) == Some(Kind::Word) && self.text(1) != "param" => {
+                return Some(errors::bad_pub(self.span(1)));
+            }
+            "pub" if self.text(1) == "param" => return Some(errors::bad_param(self.span(self.at))),
             "fn" if self.kind(1).is_some_and(|kind| kind != Kind::Mark) => {
                 return Some(errors::unsupported_function(self.span(0)));
             }

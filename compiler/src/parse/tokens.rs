@@ -119,6 +119,7 @@ pub(super) fn lex(text: &str) -> Lexed {
         pos: 0,
         braces: 0,
         brackets: 0,
+        in_line_item: false,
         out: Lexed { tokens: Vec::new(), problems: Vec::new(), directives: Directives::default(), binary: None },
     };
     // A byte order mark is how some editors begin a text file.
@@ -193,6 +194,8 @@ struct Lexer<'a> {
     pos: usize,
     braces: u32,
     brackets: u32,
+    /// Whether the present item ends where its line does: `param`, `use`.
+    in_line_item: bool,
     out: Lexed,
 }
 
@@ -221,6 +224,10 @@ impl Lexer<'_> {
 
     /// Reads one token, comment or run of blanks.
     fn step(&mut self) {
+        if self.in_line_item && self.next_item_begins() {
+            self.in_line_item = false;
+            self.out.tokens.push(Token { kind: Kind::Boundary, span: Span::new(self.pos, self.pos) });
+        }
         match self.at(0) {
             b' ' | b'\t' | b'\r' | b'\n' | 0x0c => self.pos += 1,
             b'#' if self.begins_line() => self.directive(),
@@ -351,6 +358,7 @@ impl Lexer<'_> {
             (self.braces, self.brackets) = (0, 0);
         }
         let wild = self.bytes.get(end) == Some(&b'*');
+        self.in_line_item |= self.begins_point() && self.begins_line_item(end);
         if self.begins_point() && (self.bytes.get(end) == Some(&b':') || wild) {
             let rest =
                 self.bytes[end..].iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'*')).count();
@@ -358,6 +366,29 @@ impl Lexer<'_> {
         } else {
             self.push(Kind::Word, end);
         }
+    }
+
+    /// Whether the word from here to `end` begins an item that has no bracket or semicolon at its end.
+    fn begins_line_item(&self, end: usize) -> bool {
+        let word = &self.text[self.pos..end];
+        let blanks = self.bytes[end..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
+        let next = self.bytes.get(end + blanks).copied().unwrap_or(0);
+        let is_name = blanks > 0 && (next.is_ascii_alphabetic() || next == b'_');
+        match word {
+            "param" | "use" => is_name,
+            "pub" => is_name || next == b'@',
+            _ => false,
+        }
+    }
+
+    /// Whether a further item begins here, on a line of its own: a word that does not go on with the one before.
+    fn next_item_begins(&self) -> bool {
+        let first = self.at(0);
+        if self.braces > 0 || self.brackets > 0 || !(first.is_ascii_alphabetic() || matches!(first, b'_' | b'*' | b'$'))
+        {
+            return false;
+        }
+        self.begins_line() && !matches!(&self.text[self.pos..self.name_end(self.pos)], "in" | "as")
     }
 
     /// Whether the word that ends at `end` stands at the left margin and begins a probe.
@@ -407,7 +438,11 @@ impl Lexer<'_> {
         }
         match self.at(0) {
             b'{' => self.braces += 1,
-            b'}' => (self.braces, self.brackets) = (self.braces.saturating_sub(1), 0),
+            b'}' => {
+                (self.braces, self.brackets) = (self.braces.saturating_sub(1), 0);
+                self.in_line_item = false;
+            }
+            b';' => self.in_line_item = false,
             b'(' | b'[' => self.brackets += 1,
             b')' | b']' => self.brackets = self.brackets.saturating_sub(1),
             b'`' | b'\\' | b'#' => return self.push(Kind::Stray, self.pos + 1),

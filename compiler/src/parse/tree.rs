@@ -5,6 +5,7 @@
 
 mod c_definitions;
 mod definitions;
+mod modules;
 mod states;
 mod values;
 
@@ -13,8 +14,8 @@ use super::literals;
 use super::tokens::Token;
 use super::{errors, expressions};
 use crate::ast::{
-    AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, ProbeBlock, State,
-    Stmt, StmtKind,
+    AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, Param, ProbeBlock,
+    Public, State, Stmt, StmtKind, Use,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -46,6 +47,21 @@ pub(super) enum Parsed {
     State(State),
     /// A probe block.
     Block(ProbeBlock),
+    /// `param`.
+    Param(Param),
+    /// `use`.
+    Use(Use),
+    /// `pub` before any of the others, or before a map's name alone.
+    Public(Public, Option<Box<Parsed>>),
+}
+
+/// Names that mean something in the file at hand.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known<'a> {
+    /// What stands before the dot in front of a module's names.
+    pub prefixes: &'a [String],
+    /// Names that mean the records of states.
+    pub states: &'a [String],
 }
 
 /// Where the grammar gave up.
@@ -63,11 +79,11 @@ pub(super) fn item(
     text: &str,
     span: Span,
     tokens: &[Token],
-    states: &[String],
+    known: Known<'_>,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<Option<Parsed>, Failure> {
     let pairs = parse(Rule::item, text.get(span.start as usize..span.end as usize).unwrap_or(""), span)?;
-    let mut builder = Builder { base: span.start as usize, tokens, states, problems };
+    let mut builder = Builder { base: span.start as usize, tokens, known, problems };
     for pair in pairs {
         match pair.as_rule() {
             Rule::state_def => return Ok(Some(Parsed::State(builder.state(pair)))),
@@ -77,6 +93,9 @@ pub(super) fn item(
             Rule::map_decl => return Ok(Some(Parsed::Map(builder.map_declaration(pair)))),
             Rule::definition => return Ok(Some(Parsed::Definition(builder.definition(pair)))),
             Rule::probe_block => return Ok(Some(Parsed::Block(builder.probe_block(pair)))),
+            Rule::param_decl => return Ok(Some(Parsed::Param(builder.param(pair)))),
+            Rule::use_decl => return Ok(Some(Parsed::Use(builder.use_of(pair)))),
+            Rule::public => return Ok(builder.public(pair)),
             _ => {}
         }
     }
@@ -88,11 +107,11 @@ pub(super) fn define_value(
     text: &str,
     span: Span,
     tokens: &[Token],
-    states: &[String],
+    known: Known<'_>,
     problems: &mut Vec<Diagnostic>,
 ) -> Result<Option<Expr>, Failure> {
     let mut pairs = parse(Rule::define_value, text, span)?;
-    let mut builder = Builder { base: span.start as usize, tokens, states, problems };
+    let mut builder = Builder { base: span.start as usize, tokens, known, problems };
     Ok(pairs.find(|pair| pair.as_rule() == Rule::expr).map(|pair| builder.expr(pair)))
 }
 
@@ -158,8 +177,8 @@ fn in_words(rule: Rule) -> &'static str {
 struct Builder<'a> {
     base: usize,
     tokens: &'a [Token],
-    /// Names that mean the records of states.
-    states: &'a [String],
+    /// What the file calls its modules and states.
+    known: Known<'a>,
     problems: &'a mut Vec<Diagnostic>,
 }
 

@@ -45,15 +45,17 @@ pub enum Command {
 }
 
 /// A script and what it depends on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ScriptArguments {
     /// Where it is.
     pub origin: Origin,
     /// `$1`, `$2`, ….
     pub parameters: Vec<String>,
-    /// `--name=value` behind `--`.
+    /// `--name=value`, `--name value`.
     pub named: Vec<(String, Option<String>)>,
+    /// What stands behind the script, from which both are told once the script is known ([`super::parameters::settle`]).
+    pub behind: Vec<Behind>,
     /// The process of `-p`.
     pub pid: Option<u32>,
     /// `--unsafe`.
@@ -75,6 +77,7 @@ impl ScriptArguments {
             origin,
             parameters: Vec::new(),
             named: Vec::new(),
+            behind: Vec::new(),
             pid: None,
             allow_unsafe: false,
             report_failures: false,
@@ -85,8 +88,17 @@ impl ScriptArguments {
     }
 }
 
+/// A word behind the script that is no option of the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Behind {
+    /// The word.
+    pub text: String,
+    /// Whether `--` stands before it.
+    pub is_after_dashes: bool,
+}
+
 /// Arguments of `run`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct RunArguments {
     /// The script.
@@ -177,6 +189,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
     if arguments.get(1).is_some_and(names_a_script) {
         arguments.insert(1, "run".into());
     }
+    let (arguments, behind) = super::behind::split(&profiler(), arguments);
     let mut matches = profiler().try_get_matches_from(arguments)?;
     let Some((name, mut matches)) = matches.remove_subcommand() else {
         // Without a terminal nobody is there to type.
@@ -184,8 +197,8 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
         return Ok(if on_terminal { Command::Repl } else { Command::Help(None) });
     };
     Ok(match name.as_str() {
-        "run" => Command::Run(run_arguments(&mut matches)?),
-        "check" => Command::Check(script_arguments(&mut matches)?),
+        "run" => Command::Run(run_arguments(&mut matches, behind)?),
+        "check" => Command::Check(script_arguments(&mut matches, behind)?),
         "list" => Command::List(ListArguments {
             pattern: matches.remove_one("pattern"),
             pid: matches.remove_one("pid"),
@@ -193,7 +206,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
         }),
         "build" => {
             let output = matches.remove_one("output");
-            Command::Build(BuildArguments { script: script_arguments(&mut matches)?, output })
+            Command::Build(BuildArguments { script: script_arguments(&mut matches, behind)?, output })
         }
         "doctor" => Command::Doctor { json: matches.get_flag("json") },
         "repl" => Command::Repl,
@@ -218,6 +231,13 @@ pub fn described() -> clap::Command {
     let mut profiler = profiler();
     profiler.build();
     profiler
+}
+
+/// The long options of all commands that take a script.
+pub fn long_options() -> Vec<String> {
+    let commands = profiler();
+    let run = commands.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
+    run.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
 }
 
 /// The help of a command, or of the whole; `None` when there is no such command.
@@ -294,7 +314,11 @@ fn profiler() -> clap::Command {
             clap::Command::new("list")
                 .about("Shows what can be probed here")
                 .after_help(help::LIST)
-                .arg(Arg::new("pattern").value_name("PATTERN").help("A probe; `*` stands for anything"))
+                .arg(
+                    Arg::new("pattern")
+                        .value_name("PATTERN")
+                        .help("A probe; `*` stands for anything; `modules`: the standard library"),
+                )
                 .arg(pid("Also what is in the files of this process; `uprobe:*` and `usdt:*` are those"))
                 .arg(flag("verbose", "With names and types of arguments").short('v').long("verbose")),
         )
@@ -342,14 +366,17 @@ fn without_script(profiler: clap::Command) -> clap::Command {
         )
         .subcommand(
             clap::Command::new("help").about("Explains a command or a word of the language").arg(
-                Arg::new("topic").value_name("TOPIC").help("A command, a word such as hist, or a code such as E0203"),
+                Arg::new("topic")
+                    .value_name("TOPIC")
+                    .help("A command, a word such as hist, a code such as E0203, a script, or a module"),
             ),
         )
 }
 
 /// The arguments of every command that takes a script.
 fn with_script(command: clap::Command) -> clap::Command {
-    let usage = format!("profiler {} [OPTIONS] FILE | - | -e 'PROGRAM' [PARAMETER]...", command.get_name());
+    let usage =
+        format!("profiler {} [OPTIONS] FILE | - | -e 'PROGRAM' [PARAMETER | --NAME VALUE]...", command.get_name());
     command
         .override_usage(usage)
         .arg(option("program", 'e', "PROGRAM", "The script itself").allow_hyphen_values(true))
@@ -359,7 +386,7 @@ fn with_script(command: clap::Command) -> clap::Command {
         .arg(
             Arg::new("words")
                 .value_name("FILE")
-                .help("The script (`-`: standard input), then its parameters $1, $2, …")
+                .help("The script (`-`: standard input), then its parameters: $1, $2, …, and those by name")
                 .value_hint(ValueHint::FilePath)
                 .num_args(0..)
                 .allow_negative_numbers(true),
@@ -374,7 +401,7 @@ fn flag(id: &'static str, words: &'static str) -> Arg {
     Arg::new(id).help(words).action(ArgAction::SetTrue)
 }
 
-fn script_arguments(matches: &mut ArgMatches) -> Result<ScriptArguments, Notice> {
+fn script_arguments(matches: &mut ArgMatches, behind: Vec<Behind>) -> Result<ScriptArguments, Notice> {
     let mut words = matches.remove_many::<String>("words").into_iter().flatten();
     let origin = match matches.remove_one::<String>("program") {
         Some(program) => Origin::Inline(program),
@@ -387,11 +414,12 @@ fn script_arguments(matches: &mut ArgMatches) -> Result<ScriptArguments, Notice>
             }
         })?),
     };
-    let (parameters, named) = parameters(words);
+    let (parameters, named) = parameters(behind.iter().map(|word| word.text.clone()));
     Ok(ScriptArguments {
         origin,
         parameters,
         named,
+        behind,
         pid: matches.remove_one("pid"),
         allow_unsafe: matches.get_flag("unsafe"),
         report_failures: false,
@@ -420,7 +448,7 @@ pub fn parameters(words: impl Iterator<Item = String>) -> (Vec<String>, Vec<(Str
     (numbered, named)
 }
 
-fn run_arguments(matches: &mut ArgMatches) -> Result<RunArguments, Notice> {
+fn run_arguments(matches: &mut ArgMatches, behind: Vec<Behind>) -> Result<RunArguments, Notice> {
     let stages = matches.remove_many::<String>("dump").into_iter().flatten();
     Ok(RunArguments {
         command: matches.remove_one("command"),
@@ -445,7 +473,7 @@ fn run_arguments(matches: &mut ArgMatches) -> Result<RunArguments, Notice> {
             probe_filter: matches.remove_one("probe-filter"),
             report_failures: matches.get_flag("warnings"),
             no_warnings: matches.get_flag("no-warnings"),
-            ..script_arguments(matches)?
+            ..script_arguments(matches, behind)?
         },
     })
 }
@@ -503,6 +531,10 @@ mod tests {
         assert_eq!(arguments.script.origin, Origin::Inline("BEGIN { }".into()));
         assert_eq!(arguments.script.parameters, ["1", "-q"]);
         assert!(!arguments.quiet);
+        let arguments = run(&["run", "x", "--slow", "5ms", "--duration", "2s", "--pid=7"]);
+        assert_eq!(arguments.duration, Some(Duration::from_secs(2)));
+        let behind: Vec<&str> = arguments.script.behind.iter().map(|word| word.text.as_str()).collect();
+        assert_eq!(behind, ["--slow", "5ms", "--pid=7"]);
     }
 
     #[test]

@@ -10,13 +10,14 @@ use super::args::BuildArguments;
 use super::engine::{self, Compiled};
 use super::exit::{Failure, OK, USAGE};
 use super::script::Origin;
-use super::{colour_wanted, diagnostics};
+use super::{colour_wanted, diagnostics, parameters};
 
 /// Builds an object file.
 pub fn build(arguments: &BuildArguments) -> Result<u8, Failure> {
     let target = target(arguments.output.as_deref(), &arguments.script.origin)?;
     let source = arguments.script.origin.load()?;
-    let Compiled { object, warnings } = engine::compile(&source, &arguments.script, None)?;
+    let script = parameters::settle(&arguments.script, &source)?;
+    let Compiled { object, warnings } = engine::compile(&source, &script, None)?;
     // A closed standard error has no reader to warn.
     let _ = stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
     std::fs::write(&target, &object.elf).map_err(|error| Failure::output(&format!("`{target}`"), &error))?;

@@ -8,11 +8,12 @@ use std::io::{Write, stderr};
 use super::args::ScriptArguments;
 use super::engine::{self, Compiled};
 use super::exit::{Failure, OK};
-use super::{colour_wanted, diagnostics};
+use super::{colour_wanted, diagnostics, parameters};
 
 /// Checks a script.
 pub fn check(arguments: &ScriptArguments) -> Result<u8, Failure> {
     let source = arguments.origin.load()?;
+    let arguments = &parameters::settle(arguments, &source)?;
     let Compiled { object, warnings } = engine::compile(&source, arguments, None)?;
     let mut stderr = stderr().lock();
     // A closed standard error has no reader; the exit code says the same.

@@ -10,9 +10,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 
-use profiler_compiler::check::parameters::{self, Parameter, Value};
-use profiler_compiler::check::{MissingProbes, Options, ProbeFilter};
+use profiler_compiler::ast::{Public, PublicKind};
+use profiler_compiler::check::parameters::{self, Parameter};
+use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter};
 use profiler_compiler::object::Object;
+use profiler_compiler::params::Param;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target;
 use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, expand, ir, parse, typed_print};
@@ -113,33 +115,41 @@ fn probe_filter(pattern: &str) -> Result<ProbeFilter, Failure> {
     Ok(ProbeFilter::new(move |name| regex.matches(name)))
 }
 
-/// The parameters that a script takes by name, for people.
-pub fn describe_parameters(source: &Source) -> Result<String, Failure> {
-    let script = parse::parse(source).and_then(expand::expand);
-    let script = script.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
-    let parameters = parameters::declared(&script);
-    if parameters.is_empty() {
-        return Ok(format!("{} takes no parameters by name\n", source.name));
+/// What a script takes by name.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// What it declares with `param`.
+    pub params: Vec<Param>,
+    /// What it reads with `getopt`.
+    pub options: Vec<Parameter>,
+}
+
+/// The parameters that a script takes by name.
+pub fn taken(source: &Source) -> Result<Taken, Failure> {
+    let refused = |diagnostics| Failure::Script { source: source.clone(), diagnostics };
+    let script = parse::parse(source).and_then(expand::expand).map_err(refused)?;
+    let (params, problems) = check::declared_params(&script, &Host::new());
+    if !problems.is_empty() {
+        return Err(refused(problems));
     }
-    let usage = |parameter: &Parameter| match &parameter.default {
-        Value::Bool(_) => format!("--{}", parameter.name),
-        Value::Int(_) => format!("--{}=NUMBER", parameter.name),
-        Value::Str(_) => format!("--{}=TEXT", parameter.name),
+    Ok(Taken { params, options: parameters::declared(&script) })
+}
+
+/// What a module gives to those who use it, as they write it behind its name.
+pub fn public_names(text: &str) -> Vec<String> {
+    let Ok(script) = parse::parse(&Source::new("", text)) else { return Vec::new() };
+    let shown = |public: &Public| match public.kind {
+        PublicKind::Macro => {
+            let params = script.macros.iter().find(|of| of.name.text == public.name.text).map(|of| {
+                let names: Vec<&str> = of.params.iter().map(|param| param.name.text.as_str()).collect();
+                names.join(", ")
+            });
+            format!("{}({})", public.name.text, params.unwrap_or_default())
+        }
+        PublicKind::Map => format!("@{}", public.name.text),
+        PublicKind::Param => format!("${}", public.name.text),
     };
-    let default = |parameter: &Parameter| match &parameter.default {
-        Value::Bool(value) => value.to_string(),
-        Value::Int(value) => value.to_string(),
-        Value::Str(text) => format!("\"{}\"", String::from_utf8_lossy(text)),
-    };
-    let width = parameters.iter().map(|parameter| usage(parameter).len()).max().unwrap_or(0);
-    let mut text = format!("{}: parameters, to be given behind `--`\n", source.name);
-    for parameter in &parameters {
-        let gap = if parameter.description.is_empty() { "" } else { " " };
-        let (usage, words, default) = (usage(parameter), &parameter.description, default(parameter));
-        text.push_str(format!("  {usage:<width$}  {words}{gap}[default: {default}]").trim_end());
-        text.push('\n');
-    }
-    Ok(text)
+    script.public.iter().map(shown).collect()
 }
 
 /// What `stage` makes of the script.
@@ -192,6 +202,7 @@ pub fn run(
         locate: Some(&|span| Place::of(source, span)),
         orders: None,
         no_warnings: arguments.script.no_warnings,
+        values: None,
     };
     let mut render: Box<dyn Render> = match arguments.format {
         Format::Text => {

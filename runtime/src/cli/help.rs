@@ -40,8 +40,10 @@ Examples:
     profiler run -e 'tracepoint:syscalls:sys_exit_read { @bytes = hist(args.ret); }' --duration 5s
   Where a command spends its time, 99 times a second
     profiler run -e 'profile:hz:99 { @[ustack] = count(); }' -c 'make -j2'
-  A script with a parameter, read as $1
+  A script with parameters: one read as $1, others that it declares with `param`
     profiler run slow-reads.prof 10000
+    profiler run slow-locks.prof --slow 5ms --pid 12,13
+    profiler help slow-locks.prof
   What the compiler makes of a script: its instructions, with the script's lines
     profiler run -d bpf latency.prof
 
@@ -66,6 +68,7 @@ Examples:
   profiler list 'tracepoint:syscalls:*open*'      tracepoints by pattern
   profiler list -v tracepoint:sched:sched_switch  with the names and types of args
   profiler list 'uprobe:libc:*mutex*'             functions of a library or binary
+  profiler list modules                           what scripts can `use`
 ";
 
 /// Below the options of `build`.
@@ -155,8 +158,12 @@ pub fn help(topic: Option<&str>) -> Result<u8, Failure> {
 /// The help of a command, a word or a code.
 pub fn text(topic: &str) -> Result<String, Failure> {
     let text = super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)).or_else(|| diagnostic(topic));
+    let text = match text {
+        None => super::parameters::describe_topic(topic)?,
+        text => text,
+    };
     text.ok_or_else(|| {
-        let failure = Failure::new(USAGE, format!("there is no command and no word `{topic}`"));
+        let failure = Failure::new(USAGE, format!("there is no command, no word, no script and no module `{topic}`"));
         match near(&CATALOGUE, topic) {
             Some(near) => failure.help(format!("these come close: {near}")),
             None => failure.help("`profiler help` lists the commands"),

@@ -5,6 +5,7 @@
 //! Guarantee: everything a user did wrong ends in a message that says what to do, on standard error.
 
 mod args;
+mod behind;
 mod build;
 mod check;
 mod diagnostics;
@@ -16,6 +17,7 @@ pub mod exit;
 mod generated;
 mod help;
 mod list;
+mod parameters;
 mod repl;
 mod run;
 mod script;

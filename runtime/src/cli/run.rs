@@ -10,13 +10,15 @@ use std::path::Path;
 use super::args::RunArguments;
 use super::engine::{self, Compiled};
 use super::exit::{Failure, MISTAKE, OK};
-use super::{colour_wanted, diagnostics};
+use super::{colour_wanted, diagnostics, parameters};
 
 /// Runs a script.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let source = arguments.script.origin.load()?;
+    let script = parameters::settle(&arguments.script, &source)?;
+    let arguments = &RunArguments { script, ..arguments.clone() };
     if arguments.script.named.iter().any(|(name, _)| name == "help") {
-        return show(&engine::describe_parameters(&source)?);
+        return show(&parameters::describe(&source)?);
     }
     if !arguments.dump.is_empty() {
         for stage in &arguments.dump {

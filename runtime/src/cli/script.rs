@@ -4,6 +4,7 @@
 //! Guarantee: never reads more than the limit, whatever the path turns out to be; every refusal says what to do.
 
 mod imports;
+pub mod modules;
 
 use std::fs::File;
 use std::io::Read;
@@ -45,6 +46,7 @@ impl Origin {
             Origin::File(path) => (decode(path, read_file(path)?)?, Path::new(path).parent().unwrap_or(Path::new(""))),
         };
         imports::resolve(&mut source, folder)?;
+        modules::resolve(&mut source, folder)?;
         Ok(source)
     }
 }

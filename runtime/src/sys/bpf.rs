@@ -63,6 +63,15 @@ pub fn take_warnings() -> String {
     WARNINGS.take()
 }
 
+/// What is done to an object between opening and loading it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Preparation {
+    /// Bytes of `.rodata` by offset, which the kernel freezes.
+    pub rodata: Vec<(usize, Vec<u8>)>,
+    /// Entries of maps by name.
+    pub sizes: Vec<(String, u32)>,
+}
+
 /// A loaded object. Dropping it closes its programs and maps.
 #[derive(Debug)]
 pub struct BpfObject {
@@ -82,13 +91,13 @@ const MOST_LOG_BYTES: usize = 1 << 28;
 impl BpfObject {
     /// Opens and loads an object; with `logged`, keeps the verifier's log of every program. On an error
     /// [`take_warnings`] has the story.
-    pub fn load(elf: &[u8], logged: bool) -> io::Result<BpfObject> {
+    pub fn load(elf: &[u8], logged: bool, preparation: &Preparation) -> io::Result<BpfObject> {
         capture_messages();
         let mut log_bytes = LOG_BYTES;
         loop {
             take_warnings();
             // The kernel refuses a program whose log does not fit.
-            match BpfObject::load_once(elf, logged.then_some(log_bytes)) {
+            match BpfObject::load_once(elf, logged.then_some(log_bytes), preparation) {
                 Err(error) if logged && error.raw_os_error() == Some(libc::ENOSPC) && log_bytes < MOST_LOG_BYTES => {
                     log_bytes *= 4;
                 }
@@ -98,7 +107,7 @@ impl BpfObject {
     }
 
     /// Opens and loads an object; with `log_bytes`, each program has so much room for the verifier's log.
-    fn load_once(elf: &[u8], log_bytes: Option<usize>) -> io::Result<BpfObject> {
+    fn load_once(elf: &[u8], log_bytes: Option<usize>, preparation: &Preparation) -> io::Result<BpfObject> {
         let options = sys::bpf_object_open_opts {
             sz: size_of::<sys::bpf_object_open_opts>() as u64,
             object_name: c"profiler".as_ptr(),
@@ -111,6 +120,7 @@ impl BpfObject {
         if let Some(log_bytes) = log_bytes {
             object.keep_logs(log_bytes);
         }
+        object.prepare(preparation)?;
         // SAFETY: `raw` was opened just above and is loaded once.
         if let Err(error) = check(unsafe { sys::bpf_object__load(raw.as_ptr()) }) {
             object.report_last_log();
@@ -118,6 +128,31 @@ impl BpfObject {
         }
         object.bss = object.find_bss();
         Ok(object)
+    }
+
+    /// Changes an object that is not loaded yet; bytes and maps that it does not have are an error.
+    fn prepare(&mut self, preparation: &Preparation) -> io::Result<()> {
+        for (map, entries) in &preparation.sizes {
+            let map = self.find_map(map).ok_or(io::ErrorKind::NotFound)?;
+            // SAFETY: the map belongs to the object, which is not loaded yet.
+            check(unsafe { sys::bpf_map__set_max_entries(map.as_ptr(), *entries) })?;
+        }
+        if preparation.rodata.is_empty() {
+            return Ok(());
+        }
+        let map = self.find_map(".rodata").ok_or(io::ErrorKind::NotFound)?;
+        let mut size = 0u64;
+        // SAFETY: the map belongs to the object. Until it is loaded, its initial value is memory of libbpf of this size.
+        let data = unsafe { sys::bpf_map__initial_value(map.as_ptr(), &raw mut size) };
+        let data = NonNull::new(data.cast::<u8>()).ok_or(io::ErrorKind::NotFound)?;
+        for (offset, bytes) in &preparation.rodata {
+            if offset.checked_add(bytes.len()).is_none_or(|end| end > size as usize) {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
+            // SAFETY: the range lies in the section, which nothing else refers to before the object is loaded.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_ptr().add(*offset), bytes.len()) };
+        }
+        Ok(())
     }
 
     /// Gives every program a buffer for the verifier's log.
@@ -269,6 +304,15 @@ fn state(program: BorrowedFd<'_>) -> io::Result<sys::bpf_prog_info> {
     // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
     check(unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut state, &raw mut size) })?;
     Ok(state)
+}
+
+/// Size in bytes of the instructions that the verifier has left of a program.
+pub fn translated_size_bytes(program: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut state = sys::bpf_prog_info::default();
+    let mut size = size_of_val(&state) as u32;
+    // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
+    check(unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut state, &raw mut size) })?;
+    Ok(state.xlated_prog_len)
 }
 
 /// Runs a program once; its return value.

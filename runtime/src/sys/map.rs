@@ -104,6 +104,19 @@ impl<'a> Map<'a> {
         found(ret)
     }
 
+    /// Sets the value of a key, there or not.
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.expect_key(key)?;
+        if value.len() != self.value_size_bytes {
+            return Err(wrong_size());
+        }
+        let flags = u64::from(sys::BPF_ANY);
+        // SAFETY: key and value have the sizes that the kernel copies for this map.
+        let ret =
+            unsafe { sys::bpf_map_update_elem(self.fd.as_raw_fd(), key.as_ptr().cast(), value.as_ptr().cast(), flags) };
+        check(ret).map(|_| ())
+    }
+
     /// Removes a key; false when it was not there.
     pub fn remove(&self, key: &[u8]) -> io::Result<bool> {
         self.expect_key(key)?;

@@ -4,6 +4,7 @@
 //! ```text
 //! === name
 //! run: -c 'WORKLOAD getppid 10'     options, with quotes as in a shell
+//! behind: --slow 5ms                what stands behind the script
 //! exit: 4                           default 0
 //! script:
 //! BEGIN { … }
@@ -21,6 +22,7 @@ use super::machine::{self, Folder, PROFILER};
 struct Case {
     name: String,
     run: String,
+    behind: String,
     exit: i32,
     script: String,
     results: Option<Vec<String>>,
@@ -61,6 +63,7 @@ impl Case {
     fn option(&mut self, line: &str) {
         match line.split_once(": ") {
             Some(("run", options)) => self.run = options.into(),
+            Some(("behind", words)) => self.behind = words.into(),
             Some(("exit", code)) => self.exit = code.parse().expect("an exit code"),
             _ => panic!("{}: `{line}` is no option of a case", self.name),
         }
@@ -71,7 +74,7 @@ fn run_case(case: &Case) -> Vec<String> {
     let folder = Folder::new("cases");
     let (script, output) = (folder.file("script.prof", case.script.trim_end()), folder.path("results"));
     // The shell splits the options.
-    let line = format!("exec '{PROFILER}' run -q -o '{output}' {} '{script}'", case.run);
+    let line = format!("exec '{PROFILER}' run -q -o '{output}' {} '{script}' {}", case.run, case.behind);
     let ended = machine::Running::start(std::process::Command::new("sh").args(["-c", &line])).end();
     let results = std::fs::read_to_string(&output).unwrap_or_default();
     let mut faults = Vec::new();

@@ -15,6 +15,7 @@ mod loss;
 mod machine;
 mod namespaces;
 mod own_probes;
+mod parameters;
 mod probes;
 mod prompt;
 mod records;
@@ -68,6 +69,13 @@ fn loops_run_as_written() {
 fn the_core_language_means_what_it_says() {
     if !skip() {
         run("core.cases", include_str!("core.cases"));
+    }
+}
+
+#[test]
+fn parameters_have_the_values_that_are_given() {
+    if !skip() {
+        run("parameters.cases", include_str!("parameters.cases"));
     }
 }
 

@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use profiler_compiler::ast::{
-    AttachPoint, BinaryOp, Expr, ExprKind, Macro, MacroParamKind, ProbeBlock, STATE_MARK, Script, StatePart, Stmt,
-    StmtKind, TypeName, TypeSuffix, TypeTag,
+    AttachPoint, BinaryOp, Expr, ExprKind, Macro, MacroParamKind, Param, ParamValue, ProbeBlock, PublicKind,
+    STATE_MARK, Script, StatePart, Stmt, StmtKind, TypeName, TypeSuffix, TypeTag,
 };
 
 /// The text of a script.
@@ -23,10 +23,23 @@ pub fn print(script: &Script) -> String {
     for import in &script.imports {
         printer.line(&format!("import {};", string(import.path.text.as_bytes())));
     }
+    for of in &script.uses {
+        printer.line(&format!("use {} as {}", of.module.text, of.prefix()));
+    }
+    for param in &script.params {
+        printer.line(&format!("{}{}", public(script, PublicKind::Param, &param.name.text), parameter(param)));
+    }
+    for name in script.public.iter().filter(|public| public.kind == PublicKind::Map).map(|public| &public.name.text) {
+        if !script.maps.iter().any(|map| map.name.text == *name) {
+            printer.line(&format!("pub @{name}"));
+        }
+    }
     for map in &script.maps {
-        printer.line(&format!("let @{} = {}({});", map.name.text, map.kind.text, expr(&map.entries)));
+        let word = public(script, PublicKind::Map, &map.name.text);
+        printer.line(&format!("{word}let @{} = {}({});", map.name.text, map.kind.text, expr(&map.entries)));
     }
     for of in &script.macros {
+        printer.out.push_str(public(script, PublicKind::Macro, &of.name.text));
         printer.of_macro(of);
     }
     for state in &script.states {
@@ -43,6 +56,23 @@ pub fn print(script: &Script) -> String {
         printer.block(block);
     }
     printer.out
+}
+
+/// The word before what others may use.
+fn public(script: &Script, kind: PublicKind, name: &str) -> &'static str {
+    if script.public.iter().any(|public| public.kind == kind && public.name.text == name) { "pub " } else { "" }
+}
+
+fn parameter(param: &Param) -> String {
+    let value = |value: &ParamValue| {
+        if value.quoted { string(value.text.as_bytes()) } else { value.text.clone() }
+    };
+    let default: Vec<String> = param.default.iter().map(value).collect();
+    let equals = if default.is_empty() { "" } else { " = " };
+    let range =
+        param.range.as_ref().map_or(String::new(), |(low, high)| format!(" in {}..{}", value(low), value(high)));
+    let help = string(param.help.text.as_bytes());
+    format!("param {}: {}{equals}{} {help}{range}", param.name.text, param.ty.text, default.join(", "))
 }
 
 struct Printer {

@@ -34,6 +34,7 @@ fn program(body: impl FnOnce(&mut FunctionBuilder)) -> Program {
         subprograms: Vec::new(),
         maps: vec![map("hash", MapKind::Hash), map("ring", MapKind::RingBuf)],
         rodata: vec![0; 4],
+        rodata_names: Vec::new(),
         bss_size_bytes: 16,
     }
 }

@@ -83,7 +83,9 @@ impl Builder<'_> {
                 Rule::divide_op => chain.operator(expressions::binary_op("/"), self.problems),
                 Rule::field | Rule::index | Rule::step_op => {
                     let postfix = self.postfix(pair);
-                    chain.postfix(postfix, span, self.problems);
+                    if !self.qualifies(&mut chain, &postfix, span) {
+                        chain.postfix(postfix, span, self.problems);
+                    }
                 }
                 Rule::question => questioned = true,
                 Rule::colon => {}
@@ -154,7 +156,7 @@ impl Builder<'_> {
 
     /// A bare name, which may be that of a state.
     fn name(&self, name: &str) -> ExprKind {
-        if self.states.iter().any(|state| state == name) {
+        if self.known.states.iter().any(|state| state == name) {
             return ExprKind::Map { name: format!("{STATE_MARK}{name}"), keys: Vec::new() };
         }
         ExprKind::Name(name.to_owned())
@@ -174,7 +176,7 @@ impl Builder<'_> {
         let mut args = Vec::new();
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::ident => name = self.ident(&pair),
+                Rule::ident | Rule::qualified => name = self.ident(&pair),
                 Rule::expr => args.push(self.expr(pair)),
                 _ => {}
             }

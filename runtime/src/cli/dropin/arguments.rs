@@ -188,6 +188,7 @@ fn script(
         origin,
         parameters,
         named,
+        behind: Vec::new(),
         pid: matches.remove_one::<String>("pid").map(|text| pid(&text)).transpose()?,
         allow_unsafe: matches.get_flag("unsafe"),
         report_failures: matches.get_count("warnings") > 0,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ use profiler_runtime::repl::{Effect, News, Repl, Watch};
 use super::super::args::ScriptArguments;
 use super::super::engine::{self, Stage};
 use super::super::exit::{Failure, words_of};
-use super::super::script::Origin;
+use super::super::script::{Origin, modules};
 use super::super::{colour_wanted, help};
 
 /// Where results go: above the line that is being edited, or to standard output.
@@ -167,7 +168,8 @@ impl Shell {
 
     /// A program's life.
     fn live(self: &Arc<Self>, number: u32, text: &str, orders: Orders, settled: &Sender<bool>) {
-        let source = Source::new(format!("[{number}]"), text);
+        let mut source = Source::new(format!("[{number}]"), text);
+        let modules = modules::resolve(&mut source, Path::new(""));
         let attached = |object: &profiler_compiler::object::Object| {
             let maps = object.maps.iter().map(|map| map.name.clone()).collect();
             self.news(News::Attached {
@@ -183,7 +185,9 @@ impl Shell {
                 let _ = settled.send(true);
             }
         };
-        let lives = engine::run_at_prompt(&source, &arguments(text), orders, &attached, || Box::new(Above::new(self)));
+        let lives = modules.and_then(|()| {
+            engine::run_at_prompt(&source, &arguments(text), orders, &attached, || Box::new(Above::new(self)))
+        });
         // Who detaches it takes it out first.
         let by_itself = locked(&self.running).remove(&number).is_some();
         match lives {

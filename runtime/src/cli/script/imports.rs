@@ -85,7 +85,8 @@ fn has_suffix(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| SUFFIXES.iter().any(|known| suffix == *known))
 }
 
-fn may_be_changed_by_others(file: &Path) -> bool {
+/// Whether others than its owner may change a file.
+pub(super) fn may_be_changed_by_others(file: &Path) -> bool {
     let mode = |path: &Path| path.metadata().map_or(0, |metadata| metadata.mode());
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = mode(folder);

@@ -1,0 +1,305 @@
+//! `param`: parameters with types, read as `$name`.
+//!
+//! In: their declarations, and what the command line gives. Out: [`Param`]s with values, and the expressions that use them.
+//! Guarantee: without an error every parameter has a value of its type and within its range.
+
+use crate::ast::{self, BinaryOp, Expr, ExprKind, ParamValue, Script, Stmt, StmtKind, UnaryOp};
+use crate::check::{Body, Options, Points, Report};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::params::{self, Param, Type as ParamType, Value, Written};
+use crate::similar;
+use crate::source::Span;
+use crate::target::Target;
+use crate::typed;
+use crate::types::Type;
+use crate::units::Unit;
+
+/// What a script declares, whatever is given, and what is wrong with it.
+pub fn declared_params(script: &Script, target: &dyn Target) -> (Vec<Param>, Vec<Diagnostic>) {
+    let mut report = Report::default();
+    let params = read_all(script, target, &mut report);
+    (params, report.finish())
+}
+
+/// Reads the declarations, and the values that are given.
+pub fn declare(script: &Script, options: &Options, target: &dyn Target, report: &mut Report) -> Vec<Param> {
+    let mut params = read_all(script, target, report);
+    give(&mut params, options, target, report);
+    params
+}
+
+fn read_all(script: &Script, target: &dyn Target, report: &mut Report) -> Vec<Param> {
+    let mut params: Vec<Param> = Vec::new();
+    for declared in &script.params {
+        let name = &declared.name;
+        if let Some(first) = params.iter().find(|param| param.name == name.text) {
+            let message = format!("there is a parameter `{}` already", name.text);
+            report.push(Diagnostic::error(Code(224), name.span, message).related(first.span, "the first one is here"));
+            continue;
+        }
+        match read(declared, target) {
+            Ok(param) => params.push(param),
+            Err(problem) => report.push(problem),
+        }
+    }
+    params
+}
+
+fn read(declared: &ast::Param, target: &dyn Target) -> Result<Param, Diagnostic> {
+    let wrong = |span: Span, message: String| Diagnostic::error(Code(357), span, message);
+    let Some(ty) = ParamType::named(&declared.ty.text) else {
+        let help = match similar::nearest(&declared.ty.text, ParamType::names(), 1).first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the types are {}", ParamType::names().collect::<Vec<_>>().join(", ")),
+        };
+        return Err(
+            wrong(declared.ty.span, format!("there is no type of parameters `{}`", declared.ty.text)).help(help)
+        );
+    };
+    let mut param = Param::new(declared.name.text.clone(), ty, declared.name.span);
+    param.help.clone_from(&declared.help.text);
+    // No script can write the mark of names that a module keeps to itself.
+    param.is_public = !param.name.contains('\'');
+    let cgroups = |path: &str| target.cgroup_id(path);
+    let value = |param: &Param, values: &[ParamValue]| {
+        let written: Vec<Written> = values.iter().map(written).collect();
+        let span = values.first().map_or(param.span, |value| value.span);
+        param.read(&written, &cgroups).map_err(|message| wrong(span, message))
+    };
+    if let Some((low, high)) = &declared.range {
+        let bound = |end: &ParamValue| match value(&param, std::slice::from_ref(end))? {
+            Value::Number(number) if ty.is_number() => Ok(number),
+            _ => Err(wrong(end.span, format!("a {} has no range", ty.name()))
+                .help("int, duration, bytes and percent may have one")),
+        };
+        let range = (bound(low)?, bound(high)?);
+        if range.0 > range.1 {
+            return Err(wrong(low.span.to(high.span), "this range is empty: its least value stands first".into()));
+        }
+        param.range = Some(range);
+    }
+    if !declared.default.is_empty() {
+        let is_any = matches!(declared.default.as_slice(), [one] if one.text == "any" && !one.quoted);
+        if is_any && !ty.has_any() {
+            let message = format!("`any` is no {}", ty.name());
+            return Err(wrong(declared.default[0].span, message)
+                .help("a pid, cgroup, string, path or regex is compared, and can be `any`; a number needs a value"));
+        }
+        param.default = Some(value(&param, &declared.default)?);
+    }
+    Ok(param)
+}
+
+fn written(value: &ParamValue) -> Written {
+    Written { text: value.text.clone(), quoted: value.quoted }
+}
+
+/// Puts the values in: what the command line gives, else the default.
+fn give(params: &mut [Param], options: &Options, target: &dyn Target, report: &mut Report) {
+    let known = params.to_vec();
+    for param in params {
+        let means = |name: &str| params::find(&known, name).is_some_and(|found| found.name == param.name);
+        let given: Vec<&Option<String>> =
+            options.named.iter().filter(|(name, _)| means(name)).map(|(_, text)| text).collect();
+        let option = format!("--{}", param.name.replace('_', "-"));
+        if given.iter().any(|text| text.is_none()) && param.ty != ParamType::Bool {
+            let message = format!("`{option}` needs a value");
+            report.push(Diagnostic::error(Code(358), param.span, message).help(format!("write `{option} VALUE`")));
+            continue;
+        }
+        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "true".into());
+        let given: Vec<Written> = given.into_iter().map(|given| Written { text: text(given), quoted: false }).collect();
+        if given.is_empty() {
+            match (&param.default, param.is_public) {
+                (Some(default), _) => param.value = default.clone(),
+                (None, true) => {
+                    let message = format!("`{option}` is not given, and has no default");
+                    let help = format!("it is {}: \"{}\"", described(param), param.help);
+                    report.push(Diagnostic::error(Code(225), param.span, message).help(help));
+                }
+                (None, false) => {
+                    let message = "a parameter that a module keeps to itself needs a default";
+                    report
+                        .push(Diagnostic::error(Code(225), param.span, message).help("or make it public: `pub param`"));
+                }
+            }
+            continue;
+        }
+        // What is said of a value names it as the user gave it.
+        match (Param { name: option, ..param.clone() }).read(&given, &|path| target.cgroup_id(path)) {
+            Ok(value) => param.value = value,
+            Err(message) => {
+                let mut problem = Diagnostic::error(Code(358), param.span, message);
+                if !param.help.is_empty() {
+                    problem = problem.label(param.help.clone());
+                }
+                report.push(problem);
+            }
+        }
+    }
+}
+
+/// Type and range in words.
+fn described(param: &Param) -> String {
+    let article = if param.ty == ParamType::Int { "an" } else { "a" };
+    match param.shown_range() {
+        range if range.is_empty() => format!("{article} {}", param.ty.name()),
+        range => format!("{article} {} in {range}", param.ty.name()),
+    }
+}
+
+impl Body<'_, '_> {
+    fn find_param(&self, name: &str) -> Option<usize> {
+        self.env.params.iter().position(|param| param.name == name)
+    }
+
+    /// The value of a parameter, when there is one of this name.
+    pub(super) fn param(&mut self, name: &str, span: Span) -> Option<typed::Expr> {
+        let index = self.find_param(name)?;
+        let param = &mut self.env.params[index];
+        let ty = match param.ty {
+            ParamType::Int => Type::I64,
+            ParamType::Duration | ParamType::Bytes | ParamType::Percent => Type::U64,
+            ParamType::Bool => Type::Bool,
+            ParamType::String | ParamType::Path => Type::Str { capacity_bytes: param.ty.room_bytes() },
+            ParamType::Pid | ParamType::Cgroup | ParamType::Regex => {
+                let problem = unfit(param, span);
+                return Some(self.fail(problem));
+            }
+        };
+        param.is_read();
+        Some(typed::Expr { kind: typed::ExprKind::Param(index), ty, span })
+    }
+
+    /// The unit of a parameter's values.
+    pub(super) fn param_unit(&self, name: &str) -> Unit {
+        self.find_param(name).map_or(Unit::None, |index| match self.env.params[index].ty {
+            ParamType::Duration => Unit::Duration,
+            ParamType::Bytes => Unit::Bytes,
+            ParamType::Percent => Unit::Percent,
+            _ => Unit::None,
+        })
+    }
+
+    /// A comparison with a parameter that stands for several values or for any.
+    pub(super) fn compare_with_param(&mut self, op: BinaryOp, a: &Expr, b: &Expr, span: Span) -> Option<typed::Expr> {
+        let named = |e: &Expr| match &e.kind {
+            ExprKind::Var(name) => self.find_param(name).filter(|at| self.env.params[*at].ty.has_any()),
+            _ => None,
+        };
+        let (index, place, other) = match (named(b), named(a)) {
+            (Some(index), _) => (index, b.span, a),
+            (None, Some(index)) => (index, a.span, b),
+            (None, None) => return None,
+        };
+        let param = &self.env.params[index];
+        let fits = matches!(op, BinaryOp::Equal | BinaryOp::NotEqual) && param.ty != ParamType::Regex;
+        if !fits {
+            let problem = unfit(param, place);
+            return Some(self.fail(problem));
+        }
+        let (is_set, is_text) = (param.ty.is_set(), param.ty.is_text());
+        let value = self.expr(other);
+        if value.ty == Type::Unknown {
+            return Some(value);
+        }
+        let param = &mut self.env.params[index];
+        param.is_read();
+        let is_comparable =
+            (is_set && value.ty.as_int().is_some()) || (is_text && matches!(value.ty, Type::Str { .. }));
+        if !is_comparable {
+            let problem = unfit(param, span).label(format!("compared with {}", self.one(&value.ty)));
+            return Some(self.fail(problem));
+        }
+        let value = if is_set { Self::convert(value, &Type::U64) } else { value };
+        let kind = typed::ExprKind::Matches(Box::new(value), index);
+        let matches = typed::Expr { kind, ty: Type::Bool, span };
+        if op == BinaryOp::Equal {
+            return Some(matches);
+        }
+        Some(typed::Expr { kind: typed::ExprKind::Unary(UnaryOp::Not, Box::new(matches)), ty: Type::Bool, span })
+    }
+
+    /// Whether a statement gives a value to the name of a parameter, which is reported.
+    pub(super) fn binds_param(&mut self, stmt: &Stmt) -> bool {
+        match &stmt.kind {
+            StmtKind::Let { name, .. } | StmtKind::ForRange { name, .. } | StmtKind::ForMap { name, .. } => {
+                self.is_param(&name.text, name.span)
+            }
+            StmtKind::Assign { target: Expr { kind: ExprKind::Var(name), span }, .. } => self.is_param(name, *span),
+            _ => false,
+        }
+    }
+
+    /// Whether a name that is about to be changed is a parameter's, which is reported.
+    pub(super) fn is_param(&mut self, name: &str, span: Span) -> bool {
+        let Some(param) = self.find_param(name).map(|index| &self.env.params[index]) else { return false };
+        let message = format!("`${name}` is a parameter: it has one value for the whole run");
+        let problem = Diagnostic::error(Code(229), span, message)
+            .related(param.span, "declared here")
+            .help("give the variable another name");
+        self.error(problem);
+        true
+    }
+}
+
+/// What is said of a use that the parameter's type does not allow.
+fn unfit(param: &Param, span: Span) -> Diagnostic {
+    let name = &param.name;
+    let (message, help) = match param.ty {
+        ParamType::Pid => (
+            format!("`${name}` stands for processes, one or several or any: it can only be compared with one"),
+            format!("write `pid == ${name}`"),
+        ),
+        ParamType::Cgroup => (
+            format!("`${name}` stands for control groups, one or several or any: it can only be compared with one"),
+            format!("write `cgroup == ${name}`"),
+        ),
+        ParamType::Regex => (
+            format!("`${name}` is a regex, which chooses among the names of probes"),
+            format!("write it in a probe, such as `kprobe:${name}`; for a comparison declare it `string`"),
+        ),
+        _ => (
+            format!("`${name}` is a {}: it is compared with strings by `==` and `!=`", param.ty.name()),
+            format!("write `comm == ${name}`"),
+        ),
+    };
+    Diagnostic::error(Code(359), span, message).help(help)
+}
+
+impl Points<'_, '_> {
+    /// What is said of a `$` in a probe that stands before no parameter: a message, and what to do.
+    pub(super) fn unknown_param(&self, rest: &str) -> (String, String) {
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let name = &rest[..end];
+        if name.is_empty() {
+            let help = "parameters are $1, $2, …, and those that the script declares with `param`";
+            return ("`$` stands before neither a number nor a name".into(), help.into());
+        }
+        let help = match similar::nearest(name, self.env.params.iter().map(|param| param.name.as_str()), 1).first() {
+            Some(near) => format!("did you mean `${near}`?"),
+            None => format!("declare it: `param {name}: string \"what it is for\"`"),
+        };
+        (format!("there is no parameter `${name}`"), help)
+    }
+
+    /// The value of the parameter whose name begins `rest`, and how long the name is; `None` when it is refused.
+    #[expect(clippy::option_option, reason = "refused, and no parameter")]
+    pub(super) fn param_in_target(&mut self, rest: &str, span: Span) -> Option<Option<(String, usize)>> {
+        let ends = |name: &str| !rest[name.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let named = self.env.params.iter_mut().filter(|param| rest.starts_with(&param.name) && ends(&param.name));
+        let Some(param) = named.max_by_key(|param| param.name.len()) else { return Some(None) };
+        param.in_target = true;
+        // What was not given is reported already.
+        if param.default.is_none() && param.value == Value::Any && self.env.report.has_errors() {
+            return None;
+        }
+        if let Some(text) = param.as_part() {
+            return Some(Some((text, param.name.len())));
+        }
+        let message =
+            format!("`${}` is several ({}), and a probe's name takes one", param.name, param.shown(&param.value));
+        self.error(Diagnostic::error(Code(359), span, message).help("give one, or `any`, which matches every name"));
+        None
+    }
+}

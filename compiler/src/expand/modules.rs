@@ -1,0 +1,498 @@
+//! Modules: what `use` brings becomes a part of the script.
+//!
+//! In: a script with its modules beside it. Out: one script, in which every name of a module has the module's name before it.
+//! Guarantee: names never clash. A public name is `module.name`, which users write with their own name for the module; another one is
+//! `module'name`, which nobody can write. Modules come before those that use them, each once; a circle is refused.
+
+use std::collections::BTreeMap;
+
+use super::substitute::{Part, for_each_part, for_each_part_of};
+use crate::ast::{
+    AttachPoint, Expr, ExprKind, Ident, Macro, MacroParamKind, Module, PublicKind, STATE_MARK, Script, Stmt, StmtKind,
+    Use, default_prefix,
+};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::similar;
+use crate::source::Span;
+
+/// Puts the modules that a script uses into it.
+pub fn link(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
+    let modules = std::mem::take(&mut script.modules);
+    if modules.is_empty() && script.uses.is_empty() {
+        return Ok(script);
+    }
+    let mut linker = Linker { names: names(&script, &modules), modules: &modules, problems: Vec::new() };
+    let order = linker.order(&script);
+    if !linker.problems.is_empty() {
+        return Err(linker.problems);
+    }
+    let mut whole = Script::default();
+    for module in order {
+        let mut part = module.script.clone();
+        linker.refuse_in_module(&part);
+        linker.rename(&mut part, Some(&module.path));
+        append(&mut whole, part);
+    }
+    linker.rename(&mut script, None);
+    if linker.problems.is_empty() {
+        let config = std::mem::take(&mut script.config);
+        append(&mut whole, script);
+        return Ok(Script { config, ..whole });
+    }
+    Err(linker.problems)
+}
+
+fn append(whole: &mut Script, part: Script) {
+    whole.defines.extend(part.defines);
+    whole.imports.extend(part.imports);
+    whole.macros.extend(part.macros);
+    whole.maps.extend(part.maps);
+    whole.definitions.extend(part.definitions);
+    whole.blocks.extend(part.blocks);
+    whole.params.extend(part.params);
+    whole.states.extend(part.states);
+}
+
+/// The name of each module in the whole: what the script calls it, else the last part of its path, else all of it.
+fn names(script: &Script, modules: &[Module]) -> BTreeMap<String, String> {
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    for of in &script.uses {
+        names.entry(of.module.text.clone()).or_insert_with(|| of.prefix());
+    }
+    for module in modules {
+        let short = default_prefix(&module.path);
+        let is_taken = names.iter().any(|(path, name)| *name == short && *path != module.path);
+        let name = if is_taken { module.path.replace(['/', '-'], "_") } else { short };
+        names.entry(module.path.clone()).or_insert(name);
+    }
+    names
+}
+
+struct Linker<'a> {
+    modules: &'a [Module],
+    /// By path.
+    names: BTreeMap<String, String>,
+    problems: Vec<Diagnostic>,
+}
+
+/// What names mean in one file.
+struct Scope<'a> {
+    /// The file's own names, by kind, with what they become; none in the script itself.
+    own: Option<Own<'a>>,
+    /// What stands before the dot, and the module.
+    prefixes: Vec<(String, &'a Module)>,
+    /// The names that the macro at hand has for what it is given.
+    shadowed: Vec<(MacroParamKind, String)>,
+}
+
+/// The names of a module.
+struct Own<'a> {
+    name: &'a str,
+    script: &'a Script,
+}
+
+impl Own<'_> {
+    /// What a name of this module becomes.
+    fn renamed(&self, kind: PublicKind, name: &str) -> String {
+        let mark = if is_public(self.script, kind, name) { '.' } else { '\'' };
+        format!("{}{mark}{name}", self.name)
+    }
+}
+
+fn is_public(script: &Script, kind: PublicKind, name: &str) -> bool {
+    script.public.iter().any(|public| public.kind == kind && public.name.text == name)
+}
+
+impl<'a> Linker<'a> {
+    fn module(&self, path: &str) -> Option<&'a Module> {
+        self.modules.iter().find(|module| module.path == path)
+    }
+
+    fn name_of(&self, module: &Module) -> String {
+        self.names.get(&module.path).cloned().unwrap_or_default()
+    }
+
+    /// The modules, each behind those that it uses.
+    fn order(&mut self, script: &Script) -> Vec<&'a Module> {
+        let (mut order, mut chain) = (Vec::new(), Vec::new());
+        self.visit(&script.uses, &mut chain, &mut order);
+        order
+    }
+
+    fn visit(&mut self, uses: &[Use], chain: &mut Vec<String>, order: &mut Vec<&'a Module>) {
+        for (at, of) in uses.iter().enumerate() {
+            let path = &of.module.text;
+            let prefix = of.prefix();
+            if let Some(other) = uses[..at].iter().find(|other| other.prefix() == prefix) {
+                let message = format!("two modules are called `{prefix}` here");
+                self.problems.push(
+                    Diagnostic::error(Code(224), of.span, message)
+                        .related(other.span, "the first one is here")
+                        .help(format!("give one of them another name: `use {path} as NAME`")),
+                );
+                continue;
+            }
+            if let Some(start) = chain.iter().position(|open| open == path) {
+                let circle: Vec<&str> = chain[start..].iter().chain([path]).map(String::as_str).collect();
+                let message = format!("the module `{path}` uses itself");
+                self.problems.push(
+                    Diagnostic::error(Code(227), of.span, message)
+                        .help(format!("{}: put what they share into a module that uses neither", circle.join(" → "))),
+                );
+                continue;
+            }
+            let Some(module) = self.module(path) else {
+                self.problems.push(missing(path, of.span));
+                continue;
+            };
+            if order.iter().any(|known| known.path == *path) {
+                continue;
+            }
+            chain.push(path.clone());
+            self.visit(&module.script.uses, chain, order);
+            chain.pop();
+            order.push(module);
+        }
+    }
+
+    /// What has no meaning in a module.
+    fn refuse_in_module(&mut self, script: &Script) {
+        let refused = |span: Span, what: &str, help: &str| {
+            Diagnostic::error(Code(228), span, format!("a module has no {what}")).help(help)
+        };
+        for import in &script.imports {
+            self.problems.push(refused(import.path.span, "imports", "use another module: `use a/b`"));
+        }
+        for definition in &script.definitions {
+            self.problems.push(refused(
+                definition.span,
+                "definitions of types",
+                "types of the kernel need none; define others in the script",
+            ));
+        }
+    }
+
+    /// Gives all names of a file their final form.
+    fn rename(&mut self, script: &mut Script, path: Option<&str>) {
+        let original = path.and_then(|path| self.module(path));
+        let name = original.map(|module| self.name_of(module)).unwrap_or_default();
+        let own = original.map(|module| Own { name: &name, script: &module.script });
+        let prefixes = script.uses.iter().filter_map(|of| Some((of.prefix(), self.module(&of.module.text)?)));
+        let mut scope = Scope { own, prefixes: prefixes.collect(), shadowed: Vec::new() };
+        if let Some(own) = &scope.own {
+            for define in &mut script.defines {
+                define.name.text = format!("{}'{}", own.name, define.name.text);
+            }
+            for param in &mut script.params {
+                param.name.text = own.renamed(PublicKind::Param, &param.name.text);
+            }
+            for map in &mut script.maps {
+                map.name.text = own.renamed(PublicKind::Map, &map.name.text);
+            }
+            // A state is its module's own.
+            for state in &mut script.states {
+                state.name.text = format!("{}'{}", own.name, state.name.text);
+            }
+        }
+        for define in &mut script.defines {
+            self.expr(&mut define.value, &scope);
+        }
+        for map in &mut script.maps {
+            self.expr(&mut map.entries, &scope);
+        }
+        for of in &mut script.macros {
+            self.of_macro(of, &mut scope);
+        }
+        for block in &mut script.blocks {
+            for point in &mut block.points {
+                self.point(point, &scope);
+            }
+            if let Some(predicate) = &mut block.predicate {
+                self.expr(predicate, &scope);
+            }
+            self.stmts(&mut block.body, &scope);
+        }
+    }
+
+    fn of_macro(&mut self, of: &mut Macro, scope: &mut Scope<'_>) {
+        scope.shadowed = of.params.iter().map(|param| (param.kind, param.name.text.clone())).collect();
+        self.stmts(&mut of.body, scope);
+        if let Some(value) = &mut of.value {
+            self.expr(value, scope);
+        }
+        scope.shadowed.clear();
+        if let Some(own) = &scope.own {
+            of.name.text = own.renamed(PublicKind::Macro, &of.name.text);
+        }
+    }
+
+    /// `$name` in the parts of a probe.
+    fn point(&mut self, point: &mut AttachPoint, scope: &Scope<'_>) {
+        for part in std::iter::once(&mut point.kind).chain(&mut point.parts).filter(|part| part.text.contains('$')) {
+            let (mut text, mut rest) = (String::new(), part.text.as_str());
+            while let Some(at) = rest.find('$') {
+                text.push_str(&rest[..=at]);
+                rest = &rest[at + 1..];
+                let len = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+                let mut name = rest[..len].to_owned();
+                let mut end = len;
+                if let Some(behind) = rest[len..].strip_prefix('.')
+                    && scope.prefixes.iter().any(|(prefix, _)| *prefix == name)
+                {
+                    let more = behind.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(behind.len());
+                    name = rest[..=(len + more)].to_owned();
+                    end = len + 1 + more;
+                }
+                self.reference(&mut name, PublicKind::Param, part.span, scope);
+                text.push_str(&name);
+                rest = &rest[end..];
+            }
+            part.text = text + rest;
+        }
+    }
+
+    fn stmts(&mut self, stmts: &mut [Stmt], scope: &Scope<'_>) {
+        for stmt in stmts {
+            if let StmtKind::Let { name, .. } | StmtKind::ForRange { name, .. } | StmtKind::ForMap { name, .. } =
+                &mut stmt.kind
+            {
+                self.reference(&mut name.text, PublicKind::Param, name.span, scope);
+            }
+            for_each_part(&mut stmt.kind, &mut |part| self.part(part, scope));
+        }
+    }
+
+    fn part(&mut self, part: Part<'_>, scope: &Scope<'_>) {
+        match part {
+            Part::Expr(expr) => self.expr(expr, scope),
+            Part::Stmts(stmts) => self.stmts(stmts, scope),
+        }
+    }
+
+    fn expr(&mut self, expr: &mut Expr, scope: &Scope<'_>) {
+        let span = expr.span;
+        match &mut expr.kind {
+            ExprKind::Var(name) if !scope.shadows(MacroParamKind::Var, name) => {
+                self.reference(name, PublicKind::Param, span, scope);
+            }
+            ExprKind::Map { name, .. } if name.starts_with(STATE_MARK) => {
+                if let Some(own) = &scope.own {
+                    *name = format!("{STATE_MARK}{}'{}", own.name, name.trim_start_matches(STATE_MARK));
+                }
+            }
+            ExprKind::Map { name, .. } if !scope.shadows(MacroParamKind::Map, name) => {
+                if name.is_empty() && scope.own.is_some() {
+                    let message = "a map of a module has a name";
+                    let help = "write `@name`; without a name it could not be told from the script's own";
+                    self.problems.push(Diagnostic::error(Code(228), span, message).help(help));
+                }
+                self.reference(name, PublicKind::Map, span, scope);
+            }
+            ExprKind::Name(name) if !scope.shadows(MacroParamKind::Expr, name) => {
+                self.constant_or_macro(name, span, scope);
+            }
+            ExprKind::Call { name: Ident { text, span }, .. } => {
+                let span = *span;
+                self.reference(text, PublicKind::Macro, span, scope);
+            }
+            ExprKind::Positional(_) | ExprKind::PositionalCount if scope.own.is_some() => {
+                let message = "a module has no `$1` and no `$#`: those are the script's";
+                let help = "declare a parameter: `pub param limit: int = 10 \"…\"`";
+                self.problems.push(Diagnostic::error(Code(228), span, message).help(help));
+            }
+            _ => {}
+        }
+        for_each_part_of(&mut expr.kind, &mut |part| self.part(part, scope));
+    }
+
+    /// A bare name: that of a `#define`d constant, or of a macro.
+    fn constant_or_macro(&mut self, name: &mut String, span: Span, scope: &Scope<'_>) {
+        if let Some(own) = &scope.own
+            && own.script.defines.iter().any(|define| define.name.text == *name)
+        {
+            *name = format!("{}'{name}", own.name);
+            return;
+        }
+        self.reference(name, PublicKind::Macro, span, scope);
+    }
+
+    /// A name of something that can be public, as it is used in a file.
+    fn reference(&mut self, name: &mut String, kind: PublicKind, span: Span, scope: &Scope<'_>) {
+        if let Some((prefix, rest)) = name.split_once('.')
+            && let Some((_, module)) = scope.prefixes.iter().find(|(known, _)| known == prefix)
+        {
+            if is_public(&module.script, kind, rest) {
+                *name = format!("{}.{rest}", self.name_of(module));
+            } else {
+                self.problems.push(not_public(module, kind, prefix, rest, span));
+            }
+            return;
+        }
+        let Some(own) = &scope.own else { return };
+        let is_own = match kind {
+            PublicKind::Map => true,
+            PublicKind::Macro => own.script.macros.iter().any(|of| of.name.text == *name),
+            PublicKind::Param => own.script.params.iter().any(|param| param.name.text == *name),
+        };
+        if is_own {
+            *name = own.renamed(kind, name);
+        }
+    }
+}
+
+impl Scope<'_> {
+    /// Whether the macro at hand means by this name what it is given.
+    fn shadows(&self, kind: MacroParamKind, name: &str) -> bool {
+        self.shadowed.iter().any(|(known, shadowed)| *known == kind && shadowed == name)
+    }
+}
+
+fn missing(path: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code(226), span, format!("there is no module `{path}`"))
+        .help("modules are looked for in the standard library, then beside the script; `profiler list modules` shows the library's")
+}
+
+fn not_public(module: &Module, kind: PublicKind, prefix: &str, name: &str, span: Span) -> Diagnostic {
+    let (sigil, what) = match kind {
+        PublicKind::Map => ("@", "map"),
+        PublicKind::Macro => ("", "macro"),
+        PublicKind::Param => ("$", "parameter"),
+    };
+    let message = format!("the module `{}` has no public {what} `{name}`", module.path);
+    let public = module.script.public.iter().filter(|public| public.kind == kind);
+    let known: Vec<&str> = public.map(|public| public.name.text.as_str()).collect();
+    let help = match similar::nearest(name, known.iter().copied(), 1).first() {
+        Some(near) => format!("did you mean `{sigil}{prefix}.{near}`?"),
+        None if known.is_empty() => format!("it has no public {what} at all: `pub` makes one public"),
+        None => format!("it has `{sigil}{prefix}.{}`", known.join(&format!("`, `{sigil}{prefix}."))),
+    };
+    Diagnostic::error(Code(226), span, message).help(help)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ast_print;
+    use crate::expand::expand;
+    use crate::parse::parse;
+    use crate::source::Source;
+
+    /// A script with modules, given by path.
+    fn source(text: &str, modules: &[(&str, &str)]) -> Source {
+        let mut source = Source::new("s", text);
+        for (path, text) in modules {
+            source.append_module(format!("{path}.prof"), text, *path);
+        }
+        source
+    }
+
+    fn tree(text: &str, modules: &[(&str, &str)]) -> String {
+        let mut script = expand(parse(&source(text, modules)).expect("it parses")).expect("it expands");
+        script.macros.clear();
+        ast_print::print(&script)
+    }
+
+    fn refused(text: &str, modules: &[(&str, &str)]) -> Vec<String> {
+        let source = source(text, modules);
+        let problems = expand(parse(&source).expect("it parses")).expect_err("a refusal");
+        problems
+            .iter()
+            .map(|problem| {
+                let file = source.file_at(problem.span.start).0;
+                format!("{file} {} {}; {}", problem.code, problem.message, problem.help.as_deref().unwrap_or(""))
+            })
+            .collect()
+    }
+
+    const COUNTS: &str = "
+        #define STEP 2
+        pub param pid: pid = any \"whose\"
+        param quiet: bool = true \"own\"
+        pub @calls
+        pub macro bump(@m, k) { @m[k] += STEP; note(k); }
+        macro note(k) { @seen[k] = $quiet; }
+        BEGIN /pid == $pid/ { @calls[STEP] = 1; $x = 1; bump(@calls, 1); }";
+
+    #[test]
+    fn names_of_a_module_get_its_name() {
+        let tree = tree(
+            "use a/counts; BEGIN { counts.bump(@mine, 3); print(@counts.calls[1]); @calls = $counts.pid == 1; }",
+            &[("a/counts", COUNTS)],
+        );
+        for name in
+            ["@counts.calls", "@counts'seen", "$counts'quiet", "$counts.pid", "counts'STEP", "@mine", "@calls", "$x"]
+        {
+            assert!(tree.contains(name), "{name} is not in\n{tree}");
+        }
+        assert!(!tree.contains("use ") && !tree.contains("module "), "{tree}");
+    }
+
+    #[test]
+    fn a_module_is_there_once_whoever_uses_it_and_comes_first() {
+        let modules = [
+            ("a", "use c\nBEGIN { @a = c.one(); }"),
+            ("b", "use c as see\nuse a\nBEGIN { @b = see.one(); }"),
+            ("c", "pub macro one() { 1 } BEGIN { @c = 1; }"),
+        ];
+        let tree = tree("use a\nuse b as bee\nBEGIN { @s = 1; }", &modules);
+        let order: Vec<usize> =
+            ["@c'c", "@a'a", "@bee'b", "@s"].iter().map(|name| tree.find(name).expect(name)).collect();
+        assert!(order.is_sorted(), "{order:?}\n{tree}");
+        assert_eq!(tree.matches("probe").count(), 4, "{tree}");
+    }
+
+    #[test]
+    fn names_of_two_modules_never_clash() {
+        let one = "pub @n\n#define X 1\npub macro f() { X } BEGIN { @n = f(); @p = 1; }";
+        let two = "pub @n\n#define X 2\npub macro f() { X } BEGIN { @n = f(); @p = \"s\"; }";
+        let tree = tree("use a/x\nuse b/x as y\nBEGIN { @n = x.f() + y.f(); @p = 1; }", &[("a/x", one), ("b/x", two)]);
+        for name in ["@x.n", "@y.n", "@x'p", "@y'p", "@n", "@p"] {
+            assert!(tree.contains(&format!("{name}\n")), "{name} is not in\n{tree}");
+        }
+        assert!(
+            refused("use a/x\nuse b/x\nBEGIN { }", &[("a/x", one), ("b/x", two)])[0]
+                .starts_with("s E0224 two modules are called `x` here")
+        );
+    }
+
+    #[test]
+    fn what_a_macro_is_given_is_not_the_modules() {
+        let module = "pub param k: int = 1 \"k\"\npub macro f($k, @m, STEP) { $k = STEP; @m = $k; }\n#define STEP 9\nBEGIN { @m = STEP; }";
+        let tree = tree("use m\nBEGIN { $a = 1; m.f($a, @own, 7); }", &[("m", module)]);
+        assert!(tree.contains("@own") && tree.contains("$a") && tree.contains("int 7"), "{tree}");
+        assert!(!tree.contains("$m.k"), "{tree}");
+    }
+
+    #[test]
+    fn names_in_probes_are_renamed_too() {
+        let module =
+            "pub param lib: path = \"libc\" \"which\"\nparam fn: string = \"f\" \"own\"\nuprobe:$lib:$fn { @x = 1; }";
+        let tree = tree("use m\nuprobe:/opt/$m.lib.so:g { }", &[("m", module)]);
+        assert!(tree.contains("at uprobe:$m.lib:$m'fn\n") && tree.contains("at uprobe:/opt/$m.lib.so:g\n"), "{tree}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_said_where_it_stands() {
+        assert_eq!(
+            refused(
+                "use a\nBEGIN { }",
+                &[("a", "use b\nBEGIN { }"), ("b", "use c\nBEGIN { }"), ("c", "use a\nBEGIN { }")]
+            ),
+            [
+                "c.prof E0227 the module `a` uses itself; a → b → c → a: put what they share into a module that uses neither"
+            ]
+        );
+        let module = "pub @waits\n@x = 1;".replace("@x = 1;", "BEGIN { @waits = 1; @own = 1; print($1); @ = 1; }");
+        assert_eq!(
+            refused("use m\nBEGIN { print(@m.wait); print(@m.own); m.f(); print($m.x); }", &[("m", &module)]),
+            [
+                "m.prof E0228 a module has no `$1` and no `$#`: those are the script's; declare a parameter: `pub param limit: int = 10 \"…\"`",
+                "m.prof E0228 a map of a module has a name; write `@name`; without a name it could not be told from the script's own",
+                "s E0226 the module `m` has no public map `wait`; did you mean `@m.waits`?",
+                "s E0226 the module `m` has no public map `own`; it has `@m.waits`",
+                "s E0226 the module `m` has no public macro `f`; it has no public macro at all: `pub` makes one public",
+                "s E0226 the module `m` has no public parameter `x`; it has no public parameter at all: `pub` makes one public",
+            ]
+        );
+        assert!(refused("use none/such\nBEGIN { }", &[])[0].starts_with("s E0226 there is no module `none/such`"));
+    }
+}

@@ -1,0 +1,30 @@
+//! The modules that a file uses, told without parsing the rest of it.
+//!
+//! In: a text. Out: its `use` items.
+//! Guarantee: finds what [`super::parse`] would find, and says nothing of what is wrong.
+
+use super::items;
+use super::tokens::{self, Token};
+use super::tree::{self, Known, Parsed};
+use crate::ast::Use;
+use crate::source::Source;
+
+/// What a script's text uses.
+pub fn uses(text: &str) -> Vec<Use> {
+    let source = Source::new("", text);
+    uses_in(&source, text, &tokens::lex(text).tokens)
+}
+
+/// The same of a file whose tokens are known; `visible` is its text as the grammar sees it.
+pub(super) fn uses_in(source: &Source, visible: &str, tokens: &[Token]) -> Vec<Use> {
+    if !tokens.iter().any(|token| source.slice(token.span) == "use") {
+        return Vec::new();
+    }
+    let items = items::split(source, tokens);
+    let of_use = items.iter().filter(|item| {
+        item.problems.is_empty() && tokens.get(item.tokens.start).is_some_and(|first| source.slice(first.span) == "use")
+    });
+    let parsed = of_use
+        .map(|item| tree::item(visible, item.span, &tokens[item.tokens.clone()], Known::default(), &mut Vec::new()));
+    parsed.filter_map(|item| if let Ok(Some(Parsed::Use(of))) = item { Some(of) } else { None }).collect()
+}

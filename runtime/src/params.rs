@@ -1,0 +1,101 @@
+//! Other values for the parameters of an object that is built already.
+//!
+//! In: an object, and values as the command line gives them. Out: bytes for its read-only data, and the contents of maps of large sets.
+//! Guarantee: a value that is not of its parameter's type and range, or that the object was not made for, is refused in words, all at
+//! once, before anything is loaded.
+
+use std::io;
+
+use profiler_compiler::object::Object;
+use profiler_compiler::params::{self, Param, Type, Value, Written};
+use profiler_compiler::similar;
+use profiler_compiler::target::Target;
+
+use crate::load::Loaded;
+use crate::sys::bpf::Preparation;
+
+/// A value for each parameter of an object.
+#[derive(Debug, Clone, Default)]
+pub struct Values(Vec<Value>);
+
+impl Values {
+    /// Those that the object was made with.
+    pub fn of(object: &Object) -> Values {
+        Values(object.params.iter().map(|param| param.value.clone()).collect())
+    }
+
+    /// Those that are given as `--name value`, else those that the object was made with. What is wrong, in sentences.
+    pub fn read(
+        object: &Object,
+        given: &[(String, Option<String>)],
+        target: &dyn Target,
+    ) -> Result<Values, Vec<String>> {
+        let mut problems = Vec::new();
+        for (name, _) in given.iter().filter(|(name, _)| params::find(&object.params, name).is_none()) {
+            let known = object.params.iter().filter(|param| param.is_public).map(|param| param.name.as_str());
+            let near = similar::nearest(name, known, 1);
+            let near = near.first().map_or(String::new(), |near| format!("; did you mean `--{near}`?"));
+            problems.push(format!("there is no parameter `--{name}`{near}"));
+        }
+        let mut values = Values::of(object);
+        for (param, value) in object.params.iter().zip(&mut values.0) {
+            let means = |name: &str| params::find(&object.params, name).is_some_and(|found| found.name == param.name);
+            let texts: Vec<&Option<String>> =
+                given.iter().filter(|(name, _)| means(name)).map(|(_, text)| text).collect();
+            if texts.is_empty() {
+                continue;
+            }
+            match other(param, &texts, target) {
+                Ok(other) => *value = other,
+                Err(words) => problems.push(words),
+            }
+        }
+        if problems.is_empty() { Ok(values) } else { Err(problems) }
+    }
+
+    /// What must be done to the object before it is loaded.
+    pub(crate) fn preparation(&self, object: &Object) -> Preparation {
+        let mut preparation = Preparation::default();
+        for (param, value) in object.params.iter().zip(&self.0) {
+            let Some(place) = param.place.as_ref().filter(|_| *value != param.value) else { continue };
+            preparation.rodata.push((place.offset_bytes as usize, param.bytes(value)));
+            if let Some(map) = &place.overflow {
+                preparation.sizes.push((map.clone(), param.in_map(value).len().max(1) as u32));
+            }
+        }
+        preparation
+    }
+
+    /// Fills the maps of large sets, before anything is attached.
+    pub(crate) fn fill(&self, object: &Object, loaded: &Loaded) -> io::Result<()> {
+        for (param, value) in object.params.iter().zip(&self.0) {
+            let Some(map) = param.place.as_ref().and_then(|place| place.overflow.as_deref()) else { continue };
+            let map = loaded.map(map).ok_or(io::ErrorKind::NotFound)?;
+            for member in param.in_map(value) {
+                map.insert(&member.to_ne_bytes(), &1_u64.to_ne_bytes())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The value that texts give, when the object takes it.
+fn other(param: &Param, texts: &[&Option<String>], target: &dyn Target) -> Result<Value, String> {
+    let option = format!("--{}", param.name.replace('_', "-"));
+    let text = |text: &Option<String>| match text {
+        None if param.ty == Type::Bool => Ok("true".into()),
+        None => Err(format!("`{option}` needs a value")),
+        Some(text) => Ok(text.clone()),
+    };
+    let written = |given: &&Option<String>| Ok(Written { text: text(given)?, quoted: false });
+    let written = texts.iter().map(written).collect::<Result<Vec<Written>, String>>()?;
+    let named = Param { name: option.clone(), ..param.clone() };
+    let value = named.read(&written, &|path| target.cgroup_id(path))?;
+    if param.in_target && value != param.value {
+        let made_for = param.shown(&param.value);
+        return Err(format!(
+            "`{option}` is {made_for} in this object: it chose the probes when the object was built; build it again"
+        ));
+    }
+    Ok(value)
+}
