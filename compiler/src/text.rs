@@ -10,6 +10,8 @@ use crate::strftime::{Dialect, strftime};
 use crate::types::{Space, StackMode};
 use crate::value::{Bucket, Histogram, Labels, Stack, SymbolName, Symbols, Value};
 
+pub mod distribution;
+
 /// Columns of a histogram's bars.
 const BAR_WIDTH: u8 = 52;
 
@@ -41,6 +43,7 @@ pub fn write_value(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         Value::Stats { count, average, total } => {
             put(out, format_args!("{{ .count = {count}, .average = {average}, .total = {total} }}"));
         }
+        Value::Distribution(values) => distribution::write_distribution(values, distribution::COLUMNS, out),
     }
 }
 

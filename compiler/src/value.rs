@@ -6,6 +6,7 @@
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
+use crate::distribution::Distribution;
 use crate::strftime::Zone;
 use crate::types::{Space, StackMode};
 
@@ -77,6 +78,8 @@ pub enum Value {
         /// Total by count, truncated.
         average: i64,
     },
+    /// How often each value occurred, with percentiles.
+    Distribution(Distribution),
 }
 
 /// A stack trace, innermost frame first.
@@ -173,6 +176,7 @@ impl Value {
             Value::Bool(b) => Some(i128::from(*b)),
             Value::Average { average } | Value::Stats { average, .. } => Some(i128::from(*average)),
             Value::Histogram(h) => Some(i128::from(h.total())),
+            Value::Distribution(d) => Some(i128::from(d.count())),
             _ => None,
         }
     }

@@ -11,6 +11,7 @@ use crate::ir;
 use crate::lower;
 use crate::object::{Constant, Event, Field};
 use crate::source::Span;
+use crate::statistics::Statistic;
 use crate::typed;
 use crate::types::Type;
 use crate::value::{Symbols, Value};
@@ -108,6 +109,10 @@ pub trait Aggregation: Debug + Sync {
     /// The value from its words over all CPUs, for those that can be read.
     fn value(&self, _cx: &mut lower::Body<'_, '_>, _signed: bool, words: &[ir::VReg]) -> ir::Operand {
         words.first().map_or(ir::Operand::Imm(0), |word| (*word).into())
+    }
+    /// Whether [`Value::statistic`] of its value answers this; histograms answer with bounds.
+    fn yields(&self, _statistic: Statistic) -> bool {
+        false
     }
     /// The word of JSON's `type` for a map of it: `map`, `hist`, `stats`.
     fn json_type(&self) -> &'static str {

@@ -4,6 +4,8 @@
 //! Guarantee: every line is valid JSON in UTF-8, whatever bytes the values hold. Integers that a double cannot hold are
 //! strings.
 
+mod distribution;
+
 use std::io::{self, Write};
 
 use profiler_compiler::text::write_value;
@@ -158,6 +160,7 @@ fn write_json(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
             out.push(b'}');
         }
         Value::Histogram(histogram) => write_histogram(histogram, out),
+        Value::Distribution(values) => distribution::write_distribution(values, out),
         Value::Stats { count, average, total } => {
             let numbers = [("{\"count\": ", i128::from(*count)), (", \"average\": ", (*average).into())];
             for (name, number) in numbers.into_iter().chain([(", \"total\": ", i128::from(*total))]) {

@@ -25,6 +25,22 @@ fn map(aggregation: Option<&'static dyn Aggregation>, entries: &[(Value, Value)]
 }
 
 #[test]
+fn distributions_carry_their_numbers_and_buckets() {
+    let mut values = profiler_compiler::distribution::Distribution { sub_bits: 2, ..Default::default() };
+    (values.unit, values.sum, values.range) = (profiler_compiler::units::Unit::Duration, 23, Some((3, 20)));
+    values.add(3, 1);
+    values.add(profiler_compiler::distribution::index(20, 2), 1);
+    let mut out = Vec::new();
+    write_json(&Value::Distribution(values), &Names, &mut out);
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "{\"unit\": \"ns\", \"count\": 2, \"sum\": 23, \"mean\": 11.5, \"min\": 3, \"max\": 20, \"p50\": 3, \"p90\": 20, \
+         \"p99\": 20, \"p99.9\": 20, \"negative\": 0, \"sub_bits\": 2, \
+         \"buckets\": [{\"min\": 3, \"max\": 3, \"count\": 1},{\"min\": 20, \"max\": 23, \"count\": 1}]}"
+    );
+}
+
+#[test]
 fn text_is_one_string() {
     let text = |kind, bytes: &'static [u8]| line(|json| json.text(kind, bytes));
     assert_eq!(text("printf", b"test 5"), "{\"type\": \"printf\", \"data\": \"test 5\"}\n");

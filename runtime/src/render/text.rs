@@ -81,7 +81,11 @@ impl Render for Text {
                 out.push(b']');
             }
             // A histogram starts on the next line and ends with an empty one.
-            out.extend_from_slice(if matches!(*value, Value::Histogram(_)) { b":\n" } else { b": " });
+            out.extend_from_slice(if matches!(*value, Value::Histogram(_) | Value::Distribution(_)) {
+                b":\n"
+            } else {
+                b": "
+            });
             write_value(&value, symbols, out);
             out.push(b'\n');
             self.out.settle();

@@ -5,6 +5,7 @@ use crate::check;
 use crate::ir::Operand;
 use crate::lower::{self, AggregateSlot};
 use crate::source::Span;
+use crate::statistics::Statistic;
 use crate::value::Value;
 use crate::words::{Aggregated, Aggregation, Doc, Reading};
 
@@ -35,6 +36,10 @@ impl Aggregation for Count {
 
     fn size_bytes(&self, _params: &[i64]) -> u32 {
         8
+    }
+
+    fn yields(&self, statistic: Statistic) -> bool {
+        matches!(statistic, Statistic::Count)
     }
 
     fn merge(&self, _params: &[i64], _signed: bool, per_cpu: &[&[u8]]) -> Value {

@@ -7,6 +7,7 @@ use crate::histogram::{self, MAX_SUB_BITS, log2_buckets, log2_histogram};
 use crate::ir::{BinOp, CmpOp, Likely, Operand, VReg, Width};
 use crate::lower::{self, AggregateSlot};
 use crate::source::Span;
+use crate::statistics::Statistic;
 use crate::value::Value;
 use crate::words::{Aggregated, Aggregation, Doc};
 
@@ -73,6 +74,10 @@ impl Aggregation for Hist {
 
     fn size_bytes(&self, params: &[i64]) -> u32 {
         log2_buckets(super::param(params, 0) as u8) as u32 * 8
+    }
+
+    fn yields(&self, statistic: Statistic) -> bool {
+        matches!(statistic, Statistic::Count | Statistic::Max | Statistic::Percentile(_))
     }
 
     fn merge(&self, params: &[i64], _signed: bool, per_cpu: &[&[u8]]) -> Value {

@@ -7,6 +7,7 @@ use crate::histogram::{linear_buckets, linear_histogram};
 use crate::ir::{BinOp, CmpOp, Likely, Operand, Width};
 use crate::lower::{self, AggregateSlot};
 use crate::source::Span;
+use crate::statistics::Statistic;
 use crate::value::Value;
 use crate::words::{Aggregated, Aggregation, Doc};
 
@@ -76,6 +77,10 @@ impl Aggregation for Lhist {
     fn size_bytes(&self, params: &[i64]) -> u32 {
         let [min, max, step] = super::three(params);
         linear_buckets(min, max, step) as u32 * 8
+    }
+
+    fn yields(&self, statistic: Statistic) -> bool {
+        matches!(statistic, Statistic::Count | Statistic::Max | Statistic::Percentile(_))
     }
 
     fn merge(&self, params: &[i64], _signed: bool, per_cpu: &[&[u8]]) -> Value {

@@ -5,6 +5,7 @@ use crate::check;
 use crate::ir::Operand;
 use crate::lower::{self, AggregateSlot};
 use crate::source::Span;
+use crate::statistics::Statistic;
 use crate::value::Value;
 use crate::words::{Aggregated, Aggregation, Doc};
 
@@ -36,6 +37,10 @@ impl Aggregation for Stats {
 
     fn size_bytes(&self, _params: &[i64]) -> u32 {
         16
+    }
+
+    fn yields(&self, statistic: Statistic) -> bool {
+        matches!(statistic, Statistic::Count | Statistic::Sum | Statistic::Mean)
     }
 
     fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
