@@ -4,11 +4,13 @@
 //! Guarantee: free of the parser generator; every node knows its span.
 
 mod definitions;
+mod view;
 
 pub use definitions::{
     Attributes, CType, CTypeKind, Declarator, Definition, DefinitionKind, EnumDefinition, MemberDefinition,
     RecordDefinition,
 };
+pub use view::{Every, Sort, Top, View, ViewColumn, ViewName};
 
 use crate::source::Span;
 
@@ -29,6 +31,8 @@ pub struct Script {
     pub definitions: Vec<Definition>,
     /// Probe blocks in source order.
     pub blocks: Vec<ProbeBlock>,
+    /// `view "title" { … }`, in source order.
+    pub views: Vec<View>,
 }
 
 /// One `key = value` of the config block.

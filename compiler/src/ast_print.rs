@@ -4,6 +4,7 @@
 //! Guarantee: two trees print alike only if they mean the same; spans are left out, so that moving code changes nothing.
 
 mod definitions;
+mod view;
 
 use crate::ast::{
     AttachPoint, BinaryOp, Expr, ExprKind, ProbeBlock, Script, Stmt, StmtKind, TypeName, TypeSuffix, TypeTag,
@@ -30,6 +31,9 @@ pub fn print(script: &Script) -> String {
         }
         for block in &script.blocks {
             p.block(block);
+        }
+        for view in &script.views {
+            p.view(view);
         }
     });
     printer.out

@@ -37,6 +37,7 @@ pub mod types;
 pub mod units;
 pub mod usdt;
 pub mod value;
+pub mod view;
 pub mod words;
 
 pub use compile::{Compiled, compile};

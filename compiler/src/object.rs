@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use crate::btf::BtfId;
 use crate::source::Span;
 use crate::types::Type;
+use crate::view::View;
 use crate::words::{Aggregation, Function};
 
 /// A compiled script.
@@ -42,6 +43,11 @@ pub struct Object {
     pub ledger: Vec<Counter>,
     /// Settings from the script's config block that concern the runtime.
     pub config: Config,
+    /// How maps are shown.
+    pub views: Vec<View>,
+    /// Offset in `.bss` of a `u64`, 0 or 1: into which of their two places programs that start now put what they find of maps with an
+    /// [`UserMap::alternate`].
+    pub generation_offset: Option<u32>,
 }
 
 /// A table of stacks.
@@ -249,6 +255,8 @@ pub struct UserMap {
     pub value: MapValue,
     /// Where it lives.
     pub storage: Storage,
+    /// Where it lives while the generation is 1, when a view takes it by windows.
+    pub alternate: Option<Storage>,
     /// First use in the script.
     pub span: Span,
 }
@@ -296,6 +304,10 @@ pub enum Storage {
         value_size_bytes: u32,
         /// Room for entries.
         max_entries: u32,
+        /// Whether entries get their memory as they come, instead of beforehand.
+        on_demand: bool,
+        /// Whether the entry that was not used for longest makes room for a new one.
+        evicts: bool,
         /// `.bss` offset of a `u64` with the number of entries, when programs keep one: whoever removes entries from
         /// outside must subtract them there.
         length_offset: Option<u32>,

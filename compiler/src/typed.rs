@@ -8,6 +8,7 @@ use crate::object::{Attach, Config, Constant};
 use crate::source::Span;
 use crate::types::Type;
 use crate::usdt::Argument;
+use crate::view::View;
 use crate::words::{Aggregation, Builtin, Function};
 
 /// A checked script.
@@ -25,6 +26,10 @@ pub struct Program {
     pub max_map_keys: u32,
     /// Size of the data ring in bytes.
     pub ring_size_bytes: u32,
+    /// Most bytes of maps that are allocated beforehand.
+    pub max_map_memory_bytes: u64,
+    /// How maps are shown.
+    pub views: Vec<View>,
 }
 
 /// A map.

@@ -100,6 +100,8 @@ mod tests {
             stack_tables: Vec::new(),
             ledger: ledger.collect(),
             config: Config::default(),
+            views: Vec::new(),
+            generation_offset: None,
         }
     }
 

@@ -141,6 +141,8 @@ fn object(programs: &[usize]) -> Object {
         stack_tables: Vec::new(),
         ledger: Vec::new(),
         config: Config::default(),
+        views: Vec::new(),
+        generation_offset: None,
     }
 }
 

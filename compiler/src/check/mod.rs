@@ -28,6 +28,7 @@ mod operators;
 pub mod parameters;
 mod points;
 mod types;
+mod views;
 
 use std::collections::BTreeMap;
 
@@ -139,6 +140,7 @@ pub fn check(
         config: settings.runtime,
         max_map_keys: settings.max_map_keys,
         ring_size_bytes: settings.ring_size_bytes,
+        max_map_memory_bytes: settings.max_map_memory_bytes,
         ..typed::Program::default()
     };
     let work = expand(script, &mut env, &mut program.probe_names);
@@ -149,6 +151,9 @@ pub fn check(
     program.probes = infer(&work, &mut env);
     if is_whole {
         program.maps = env.maps.finish(&mut env.report);
+    }
+    if is_whole && !env.report.has_errors() {
+        program.views = views::check(script, &program.maps, target, &mut env.report);
     }
     (program, env.report.finish())
 }

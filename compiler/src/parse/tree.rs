@@ -6,6 +6,7 @@
 mod c_definitions;
 mod definitions;
 mod values;
+mod view;
 
 use super::items::CHAIN_LIMIT;
 use super::literals;
@@ -13,7 +14,7 @@ use super::tokens::Token;
 use super::{errors, expressions};
 use crate::ast::{
     AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, ProbeBlock, Stmt,
-    StmtKind,
+    StmtKind, View,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -43,6 +44,8 @@ pub(super) enum Parsed {
     Definition(Definition),
     /// A probe block.
     Block(ProbeBlock),
+    /// `view "title" { … }`.
+    View(View),
 }
 
 /// Where the grammar gave up.
@@ -72,6 +75,7 @@ pub(super) fn item(
             Rule::map_decl => return Ok(Some(Parsed::Map(builder.map_declaration(pair)))),
             Rule::definition => return Ok(Some(Parsed::Definition(builder.definition(pair)))),
             Rule::probe_block => return Ok(Some(Parsed::Block(builder.probe_block(pair)))),
+            Rule::view_def => return Ok(Some(Parsed::View(builder.view(pair)))),
             _ => {}
         }
     }
@@ -132,6 +136,15 @@ fn in_words(rule: Rule) -> &'static str {
         Rule::type_name | Rule::known_type | Rule::known_name | Rule::c_type => "a type",
         Rule::declarator | Rule::enumerator => "a name",
         Rule::field_name => "a field's name",
+        Rule::kw_of | Rule::kw_show | Rule::kw_sort | Rule::kw_top | Rule::kw_every => {
+            "`of`, `show`, `sort`, `top` or `every`"
+        }
+        Rule::column | Rule::view_column | Rule::column_name => "a column",
+        Rule::map => "a map",
+        Rule::kw_rest => "`rest`",
+        Rule::kw_clear => "`clear`",
+        Rule::kw_as => "`as`",
+        Rule::ascending | Rule::descending => "`asc` or `desc`",
         Rule::var => "a variable",
         Rule::semi => "`;`",
         Rule::comma => "`,`",
