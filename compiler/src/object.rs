@@ -261,6 +261,13 @@ pub struct UserMap {
     pub span: Span,
 }
 
+impl UserMap {
+    /// Where programs put what they find while the generation is this.
+    pub fn place(&self, generation: u64) -> &Storage {
+        self.alternate.as_ref().filter(|_| generation == 1).unwrap_or(&self.storage)
+    }
+}
+
 /// What a map holds.
 #[derive(Debug)]
 pub enum MapValue {

@@ -1,17 +1,29 @@
-//! What was lost, counted by the programs themselves and by the kernel.
+//! How good the results are: what was lost, counted by the programs themselves and by the kernel, and what measuring cost.
 //!
-//! In: the counters of the object in `.bss`, and the kernel's of runs that it skipped. Out: each loss in words, and how often.
+//! In: the counters of the object in `.bss`, and the kernel's. Out: [`Section`]s in words and in fields.
 //! Guarantee: the sum over a program's records received and counted here is the number that it tried to send.
 
-use profiler_compiler::object::{Loss, MAX_ROUNDS, Object, Storage};
+mod cost;
+mod missing;
 
+pub use cost::{Cost, costs};
+
+use profiler_compiler::object::{Loss, Object};
+
+use crate::attach::Links;
 use crate::load::Loaded;
-use crate::sys::bpf::skipped_runs;
+use crate::sys::bpf::program_state;
 
 /// All losses that happened, in the order of the object's counters, then of its programs; counters of one loss are added up.
-pub fn read(object: &Object, loaded: &Loaded) -> Vec<(Loss, u64)> {
+pub fn read(object: &Object, loaded: &Loaded, links: &Links) -> Vec<(Loss, u64)> {
     let mut losses = collect(object, |offset_bytes| loaded.globals().bss_u64(offset_bytes).unwrap_or(0));
-    losses.extend(skipped(object, |name| loaded.program(name).map_or(0, skipped_runs)));
+    let missed = links.missed();
+    let of_program = |name: &str| {
+        let Some(state) = loaded.program(name).and_then(program_state) else { return 0 };
+        let at_links = missed.iter().filter(|missed| missed.program == state.id).map(|missed| missed.runs);
+        state.skipped_runs + at_links.sum::<u64>()
+    };
+    losses.extend(skipped(object, of_program));
     losses
 }
 
@@ -42,30 +54,49 @@ pub fn records(losses: &[(Loss, u64)]) -> u64 {
     losses.iter().filter(|(loss, _)| matches!(loss, Loss::Events { .. } | Loss::Control { .. })).map(|(_, n)| n).sum()
 }
 
-/// The losses in words.
-pub fn describe(object: &Object, losses: &[(Loss, u64)]) -> Vec<(String, u64)> {
-    losses.iter().map(|(loss, count)| (words(object, loss), *count)).collect()
+/// What a section is made from.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// What was compiled.
+    pub object: &'a Object,
+    /// What was lost.
+    pub losses: &'a [(Loss, u64)],
+    /// Addresses that were shown without a name.
+    pub unnamed: u64,
+    /// What each program cost, when that was measured.
+    pub costs: Option<&'a [Cost]>,
 }
 
-fn words(object: &Object, loss: &Loss) -> String {
-    let probe =
-        |index: &usize| object.programs.get(*index).map_or_else(String::new, |program| program.probes.join(","));
-    match loss {
-        Loss::Events { program } => format!("events of {}: ring buffer full", probe(program)),
-        Loss::Control { program } => format!("actions of {}: control ring full", probe(program)),
-        Loss::MapFull { map } => {
-            let map = object.maps.get(*map);
-            let size = match map.map(|map| &map.storage) {
-                Some(Storage::Map { max_entries, .. }) => format!(", it holds {max_entries} keys"),
-                _ => String::new(),
-            };
-            format!("updates of {}: map full{size}", map.map_or("", |map| map.name.as_str()))
-        }
-        Loss::Rounds { program } => format!("loops of {}: cut after {MAX_ROUNDS} rounds", probe(program)),
-        Loss::Stacks => "stacks not taken".into(),
-        Loss::Scratch { program } => format!("runs of {}: no scratch memory free", probe(program)),
-        Loss::Skipped { program } => format!("runs of {}: skipped by the kernel", probe(program)),
-    }
+/// A part of what is said of the quality of results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// The line above it in text.
+    pub title: String,
+    /// Its lines in text.
+    pub lines: Vec<String>,
+    /// Its objects in JSON.
+    pub entries: Vec<Vec<(&'static str, Field)>>,
+}
+
+/// A value of an object in JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Field {
+    /// Words.
+    Text(String),
+    /// How many.
+    Count(u64),
+    /// A quantity.
+    Real(f64),
+}
+
+/// All sections, in the order in which they are shown. One more is a line here and a file beside the others.
+const SECTIONS: [fn(&Facts<'_>) -> Option<Section>; 2] = [missing::section, cost::section];
+
+/// The sections that have something to say.
+pub fn sections(facts: &Facts<'_>) -> Vec<Section> {
+    SECTIONS.iter().filter_map(|section| section(facts)).collect()
 }
 
 #[cfg(test)]
@@ -75,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    fn object(losses: Vec<Loss>) -> Object {
+    pub(super) fn object(losses: Vec<Loss>) -> Object {
         let program = Program {
             name: "p".into(),
             probes: vec!["kprobe:f".into(), "kprobe:g".into()],
@@ -105,6 +136,16 @@ mod tests {
         }
     }
 
+    fn said(object: &Object, losses: &[(Loss, u64)]) -> Vec<String> {
+        let sections = sections(&Facts { object, losses, unnamed: 0, costs: None });
+        sections.into_iter().flat_map(|section| section.lines).collect()
+    }
+
+    #[test]
+    fn without_a_loss_nothing_is_said() {
+        assert_eq!(said(&object(Vec::new()), &[]), [""; 0]);
+    }
+
     #[test]
     fn counters_of_a_loss_add_up_and_zero_is_no_loss() {
         let event = Loss::Events { program: 0 };
@@ -112,9 +153,9 @@ mod tests {
         let losses = collect(&object, |offset| if offset == 8 { 0 } else { u64::from(offset) + 1 });
         assert_eq!(losses, [(event, 18), (Loss::Control { program: 0 }, 25)]);
         assert_eq!(records(&losses), 43);
-        let words = describe(&object, &losses);
-        assert_eq!(words[0], ("events of kprobe:f,kprobe:g: ring buffer full".into(), 18));
-        assert!(words[1].0.starts_with("actions of kprobe:f"));
+        let lines = said(&object, &losses);
+        assert_eq!(lines[0], "  events of kprobe:f,kprobe:g: ring buffer full: 18");
+        assert!(lines.iter().any(|line| line.starts_with("  actions of kprobe:f")));
     }
 
     #[test]
@@ -122,7 +163,7 @@ mod tests {
         let object = object(Vec::new());
         let losses: Vec<_> = skipped(&object, |name| if name == "p" { 3 } else { 0 }).collect();
         assert_eq!(losses, [(Loss::Skipped { program: 0 }, 3)]);
-        assert_eq!(describe(&object, &losses)[0].0, "runs of kprobe:f,kprobe:g: skipped by the kernel");
+        assert_eq!(said(&object, &losses)[0], "  runs of kprobe:f,kprobe:g: skipped by the kernel: 3");
         assert_eq!(skipped(&object, |_| 0).count(), 0);
     }
 
@@ -134,6 +175,6 @@ mod tests {
     #[test]
     fn an_index_out_of_range_still_has_words() {
         let object = object(Vec::new());
-        assert_eq!(describe(&object, &[(Loss::MapFull { map: 9 }, 1)])[0].0, "updates of : map full");
+        assert_eq!(said(&object, &[(Loss::MapFull { map: 9 }, 1)])[0], "  updates of : map full: 1");
     }
 }

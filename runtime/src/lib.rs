@@ -21,3 +21,5 @@ pub mod symbols;
 pub mod sys;
 pub mod tables;
 pub mod timers;
+pub mod view;
+pub mod windows;

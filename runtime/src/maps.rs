@@ -15,19 +15,67 @@ use crate::load::Loaded;
 use crate::render::MapSnapshot;
 use crate::sys::map::{Batch, Map, Take};
 
-/// A map's contents at this moment.
-pub fn snapshot<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> io::Result<MapSnapshot<'a>> {
-    let mut snapshot = empty_snapshot(map);
-    match &map.storage {
+/// An entry of a map as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its key; empty for a scalar.
+    pub key: Vec<u8>,
+    /// Its value: one, or each CPU's.
+    pub copies: Vec<Vec<u8>>,
+}
+
+/// What a map held, as bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// In any order.
+    pub entries: Vec<Entry>,
+}
+
+/// What is in a map's place now; with [`Take::Remove`], nothing is there any more.
+pub fn contents(place: &Storage, loaded: &Loaded, take: Take) -> io::Result<Contents> {
+    let mut contents = Contents::default();
+    match place {
         Storage::Global { .. } => {
-            let copies = read_global(&map.storage, loaded)?;
+            let copies = read_global(place, loaded)?;
+            if !copies.is_empty() {
+                contents.entries.push(Entry { key: Vec::new(), copies });
+            }
+            if take == Take::Remove {
+                clear_place(place, loaded)?;
+            }
+        }
+        Storage::Map { per_cpu, value_size_bytes, length_offset, .. } => {
+            each_entry(&find(place, loaded)?, take, &mut |key, value| {
+                let copies = copies(*per_cpu, *value_size_bytes, value).into_iter().map(<[u8]>::to_vec).collect();
+                contents.entries.push(Entry { key: key.to_vec(), copies });
+            })?;
+            if let (Take::Remove, Some(offset)) = (take, length_offset) {
+                loaded.globals().set_bss_u64(*offset, 0);
+            }
+        }
+    }
+    Ok(contents)
+}
+
+/// A map's contents at this moment, in the place that programs use while the generation is this.
+pub fn snapshot<'a>(
+    map: &'a UserMap,
+    generation: u64,
+    loaded: &Loaded,
+    lookup: &dyn Lookup,
+) -> io::Result<MapSnapshot<'a>> {
+    let mut snapshot = empty_snapshot(map);
+    let place = map.place(generation);
+    match place {
+        Storage::Global { .. } => {
+            let copies = read_global(place, loaded)?;
             let values: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
             if !values.is_empty() {
                 snapshot.entries.push((None, merge(map, &values, lookup)));
             }
         }
         Storage::Map { .. } => {
-            let elements = find(map, loaded)?;
+            let elements = find(place, loaded)?;
             each_entry(&elements, Take::Copy, &mut |key, value| {
                 snapshot.entries.push(entry(map, key, value, lookup));
             })?;
@@ -37,8 +85,13 @@ pub fn snapshot<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> i
 }
 
 /// The same, where a scalar that was never written is the zero of its type. A histogram without values stays empty.
-pub fn snapshot_or_zero<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> io::Result<MapSnapshot<'a>> {
-    let mut snapshot = snapshot(map, loaded, lookup)?;
+pub fn snapshot_or_zero<'a>(
+    map: &'a UserMap,
+    generation: u64,
+    loaded: &Loaded,
+    lookup: &dyn Lookup,
+) -> io::Result<MapSnapshot<'a>> {
+    let mut snapshot = snapshot(map, generation, loaded, lookup)?;
     if let (Storage::Global { value_size_bytes, .. }, true) = (&map.storage, snapshot.entries.is_empty()) {
         let zero = merge(map, &[&vec![0u8; *value_size_bytes as usize]], lookup);
         if !matches!(zero, Value::Histogram(_) | Value::Missing) {
@@ -51,33 +104,39 @@ pub fn snapshot_or_zero<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Look
 /// One entry of a map, by the key's bytes; no entries when the key is not there.
 pub fn snapshot_entry<'a>(
     map: &'a UserMap,
+    generation: u64,
     key: &[u8],
     loaded: &Loaded,
     lookup: &dyn Lookup,
 ) -> io::Result<MapSnapshot<'a>> {
     let mut snapshot = empty_snapshot(map);
-    if let Some(value) = find(map, loaded)?.lookup(key)? {
+    if let Some(value) = find(map.place(generation), loaded)?.lookup(key)? {
         snapshot.entries.push(entry(map, key, &value, lookup));
     }
     Ok(snapshot)
 }
 
 /// Removes all entries.
-pub fn clear(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
-    match &map.storage {
+pub fn clear(map: &UserMap, generation: u64, loaded: &Loaded) -> io::Result<()> {
+    clear_place(map.place(generation), loaded)
+}
+
+fn clear_place(place: &Storage, loaded: &Loaded) -> io::Result<()> {
+    match place {
         Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => {
             for copy in 0..*copies {
                 loaded.globals().zero_bss(offset_bytes + copy * stride_bytes, FLAG_BYTES + value_size_bytes);
             }
             Ok(())
         }
-        Storage::Map { .. } => each_entry(&find(map, loaded)?, Take::Remove, &mut |_, _| {}),
+        Storage::Map { .. } => each_entry(&find(place, loaded)?, Take::Remove, &mut |_, _| {}),
     }
 }
 
 /// Sets all values to zero and keeps the keys.
-pub fn zero(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
-    match &map.storage {
+pub fn zero(map: &UserMap, generation: u64, loaded: &Loaded) -> io::Result<()> {
+    let place = map.place(generation);
+    match place {
         Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => {
             for copy in 0..*copies {
                 loaded.globals().zero_bss(offset_bytes + copy * stride_bytes + FLAG_BYTES, *value_size_bytes);
@@ -85,7 +144,7 @@ pub fn zero(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
             Ok(())
         }
         Storage::Map { .. } => {
-            let elements = find(map, loaded)?;
+            let elements = find(place, loaded)?;
             let mut keys = Vec::new();
             each_entry(&elements, Take::Copy, &mut |key, _| keys.push(key.to_vec()))?;
             let nothing = vec![0u8; elements.value_size_bytes()];
@@ -108,8 +167,8 @@ fn empty_snapshot(map: &UserMap) -> MapSnapshot<'_> {
     MapSnapshot { name: &map.name, keyed: map.key.is_some(), aggregation, entries: Vec::new() }
 }
 
-fn find<'a>(map: &UserMap, loaded: &'a Loaded) -> io::Result<Map<'a>> {
-    let Storage::Map { map: name, .. } = &map.storage else { return Err(io::ErrorKind::InvalidInput.into()) };
+fn find<'a>(place: &Storage, loaded: &'a Loaded) -> io::Result<Map<'a>> {
+    let Storage::Map { map: name, .. } = place else { return Err(io::ErrorKind::InvalidInput.into()) };
     loaded.map(name).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
@@ -132,15 +191,20 @@ fn read_global(storage: &Storage, loaded: &Loaded) -> io::Result<Vec<Vec<u8>>> {
 /// Key and value of an entry as the kernel returned them.
 fn entry(map: &UserMap, key: &[u8], value: &[u8], lookup: &dyn Lookup) -> (Option<Value>, Value) {
     let Storage::Map { per_cpu, value_size_bytes, .. } = &map.storage else { return (None, Value::Missing) };
-    let size = *value_size_bytes as usize;
-    // The kernel rounds each CPU's value up to 8 bytes.
-    let stride = if *per_cpu { size.next_multiple_of(8) } else { value.len() };
-    let values: Vec<&[u8]> = value.chunks_exact(stride.max(1)).map(|value| &value[..size.min(value.len())]).collect();
+    let values = copies(*per_cpu, *value_size_bytes, value);
     (map.key.as_ref().map(|ty| decode(ty, key, lookup)), merge(map, &values, lookup))
 }
 
+/// The values of all CPUs, or the only one.
+fn copies(per_cpu: bool, value_size_bytes: u32, value: &[u8]) -> Vec<&[u8]> {
+    let size = value_size_bytes as usize;
+    // The kernel rounds each CPU's value up to 8 bytes.
+    let stride = if per_cpu { size.next_multiple_of(8) } else { value.len() };
+    value.chunks_exact(stride.max(1)).map(|value| &value[..size.min(value.len())]).collect()
+}
+
 /// What the bytes of all CPUs, or of one, stand for.
-fn merge(map: &UserMap, values: &[&[u8]], lookup: &dyn Lookup) -> Value {
+pub fn merge(map: &UserMap, values: &[&[u8]], lookup: &dyn Lookup) -> Value {
     match &map.value {
         MapValue::Plain(ty) => decode(ty, values.first().copied().unwrap_or_default(), lookup),
         MapValue::Aggregate { word, params, signed } => word.merge(params, *signed, values),

@@ -3,6 +3,9 @@
 //! In: an object, a renderer, names for addresses. Out: results through the renderer, and the exit status.
 //! Guarantee: nothing stays attached, whatever ends the run; what was not shown was counted.
 
+mod views;
+
+use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -19,14 +22,16 @@ use crate::attach::{AttachError, Links, attach};
 use crate::child::{Child, ChildError};
 use crate::ledger;
 use crate::load::{LoadError, LoadOptions, Loaded, load};
-use crate::render::{MapPrint, Render};
+use crate::render::Render;
 use crate::ring::{Drained, Rings};
-use crate::sys::bpf::test_run;
+use crate::symbols::counting::Counting;
+use crate::sys::bpf::{measure_runs, test_run};
 use crate::sys::poll;
 use crate::sys::ring::MappedRing;
 use crate::sys::signal::{Signals, UserSignal};
 use crate::tables::Tables;
 use crate::timers::{Timer, Timers};
+use crate::windows::Windows;
 
 /// How to run.
 #[derive(Default)]
@@ -44,6 +49,8 @@ pub struct RunOptions<'a> {
     pub duration: Option<Duration>,
     /// Any loss makes the exit status 4.
     pub strict: bool,
+    /// Measure what the probes cost, and say it.
+    pub stats: bool,
     /// `system` may run commands.
     pub allow_unsafe: bool,
     /// Called once all probes are attached, before the command of `-c` runs.
@@ -118,6 +125,9 @@ pub fn run(
     let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
     let tables = Tables { object, loaded: &loaded };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
+    let measuring = options.stats.then(measure_runs).transpose().map_err(system("measuring the programs"))?;
+    let unnamed = Cell::new(0);
+    let symbols = &Counting::new(symbols, &unnamed);
     let actions = Actions {
         object,
         loaded: &loaded,
@@ -138,6 +148,9 @@ pub fn run(
         report_due: Instant::now(),
         child: options.child.take(),
         signals,
+        windows: Windows::new(object).map_err(system("preparing windows"))?,
+        measuring,
+        unnamed: &unnamed,
         user_signal: on_signal.then(UserSignal::listen).transpose().map_err(system("listening for SIGUSR1"))?,
         target,
         actions,
@@ -174,6 +187,12 @@ struct Session<'a> {
     /// SIGUSR1, when the script has a probe for it.
     user_signal: Option<UserSignal>,
     target: Option<OwnedFd>,
+    /// When views are shown.
+    windows: Windows,
+    /// While it is open, the kernel measures what programs cost.
+    measuring: Option<OwnedFd>,
+    /// Addresses that were shown without a name.
+    unnamed: &'a Cell<u64>,
 }
 
 impl Session<'_> {
@@ -209,7 +228,8 @@ impl Session<'_> {
         if let Some(child) = &mut self.child {
             child.resume().map_err(RunError::Child)?;
         }
-        self.collect(options.duration.map(|duration| Instant::now() + duration))?;
+        self.windows.begin();
+        self.collect(options.duration.map(|duration| Instant::now() + duration), &links)?;
         timers.stop().map_err(system("running a timer"))?;
         links.drop_quick();
         Ok(links)
@@ -278,7 +298,7 @@ impl Session<'_> {
     }
 
     /// Reads records until something ends the run.
-    fn collect(&mut self, deadline: Option<Instant>) -> Result<(), RunError> {
+    fn collect(&mut self, deadline: Option<Instant>, links: &Links) -> Result<(), RunError> {
         if self.is_over() {
             self.drain();
             return Ok(());
@@ -295,7 +315,8 @@ impl Session<'_> {
             if drained.records > 0 {
                 last_record = now;
             }
-            self.report_losses(now);
+            self.turn(links)?;
+            self.report_losses(now, links);
             let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
             if self.ended() || left.is_some_and(|left| left.is_zero()) {
                 break;
@@ -304,6 +325,8 @@ impl Session<'_> {
             if drained.data_bytes > self.rings.data_size_bytes() / 8 {
                 continue;
             }
+            let due = self.windows.next_due().map(|due| due.saturating_duration_since(Instant::now()));
+            let left = [left, due].into_iter().flatten().min();
             let active = !drained.complete || now - last_record < ACTIVE;
             let waited = if active { self.wait(left.map_or(POLL, |left| left.min(POLL))) } else { self.sleep(left) };
             process_ended = waited.map_err(system("waiting"))?;
@@ -350,6 +373,7 @@ impl Session<'_> {
         let processes = fds.len();
         fds.push(self.signals.as_fd());
         fds.extend(self.user_signal.as_ref().map(AsFd::as_fd));
+        fds.extend(self.windows.wake_fd());
         fds.extend(rings);
         let ready = poll::wait(&fds, limit)?;
         Ok(ready & ((1 << processes) - 1) != 0)
@@ -385,12 +409,12 @@ impl Session<'_> {
     }
 
     /// Tells the renderer of records lost since it was last told.
-    fn report_losses(&mut self, now: Instant) {
+    fn report_losses(&mut self, now: Instant, links: &Links) {
         if now < self.report_due {
             return;
         }
         self.report_due = now + REPORT;
-        let losses = ledger::read(self.actions.object, self.actions.loaded);
+        let losses = ledger::read(self.actions.object, self.actions.loaded, links);
         self.report(&losses);
     }
 
@@ -411,12 +435,14 @@ impl Session<'_> {
         self.drain_finished();
         self.run_programs(&Attach::End)?;
         self.drain_finished();
-        let losses = ledger::read(self.actions.object, self.actions.loaded);
+        let losses = ledger::read(self.actions.object, self.actions.loaded, &links);
         self.report(&losses);
-        if self.actions.object.config.print_maps_on_exit && self.output_failure.is_none() {
-            self.print_maps();
+        if self.output_failure.is_none() {
+            let quality = self.quality(&links);
+            self.print_results(&quality)?;
         }
-        self.actions.render.ledger(&ledger::describe(self.actions.object, &losses));
+        let quality = self.quality(&links);
+        self.actions.render.quality(&quality);
         self.flush();
         drop(links);
         if let Some((name, error)) = self.actions.failure.take() {
@@ -438,15 +464,6 @@ impl Session<'_> {
         let deadline = Instant::now() + UNFINISHED;
         while !self.drain().complete && Instant::now() < deadline {
             std::thread::sleep(POLL);
-        }
-    }
-
-    /// All maps, read before any is shown: naming the addresses of one takes long enough for the next to change.
-    fn print_maps(&mut self) {
-        self.actions.render.end_of_run();
-        let snapshots: Vec<_> = (0..self.actions.object.maps.len()).map(|map| self.actions.snapshot(map)).collect();
-        for snapshot in snapshots {
-            self.actions.show(snapshot, MapPrint::default());
         }
     }
 }

@@ -255,8 +255,7 @@ impl Reader<'_> {
             let measure = Measure::named(name)?;
             (0..self.shown.len()).any(|place| self.tells(place, measure)).then(|| (*name).to_owned())
         });
-        let percentiles =
-            (0..self.shown.len()).any(|place| self.tells_percentiles(place)).then(|| "p99".to_owned());
+        let percentiles = (0..self.shown.len()).any(|place| self.tells_percentiles(place)).then(|| "p99".to_owned());
         let known: Vec<String> = keys.into_iter().chain(measures).chain(percentiles).collect();
         let help = match similar::nearest(name, known.iter().map(String::as_str), 1).first() {
             Some(near) => format!("did you mean `{near}`?"),

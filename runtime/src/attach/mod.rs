@@ -144,6 +144,11 @@ impl Links {
         std::mem::take(&mut self.iterators)
     }
 
+    /// What the kernel says that links to its functions missed.
+    pub fn missed(&self) -> Vec<link::Missed> {
+        self.quick.iter().chain(&self.slow).filter_map(|link| link::missed(link.as_fd())).collect()
+    }
+
     /// Detaches what detaches at once.
     pub fn drop_quick(&mut self) {
         self.quick.clear();

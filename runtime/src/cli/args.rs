@@ -66,6 +66,8 @@ pub struct RunArguments {
     pub dry_run: bool,
     /// Any loss is an error.
     pub strict: bool,
+    /// Say what the probes cost.
+    pub stats: bool,
     /// End after this long.
     pub duration: Option<Duration>,
     /// A line for standard output that says that all probes are attached.
@@ -196,7 +198,7 @@ fn profiler() -> clap::Command {
                 .arg(
                     option("format", 'f', "FORMAT", "How results are written")
                         .long("format")
-                        .value_parser(["text", "json"])
+                        .value_parser(["text", "json", "csv"])
                         .default_value("text"),
                 )
                 .arg(flag("quiet", "Print results only").short('q').long("quiet").conflicts_with("verbose"))
@@ -208,6 +210,7 @@ fn profiler() -> clap::Command {
                 )
                 .arg(flag("dry-run", "Attach all probes, then end").long("dry-run"))
                 .arg(flag("strict", "End with code 4 when anything was lost").long("strict"))
+                .arg(flag("stats", "Say what the probes cost, and what is missing").long("stats"))
                 .arg(
                     Arg::new("duration")
                         .long("duration")
@@ -317,12 +320,14 @@ fn run_arguments(matches: &mut ArgMatches) -> Result<RunArguments, Notice> {
         output: matches.remove_one("output"),
         format: match matches.remove_one::<String>("format").as_deref() {
             Some("json") => Format::Json,
+            Some("csv") => Format::Csv,
             _ => Format::Text,
         },
         quiet: matches.get_flag("quiet"),
         dump: stages.filter_map(|name| Stage::named(&name)).collect(),
         dry_run: matches.get_flag("dry-run"),
         strict: matches.get_flag("strict"),
+        stats: matches.get_flag("stats"),
         duration: matches.remove_one("duration"),
         handshake: None,
         script: script_arguments(matches)?,

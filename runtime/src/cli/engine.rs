@@ -21,7 +21,9 @@ use profiler_runtime::elf;
 use profiler_runtime::host::Host;
 use profiler_runtime::list::{self, ListError};
 use profiler_runtime::load::{self, LoadError, Refusal};
+use profiler_runtime::render::csv::Csv;
 use profiler_runtime::render::json::Json;
+use profiler_runtime::render::screen::Terminal;
 use profiler_runtime::render::text::Text;
 use profiler_runtime::render::{Place, Render};
 use profiler_runtime::session::{self, RunError, RunOptions};
@@ -40,6 +42,8 @@ pub enum Format {
     Text,
     /// One JSON document a line.
     Json,
+    /// Tables as comma-separated values.
+    Csv,
 }
 
 /// A noun of the pipeline that `-d` prints.
@@ -172,12 +176,20 @@ pub fn run(
         dry_run: arguments.dry_run,
         duration: arguments.duration,
         strict: arguments.strict,
+        stats: arguments.stats,
         allow_unsafe: arguments.script.allow_unsafe,
         when_attached: Some(&|| ready(arguments.handshake)),
         locate: Some(&|span| Place::of(source, span)),
     };
     let mut render: Box<dyn Render> = match arguments.format {
-        Format::Text => Box::new(Text::new(out, Box::new(std::io::stderr()), arguments.quiet)),
+        Format::Text => {
+            let terminal = arguments.output.is_none().then(Terminal::of_standard_output).flatten();
+            Box::new(Text::new(out, Box::new(std::io::stderr()), arguments.quiet).on_terminal(terminal))
+        }
+        Format::Csv => {
+            let stderr = || Box::new(std::io::stderr());
+            Box::new(Csv::new(out, stderr(), stderr(), arguments.quiet))
+        }
         Format::Json => Box::new(Json::new(out, arguments.quiet)),
     };
     let symbols = HostSymbols::new();

@@ -1,18 +1,26 @@
 //! Results on the screen.
 //!
-//! In: values. Out: bytes, as text or JSON lines.
+//! In: values. Out: bytes, as text, JSON lines or comma-separated values.
 //! Guarantee: a renderer sees values only, never maps, records or file descriptors.
 
 mod buffer;
+pub mod csv;
 mod entries;
 #[cfg(test)]
 mod fixtures;
 pub mod json;
+pub mod screen;
+pub mod table;
 pub mod text;
+mod window;
 
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::value::{Symbols, Value};
 use profiler_compiler::words::Aggregation;
+
+use crate::ledger::Section;
+use crate::view::Table;
+pub use window::{Moment, Window};
 
 /// A map's contents at one moment.
 #[derive(Debug)]
@@ -57,6 +65,23 @@ impl Place {
     }
 }
 
+/// A view, filled, and what it is about.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    /// The rows.
+    pub table: &'a Table,
+    /// Which view of the script it is.
+    pub view: usize,
+    /// The time that it is about.
+    pub window: Window,
+    /// Whether it is shown again and again, and this is not the last time.
+    pub is_live: bool,
+    /// Whether it is shown again and again.
+    pub is_periodic: bool,
+    /// How good the numbers are, as far as is known.
+    pub quality: &'a [Section],
+}
+
 /// An output format.
 pub trait Render {
     /// All probes are attached.
@@ -70,12 +95,18 @@ pub trait Render {
     fn value(&mut self, value: &Value, symbols: &dyn Symbols);
     /// A map.
     fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols);
+    /// A view, filled.
+    fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols);
+    /// Whether maps without a view are to come as tables too.
+    fn wants_tables(&self) -> bool {
+        false
+    }
     /// The run is over and maps are about to be printed.
     fn end_of_run(&mut self);
     /// Events were lost since the last call.
     fn lost(&mut self, events: u64);
-    /// The ledger's closing lines: each what was lost, in words, and how often.
-    fn ledger(&mut self, losses: &[(String, u64)]);
+    /// The ledger's closing lines: how good the results are.
+    fn quality(&mut self, sections: &[Section]);
     /// Writes out what is buffered. An error means that nobody reads any more.
     fn flush(&mut self) -> std::io::Result<()>;
 }

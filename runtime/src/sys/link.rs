@@ -115,6 +115,40 @@ pub fn read_iterator(link: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     check(unsafe { sys::bpf_iter_create(link.as_raw_fd()) }).map(own)
 }
 
+/// Runs that never came to a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missed {
+    /// The program's number.
+    pub program: u32,
+    /// How often the kernel passed the probe over: within another probe, or, at returns, with too many calls under way.
+    pub runs: u64,
+}
+
+/// What a link to functions of the kernel missed; `None` for other links, and before 6.7.
+pub fn missed(link: BorrowedFd<'_>) -> Option<Missed> {
+    let mut state = sys::bpf_link_info::default();
+    let mut size = size_of_val(&state) as u32;
+    // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
+    check(unsafe { sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut state, &raw mut size) }).ok()?;
+    let runs = match state.type_ {
+        // SAFETY: the kind says which part of the union the kernel wrote.
+        sys::BPF_LINK_TYPE_KPROBE_MULTI => unsafe { state.__bindgen_anon_1.kprobe_multi.missed },
+        sys::BPF_LINK_TYPE_PERF_EVENT => {
+            // SAFETY: as above.
+            let event = unsafe { state.__bindgen_anon_1.perf_event };
+            match event.type_ {
+                // SAFETY: as above, one union further in.
+                sys::BPF_PERF_EVENT_KPROBE | sys::BPF_PERF_EVENT_KRETPROBE => unsafe {
+                    event.__bindgen_anon_1.kprobe.missed
+                },
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(Missed { program: state.prog_id, runs })
+}
+
 fn options() -> sys::bpf_link_create_opts {
     sys::bpf_link_create_opts { sz: size_of::<sys::bpf_link_create_opts>() as u64, ..Default::default() }
 }

@@ -15,6 +15,7 @@ pub mod process;
 pub mod program;
 pub mod ring;
 pub mod signal;
+pub mod terminal;
 pub mod time;
 
 use std::io;
