@@ -20,6 +20,8 @@ pub struct Text {
     out: Buffer,
     notes: Box<dyn Write>,
     quiet: bool,
+    /// Whether the last that was printed is a map in bpftrace's form.
+    is_below_maps: bool,
     /// The terminal that results go to, if they do.
     screen: Option<Screen>,
 }
@@ -27,7 +29,7 @@ pub struct Text {
 impl Text {
     /// Results go to `out`, notes to `notes` (standard error). `quiet` drops the line about attached probes.
     pub fn new(out: Box<dyn Write>, notes: Box<dyn Write>, quiet: bool) -> Text {
-        Text { out: Buffer::new(out), notes, quiet, screen: None }
+        Text { out: Buffer::new(out), notes, quiet, is_below_maps: false, screen: None }
     }
 
     /// Results go to this terminal.
@@ -97,6 +99,7 @@ impl Render for Text {
     }
 
     fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols) {
+        self.is_below_maps = true;
         for (key, value) in arranged(map, print) {
             let out = self.results();
             out.extend_from_slice(map.name.as_bytes());
@@ -141,6 +144,10 @@ impl Render for Text {
                 screen.forget(shown.view);
             }
             let lines = table::lines(shown.table, &title, layout, symbols);
+            // Tables stand apart from the maps above them.
+            if std::mem::take(&mut self.is_below_maps) {
+                self.results().push(b'\n');
+            }
             write_lines(&lines, self.results());
         }
         self.out.settle();

@@ -15,6 +15,7 @@ mod namespaces;
 mod own_probes;
 mod probes;
 mod static_probes;
+mod views;
 
 use machine::skip;
 
