@@ -20,6 +20,7 @@ pub mod histogram;
 pub mod ir;
 pub mod layout;
 pub mod lower;
+pub mod memory;
 pub mod numbers;
 pub mod object;
 pub mod parse;

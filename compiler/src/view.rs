@@ -114,9 +114,10 @@ impl Measure {
     /// What a view shows of an aggregation when it does not say.
     pub fn usual(word: &dyn Aggregation) -> Vec<Measure> {
         let is_distribution = Statistic::named("p50").is_some_and(|median| word.yields(median));
-        let names: &[&str] = match is_distribution {
-            true => &["count", "mean", "p50", "p90", "p99", "max"],
-            false => &["count", "mean", "min", "max", "sum"],
+        let names: &[&str] = if is_distribution {
+            &["count", "mean", "p50", "p90", "p99", "max"]
+        } else {
+            &["count", "mean", "min", "max", "sum"]
         };
         names.iter().filter_map(|name| Measure::named(name)).filter(|measure| measure.is_told_by(word)).collect()
     }

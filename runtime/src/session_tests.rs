@@ -109,7 +109,8 @@ impl Render for Kept {
     fn map(&mut self, _map: &MapSnapshot<'_>, _print: MapPrint, _symbols: &dyn Symbols) {}
     fn end_of_run(&mut self) {}
     fn lost(&mut self, _events: u64) {}
-    fn ledger(&mut self, _losses: &[(String, u64)]) {}
+    fn view(&mut self, _shown: &crate::render::Shown<'_>, _symbols: &dyn Symbols) {}
+    fn quality(&mut self, _sections: &[crate::ledger::Section]) {}
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -66,7 +66,7 @@ impl Windows {
             match clocks.iter_mut().find(|clock| (clock.period, clock.clear) == (period, every.clear)) {
                 Some(clock) => clock.views.push(view),
                 None => {
-                    clocks.push(Clock { views: vec![view], period, clear: every.clear, due: start.at, since: start })
+                    clocks.push(Clock { views: vec![view], period, clear: every.clear, due: start.at, since: start });
                 }
             }
         }
@@ -116,7 +116,7 @@ impl Windows {
             let clock = &mut self.clocks[at];
             clock.due = next_deadline(clock.due, clock.period, now);
         }
-        if self.waiter.as_mut().is_some_and(|waiter| waiter.is_done()) {
+        if self.waiter.as_mut().is_some_and(Waiter::is_done) {
             turns.extend(self.taken()?);
         }
         Ok(turns)

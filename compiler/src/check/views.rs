@@ -131,9 +131,11 @@ impl Reader<'_> {
         for (map, ident) in rest.iter().zip(&self.written.of[1..]) {
             let (one, other) = (&self.maps[*first], &self.maps[*map]);
             if !same_key(one.key.as_ref(), other.key.as_ref()) {
-                let key = |map: &Map| {
-                    map.key.as_ref().map_or("no key".to_owned(), |key| format!("the key [{}]", key.describe(self.btf)))
+                let words = |key: &Type| {
+                    let words = key.describe(self.btf);
+                    format!("the key [{}]", words.strip_prefix('(').and_then(|w| w.strip_suffix(')')).unwrap_or(&words))
                 };
+                let key = |map: &Map| map.key.as_ref().map_or("no key".to_owned(), words);
                 let message = format!("`{}` has {}, `{}` has {}", one.name, key(one), other.name, key(other));
                 return Err(Diagnostic::error(Code(232), ident.span, message)
                     .help("the rows of a view are keys: all of its maps must have the same"));
@@ -229,7 +231,7 @@ impl Reader<'_> {
             MapValue::Plain(ty) => match measure {
                 Measure::Value => true,
                 Measure::Statistic(Statistic::Sum) | Measure::Rate | Measure::Share => ty.as_int().is_some(),
-                _ => false,
+                Measure::Statistic(_) => false,
             },
         }
     }
@@ -267,7 +269,7 @@ impl Reader<'_> {
     fn not_kept(&self, place: usize, measure: Measure, span: Span) -> Diagnostic {
         let map = self.map(place);
         let holds = match &map.value {
-            MapValue::Aggregate { word, .. } => format!("`{}`", word.name()),
+            MapValue::Aggregate { word, .. } => format!("`{}()`", word.name()),
             MapValue::Plain(ty) => format!("values of type {}", ty.describe(self.btf)),
         };
         let message = format!("`{}` holds {holds}, which does not tell `{measure}`", map.name);

@@ -162,7 +162,7 @@ impl Assembly<'_> {
             Ok(Some(Parsed::Import(import))) => self.script.imports.push(import),
             Ok(Some(Parsed::Macro(made))) => self.script.macros.push(made),
             Ok(Some(Parsed::Map(declaration))) => self.script.maps.push(declaration),
-            Ok(Some(Parsed::View(view))) => self.script.views.push(view),
+            Ok(Some(Parsed::View(view))) => self.script.views.push(*view),
             Ok(Some(Parsed::Definition(definition))) => {
                 // Blocks of imported files lie behind this one.
                 if let Some(block) = self.script.blocks.iter().find(|block| block.span < item.span) {

@@ -45,7 +45,7 @@ pub(super) enum Parsed {
     /// A probe block.
     Block(ProbeBlock),
     /// `view "title" { … }`.
-    View(View),
+    View(Box<View>),
 }
 
 /// Where the grammar gave up.
@@ -75,7 +75,7 @@ pub(super) fn item(
             Rule::map_decl => return Ok(Some(Parsed::Map(builder.map_declaration(pair)))),
             Rule::definition => return Ok(Some(Parsed::Definition(builder.definition(pair)))),
             Rule::probe_block => return Ok(Some(Parsed::Block(builder.probe_block(pair)))),
-            Rule::view_def => return Ok(Some(Parsed::View(builder.view(pair)))),
+            Rule::view_def => return Ok(Some(Parsed::View(Box::new(builder.view(pair))))),
             _ => {}
         }
     }

@@ -49,6 +49,7 @@ pub struct ScriptArguments {
 
 /// Arguments of `run`.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct RunArguments {
     /// The script.
     pub script: ScriptArguments,

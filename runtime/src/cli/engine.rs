@@ -31,6 +31,7 @@ use profiler_runtime::symbols::HostSymbols;
 
 use super::args::{RunArguments, ScriptArguments};
 use super::exit::{Failure, MISTAKE, REFUSED};
+use super::maps;
 use super::script::Origin;
 
 pub use profiler_compiler::Compiled;
@@ -236,6 +237,12 @@ pub fn say_how_functions_are_probed(object: &Object, out: &mut dyn Write) {
         // A closed standard error has no reader.
         let _ = writeln!(out, "{probe}{more}: as {way}");
     }
+}
+
+/// Says of each map how many keys it may have, and what memory it takes.
+pub fn say_what_maps_take(object: &Object, out: &mut dyn Write) {
+    // A closed standard error has no reader.
+    let _ = out.write_all(maps::table(object).as_bytes());
 }
 
 /// What a run that failed means to its user.

@@ -14,6 +14,7 @@ mod excerpt;
 pub mod exit;
 mod help;
 mod list;
+mod maps;
 mod run;
 mod script;
 

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use profiler_compiler::object::Object;
+use profiler_compiler::statistics::Number;
 use profiler_compiler::units::Unit;
 
 use super::{Facts, Field, Section};
@@ -41,13 +42,14 @@ pub fn costs(object: &Object, loaded: &Loaded, elapsed: Duration) -> Vec<Cost> {
 
 impl Cost {
     fn mean_ns(&self) -> f64 {
-        if self.runs == 0 { 0.0 } else { self.time_ns as f64 / self.runs as f64 }
+        Number::quotient(i128::from(self.time_ns), self.runs).as_f64()
     }
 
     /// The share of one CPU in percent.
     fn share(&self) -> f64 {
-        let elapsed = self.elapsed.as_nanos() as f64;
-        if elapsed == 0.0 { 0.0 } else { self.time_ns as f64 * 100.0 / elapsed }
+        let elapsed = self.elapsed.as_secs_f64();
+        let time = Duration::from_nanos(self.time_ns).as_secs_f64();
+        if elapsed == 0.0 { 0.0 } else { time * 100.0 / elapsed }
     }
 }
 

@@ -41,7 +41,8 @@ pub struct Line {
 
 /// The lines of a table below `title`.
 pub fn lines(table: &Table, title: &str, layout: Layout, symbols: &dyn Symbols) -> Vec<Line> {
-    let mut lines = vec![styled(&cells::printable(title), "1", layout.colour)];
+    let title = cells::cut(&cells::printable(title), layout.width.unwrap_or(usize::MAX));
+    let mut lines = vec![styled(&title, "1", layout.colour)];
     if table.rows.is_empty() && table.rest.is_none() {
         lines.push(styled("(nothing yet)", "2", layout.colour));
         return lines;
@@ -56,7 +57,9 @@ pub fn lines(table: &Table, title: &str, layout: Layout, symbols: &dyn Symbols) 
     lines.push(styled(&grid.line(&grid.heads), "4", layout.colour));
     lines.extend(grid.rows.iter().map(|row| plain(grid.line(row))));
     if left_out > 0 {
-        lines.push(styled(&format!("{ELLIPSIS} {left_out} more rows do not fit on the screen"), "2", layout.colour));
+        let words = if left_out == 1 { "1 more row does".into() } else { format!("{left_out} more rows do") };
+        let line = format!("{ELLIPSIS} {words} not fit on the screen");
+        lines.push(styled(&cells::cut(&line, layout.width.unwrap_or(usize::MAX)), "2", layout.colour));
     }
     lines.extend(grid.rest.iter().map(|row| styled(&grid.line(row), "2", layout.colour)));
     lines
@@ -94,16 +97,16 @@ impl Grid {
         let mut rest = table.rest.as_ref().map(|rest| text(&rest.cells));
         if let (Some(cells), Some(others)) = (&mut rest, table.rest.as_ref().map(|rest| rest.others)) {
             let label = if others == 1 { format!("{ELLIPSIS} 1 other") } else { format!("{ELLIPSIS} {others} others") };
-            for (cell, header) in cells.iter_mut().zip(&table.headers).filter(|(_, header)| header.quantity.is_none()) {
-                let _ = header;
-                cell.clear();
-            }
+            let keys = cells.iter_mut().zip(&table.headers).filter(|(_, header)| !header.is_number());
+            keys.for_each(|(cell, _)| cell.clear());
             match numbers.iter().position(|is_number| !is_number) {
                 Some(at) => cells[at] = label,
                 None => {
                     heads.insert(0, String::new());
                     numbers.insert(0, false);
-                    rows.iter_mut().for_each(|row| row.insert(0, String::new()));
+                    for row in &mut rows {
+                        row.insert(0, String::new());
+                    }
                     cells.insert(0, label);
                 }
             }
@@ -126,7 +129,7 @@ impl Grid {
         let Some(width) = width else { return };
         let gaps = GAP.len() * self.widths.len().saturating_sub(1);
         while self.widths.iter().sum::<usize>() + gaps > width {
-            let texts = (0..self.widths.len()).filter(|at| !self.numbers[*at] && self.widths[*at] > MIN_TEXT_WIDTH);
+            let texts = (0..self.widths.len()).filter(|at| !self.numbers[*at] && self.widths[*at] > self.least(*at));
             let Some(widest) = texts.max_by_key(|at| self.widths[*at]) else { break };
             self.widths[widest] -= 1;
         }
@@ -136,6 +139,12 @@ impl Grid {
                 *cell = cells::cut(cell, widths[at]);
             }
         }
+    }
+
+    /// No text column is cut to less: how many others there are can always be read.
+    fn least(&self, at: usize) -> usize {
+        let label = self.rest.as_ref().and_then(|cells| cells.get(at)).map_or(0, |cell| cell.width());
+        label.max(MIN_TEXT_WIDTH)
     }
 
     /// The cells of a row side by side, without blanks at the end.

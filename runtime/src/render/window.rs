@@ -63,7 +63,7 @@ impl Window {
 
     /// For people: from when to when, and how long that is.
     pub fn text(&self, symbols: &dyn Symbols) -> String {
-        let length = Unit::Duration.text(self.length().as_nanos() as f64);
+        let length = Unit::Duration.text(self.length().as_secs_f64() * 1e9);
         format!("{} to {} ({length})", self.start.local(symbols), self.end.local(symbols))
     }
 }

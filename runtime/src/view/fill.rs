@@ -204,7 +204,7 @@ impl<'a> Filling<'a> {
             Source::Key(_) => Cell::Missing,
             // Values that are no sums are one key's each.
             Source::Measure { measure: Measure::Value, .. } => Cell::Missing,
-            source => self.cell(&row, source),
+            source @ Source::Measure { .. } => self.cell(&row, source),
         };
         Rest { others: others.len(), cells: self.view.columns.iter().map(|column| cell(column.source)).collect() }
     }

@@ -60,7 +60,7 @@ fn json_has_the_same_losses_and_strict_makes_them_an_error() {
     let lost: u64 =
         text.lines().filter(|line| line.contains("\"lost_events\"")).map(|line| number(line, "events")).sum();
     assert_eq!(received + lost, 2 * CALLS);
-    let ledger = text.lines().find(|line| line.starts_with("{\"type\": \"losses\"")).expect("a ledger");
+    let ledger = text.lines().find(|line| line.starts_with("{\"type\": \"quality\"")).expect("a ledger");
     let entries: u64 = ledger.split("{\"what\"").skip(1).map(|entry| number(entry, "count")).sum();
     assert_eq!(entries, lost);
 
