@@ -97,6 +97,10 @@ impl Render for Json {
         self.line("view", |out| view::write_view(shown, symbols, out));
     }
 
+    fn is_for_machines(&self) -> bool {
+        true
+    }
+
     fn quality(&mut self, sections: &[Section]) {
         if !sections.is_empty() {
             self.line("quality", |out| view::write_quality(sections, out));

@@ -97,6 +97,10 @@ pub trait Render {
     fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols);
     /// A view, filled.
     fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols);
+    /// Whether programs read it, not people.
+    fn is_for_machines(&self) -> bool {
+        false
+    }
     /// Whether maps without a view are to come as tables too.
     fn wants_tables(&self) -> bool {
         false

@@ -110,7 +110,8 @@ impl Session<'_> {
         // Everything is read before anything is shown: naming the addresses of one map takes long enough for the next to change.
         let turns: Vec<_> = last.into_iter().map(|turn| (self.contents(&turn.views, turn.take), turn)).collect();
         let of_once = self.contents(&once, None);
-        if object.config.print_maps_on_exit && !bare.is_empty() {
+        // Where views show everything, nothing is printed above them.
+        if object.config.print_maps_on_exit && (!bare.is_empty() || object.views.is_empty()) {
             self.print_maps(&bare, whole, quality);
         }
         for (contents, turn) in turns {
@@ -158,6 +159,9 @@ impl Session<'_> {
         let (object, loaded) = (self.actions.object, self.actions.loaded);
         let losses = ledger::read(object, loaded, links);
         let costs = self.measuring.as_ref().map(|_| ledger::costs(object, loaded, self.windows.whole().length()));
-        ledger::sections(&Facts { object, losses: &losses, unnamed: self.unnamed.get(), costs: costs.as_deref() })
+        // A number in the place of a name stands there for people to see.
+        let names_matter = self.measuring.is_some() || self.actions.render.is_for_machines();
+        let unnamed = if names_matter { self.unnamed.get() } else { 0 };
+        ledger::sections(&Facts { object, losses: &losses, unnamed, costs: costs.as_deref() })
     }
 }

@@ -9,7 +9,7 @@ use super::machine::{Ended, Folder, run, skip, workload};
 /// The rows of all tables of comma-separated values: what each column sums up to by view and column, and how many windows there were.
 #[derive(Debug, Default)]
 struct Sums {
-    sums: BTreeMap<String, u64>,
+    totals: BTreeMap<String, u64>,
     /// The ends of the windows of each view.
     windows: BTreeMap<String, Vec<String>>,
     /// The same sums by the window's end.
@@ -35,7 +35,7 @@ fn sums(csv: &str) -> Sums {
             let number = field.parse::<u64>().expect("a number");
             let what = format!("{view} {name}");
             *sums.by_window.entry((what.clone(), fields[2].to_owned())).or_default() += number;
-            *sums.sums.entry(what).or_default() += number;
+            *sums.totals.entry(what).or_default() += number;
         }
     }
     sums
@@ -74,7 +74,7 @@ fn the_windows_of_every_kind_of_map_add_up_to_what_happened() {
         "number value",
         "@total count",
     ] {
-        assert_eq!(sums.sums.get(what), Some(&calls), "{what}: {:?}", sums.sums);
+        assert_eq!(sums.totals.get(what), Some(&calls), "{what}: {:?}", sums.totals);
     }
     for view in ["keyed", "bare", "number"] {
         assert!(sums.windows[view].len() > 1, "no window was closed under load: {:?}", sums.windows);
@@ -96,7 +96,7 @@ fn a_run_that_is_under_way_when_a_window_ends_is_in_that_window_with_all_that_it
     );
     let (_, sums) = results(&script, &format!("sh -c 'exec {} getppid {} 2 >/dev/null'", workload(), calls / 2));
     for what in ["long counted.count", "long bare.count", "one count"] {
-        assert_eq!(sums.sums.get(what), Some(&(calls * updates)), "{what}: {:?}", sums.sums);
+        assert_eq!(sums.totals.get(what), Some(&(calls * updates)), "{what}: {:?}", sums.totals);
     }
     assert!(sums.windows["one"].len() > 1, "no window was closed under load: {:?}", sums.windows);
     let torn: Vec<_> = sums.by_window.iter().filter(|(_, count)| **count % updates != 0).collect();
@@ -121,7 +121,7 @@ fn the_windows_of_preemptible_programs_add_up() {
     );
     let (_, sums) = results(&script, &command);
     let all = processes as u64 * calls;
-    assert_eq!((sums.sums["steps count"], sums.sums["steps sum"], sums.sums["@total count"]), (all, all, all));
+    assert_eq!((sums.totals["steps count"], sums.totals["steps sum"], sums.totals["@total count"]), (all, all, all));
     assert!(sums.windows["steps"].len() > 1, "{:?}", sums.windows);
 }
 
@@ -133,8 +133,8 @@ fn what_other_probes_see_of_a_map_is_the_present_window() {
     let script = r#"view "w" { of @calls  show value  every 20ms clear }
         tracepoint:syscalls:sys_enter_getppid /pid == cpid && comm == "workload"/ { @calls[comm]++; @most = max(@calls[comm]); @length = max(len(@calls)); }"#;
     let (_, sums) = results(script, &format!("sh -c 'exec {} getppid 400000 >/dev/null'", workload()));
-    assert_eq!(sums.sums.get("@length max"), Some(&1), "the number of keys begins anew with each window");
-    assert!(sums.sums["@most max"] < 400_000, "no window holds everything: {:?}", sums.sums);
+    assert_eq!(sums.totals.get("@length max"), Some(&1), "the number of keys begins anew with each window");
+    assert!(sums.totals["@most max"] < 400_000, "no window holds everything: {:?}", sums.totals);
 }
 
 #[test]
