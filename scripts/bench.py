@@ -36,6 +36,7 @@ COSTS = [
     ("`@[tid] = count()`", "≤ 50", f"{ENTER} {{ @[tid] = count(); }}", "sum"),
     ("`@[comm] = count()`", "≤ 65", f"{ENTER} {{ @[comm] = count(); }}", "sum"),
     ("`@ = hist(args.id)`", "≤ 45", f"{ENTER} {{ @ = hist(args->id); }}", "hist"),
+    ("`@ = dist(args.id)`", "≤ 59", f"{ENTER} {{ @ = dist(args->id); }}", "hist"),
     (
         "`@s[tid] = nsecs` on entry, `@ = hist(nsecs - @s[tid])` and `delete` on exit",
         "≤ 240",

@@ -242,6 +242,13 @@ pub enum ExprKind {
     Int(u64),
     /// A duration literal such as `10ms`, in nanoseconds.
     Duration(u64),
+    /// `2%`, `99.9`, `0.5%`: as the last thing of an argument only.
+    Decimal {
+        /// Thousandths of what is written.
+        thousandths: u64,
+        /// Whether `%` follows.
+        percent: bool,
+    },
     /// A string literal, escapes resolved.
     Str(Vec<u8>),
     /// `true` or `false`.

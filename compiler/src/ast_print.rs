@@ -191,6 +191,9 @@ impl Printer {
     fn expr(&mut self, expr: &Expr) {
         match &expr.kind {
             ExprKind::Int(value) => self.line(&format!("int {value}")),
+            ExprKind::Decimal { thousandths, percent } => {
+                self.line(&format!("decimal {thousandths}/1000{}", if *percent { "%" } else { "" }));
+            }
             ExprKind::Duration(value) => self.line(&format!("duration {value}ns")),
             ExprKind::Str(value) => self.line(&format!("string \"{}\"", value.escape_ascii())),
             ExprKind::Bool(value) => self.line(&format!("bool {value}")),

@@ -70,7 +70,10 @@ pub fn stages(
     }
     let extended = (!added.is_empty()).then(|| Defined::new(target, added));
     let target = extended.as_ref().map_or(target, |extended| extended as &dyn Target);
-    let (typed, diagnostics) = check::check(&ast, catalogue, target, options);
+    let (typed, mut diagnostics) = check::check(&ast, catalogue, target, options);
+    if source.is_declarative() {
+        check::strict_units(&mut diagnostics);
+    }
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(diagnostics);
     }

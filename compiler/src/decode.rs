@@ -6,6 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::layout;
+use crate::statistics::{Number, Statistic};
 use crate::types::{Int, Member, Space, StackType, Type};
 use crate::value::{Stack, Value};
 
@@ -20,6 +21,10 @@ pub trait Lookup: std::fmt::Debug {
     /// The path of a cgroup in the hierarchies that match a pattern; empty when it is gone.
     fn cgroup_path(&self, _id: u64, _hierarchies: &str) -> String {
         String::new()
+    }
+    /// A statistic of what a map holds now at the key with these bytes.
+    fn statistic(&self, _map: usize, _key: &[u8], _statistic: Statistic) -> Option<Number> {
+        None
     }
     /// The name of an enum's value.
     fn enumerator(&self, id: crate::btf::BtfId, number: i64) -> Option<String>;
@@ -81,6 +86,7 @@ fn decode_present(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value>
         }
         Type::Username => Value::Username(word64(bytes, 0)? as u32),
         Type::MacAddress => Value::Str(mac_address(first(bytes)?)),
+        Type::Statistic { map, statistic, .. } => lookup.statistic(*map, bytes, *statistic).map(whole)?,
         Type::CgroupPath => {
             Value::Str(lookup.cgroup_path(word64(bytes, 0)?, lookup.string(word64(bytes, 8)?)?).into_bytes())
         }
@@ -167,6 +173,19 @@ fn stack_value(ty: StackType, bytes: &[u8], lookup: &dyn Lookup) -> Option<Stack
     };
     let frames = if id < 0 { Vec::new() } else { lookup.stack(ty, id).unwrap_or_default() };
     Some(Stack { space: ty.space, mode: ty.mode, pid, frames })
+}
+
+/// A statistic as a whole number.
+fn whole(number: Number) -> Value {
+    let n = match number {
+        Number::Integer(n) | Number::Below(n) => n,
+        Number::Real(n) => n.round() as i128,
+    };
+    match (i64::try_from(n), u64::try_from(n)) {
+        (Ok(n), _) => Value::Int(n),
+        (_, Ok(n)) => Value::Uint(n),
+        _ => Value::Int(if n < 0 { i64::MIN } else { i64::MAX }),
+    }
 }
 
 /// `AA:BB:CC:DD:EE:FF`.

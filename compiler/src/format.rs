@@ -49,7 +49,7 @@ pub struct Conversion {
     pub width: Option<u32>,
     /// Digits, or most characters of a string.
     pub precision: Option<u32>,
-    /// The letter: `d i u x X o c s p`, `r` (buffer); `R` stands for `rx`, `H` for `rh`.
+    /// The letter: `d i u x X o c s p`, `r` (buffer), `t` (a duration in ns); `R` stands for `rx`, `H` for `rh`.
     pub letter: char,
     /// Bytes of the length modifier (`hh` 1, `h` 2, none 4, `l`, `ll`, `j`, `z` and `t` 8): integers are cut to it before
     /// printing. Pointers (`%p`) are never cut.
@@ -81,6 +81,8 @@ pub fn accepts(conversion: &Conversion, ty: &Type) -> bool {
         (_, Type::None) => false,
         (_, Type::Unknown) | ('s', _) | ('r' | 'R' | 'H', Type::Buf { .. }) => true,
         ('r' | 'R' | 'H', _) => false,
+        (letter, Type::Statistic { .. }) => letter != 'c' && letter != 'p',
+        ('t', ty) => matches!(ty, Type::Int(_)),
         (_, ty) => ty.is_scalar(),
     }
 }

@@ -54,6 +54,7 @@ pub fn of(ty: &Type, btf: Option<&Btf>) -> Layout {
             Space::Kernel => plain(8),
             Space::User => Layout { size_bytes: 16, align_bytes: 8 },
         },
+        Type::Statistic { key_bytes, .. } => Layout { size_bytes: *key_bytes, align_bytes: 8 },
         Type::UserSymbol | Type::Timestamp | Type::CgroupPath => Layout { size_bytes: 16, align_bytes: 8 },
         Type::Inet => Layout { size_bytes: 24, align_bytes: 8 },
     }

@@ -24,6 +24,7 @@ pub mod memory;
 pub mod numbers;
 pub mod object;
 pub mod parse;
+pub mod series;
 pub mod similar;
 pub mod source;
 pub mod statistics;

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use crate::btf::BtfId;
 use crate::source::Span;
 use crate::types::Type;
+use crate::units::Unit;
 use crate::view::View;
-use crate::words::{Aggregation, Function};
+use crate::words::{Aggregation, Function, Pages};
 
 /// A compiled script.
 #[derive(Debug)]
@@ -37,6 +38,11 @@ pub struct Object {
     /// Offset in `.bss` of a `u64`: the boot-clock time in ns at which the run started; written by the runtime before
     /// anything is attached (`elapsed`).
     pub start_time_offset: Option<u32>,
+    /// Offset in `.bss` of a `u64`: the wall-clock time in ns since 1970 at which the boot clock read 0; written by the runtime before
+    /// anything is attached.
+    pub wall_clock_offset: Option<u32>,
+    /// Offset in `.bss` of a `u64`: what a test or a benchmark returned last.
+    pub result_offset: Option<u32>,
     /// Stack tables by name with the most frames of an entry (key `u32`, value that many `u64`).
     pub stack_tables: Vec<StackTable>,
     /// Counters of what was lost.
@@ -94,6 +100,16 @@ pub enum Attach {
     Begin,
     /// Run once, by test run, after everything else is detached.
     End,
+    /// Run once, by test run, when tests are asked for; then nothing is attached.
+    Test {
+        /// The test's name.
+        name: String,
+    },
+    /// Run again and again, by test run, when benchmarks are asked for; then nothing is attached.
+    Bench {
+        /// The benchmark's name.
+        name: String,
+    },
     /// Run by test run each time that the runtime gets SIGUSR1.
     Signal,
     /// Run by test run from a timer of the runtime.
@@ -174,6 +190,11 @@ pub enum Attach {
 }
 
 impl Attach {
+    /// Whether it is a test or a benchmark, which other runs leave alone.
+    pub fn is_trial(&self) -> bool {
+        matches!(self, Attach::Test { .. } | Attach::Bench { .. })
+    }
+
     /// Whether the program runs when a function returns.
     pub fn at_return(&self) -> bool {
         matches!(
@@ -253,6 +274,8 @@ pub struct UserMap {
     pub key: Option<Type>,
     /// Value.
     pub value: MapValue,
+    /// What its values count.
+    pub unit: Unit,
     /// Where it lives.
     pub storage: Storage,
     /// Where it lives while the generation is 1, when a view takes it by windows.
@@ -282,6 +305,16 @@ pub enum MapValue {
         /// Whether the aggregated values are signed.
         signed: bool,
     },
+}
+
+impl MapValue {
+    /// How its value under a key is kept, when that is in pages.
+    pub fn pages(&self) -> Option<Pages> {
+        match self {
+            MapValue::Aggregate { word, params, .. } => word.pages(params),
+            MapValue::Plain(_) => None,
+        }
+    }
 }
 
 /// Where a map lives.

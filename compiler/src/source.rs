@@ -4,6 +4,7 @@
 //! Guarantee: a span made by the parser lies on character boundaries of its source, within one file.
 
 use std::ops::Range;
+use std::path::Path;
 
 /// A script with the name that diagnostics show (`stdin`, a path, or `-e`), and the files that it imports behind it.
 #[derive(Debug, Clone)]
@@ -39,6 +40,11 @@ impl Span {
 }
 
 impl Source {
+    /// Whether it is a file of our own language, which is stricter than bpftrace's.
+    pub fn is_declarative(&self) -> bool {
+        Path::new(&self.name).extension().is_some_and(|extension| extension == "prof")
+    }
+
     /// A source called `name` with this text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Source {
         Source { name: name.into(), text: text.into(), imported: Vec::new() }

@@ -36,6 +36,11 @@ pub fn manual_name(name: &'static str) -> &'static str {
     }
 }
 
+/// The number of the system call that the manual calls so.
+pub fn manual_number(arch: Arch, name: &str) -> Option<u32> {
+    table(arch).iter().find(|(candidate, _)| manual_name(candidate) == name).map(|(_, number)| *number)
+}
+
 /// All system calls of a processor, sorted by name.
 pub fn table(arch: Arch) -> &'static [(&'static str, u32)] {
     match arch {

@@ -39,6 +39,7 @@ pub fn write_value(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
             out.extend_from_slice(text.as_bytes());
         }
         Value::Username(uid) => out.extend_from_slice(symbols.username(*uid).unwrap_or_default().as_bytes()),
+        Value::Series(series) => series.write(symbols, out),
         Value::Histogram(histogram) => write_histogram(histogram, out),
         Value::Stats { count, average, total } => {
             put(out, format_args!("{{ .count = {count}, .average = {average}, .total = {total} }}"));

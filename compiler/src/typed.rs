@@ -7,9 +7,10 @@ use crate::ast::{BinaryOp, UnaryOp};
 use crate::object::{Attach, Config, Constant};
 use crate::source::Span;
 use crate::types::Type;
+use crate::units::Unit;
 use crate::usdt::Argument;
 use crate::view::View;
-use crate::words::{Aggregation, Builtin, Function};
+use crate::words::{Aggregation, Builtin, Function, Pages};
 
 /// A checked script.
 #[derive(Debug, Default)]
@@ -26,6 +27,8 @@ pub struct Program {
     pub max_map_keys: u32,
     /// Size of the data ring in bytes.
     pub ring_size_bytes: u32,
+    /// Whether reads that fail and keys that are missing are reported (`-k`).
+    pub reports_failures: bool,
     /// Most bytes of maps that are allocated beforehand.
     pub max_map_memory_bytes: u64,
     /// How maps are shown.
@@ -45,6 +48,8 @@ pub struct Map {
     pub span: Span,
     /// Its storage, when the script declares it.
     pub declared: Option<Declared>,
+    /// What its values count.
+    pub unit: Unit,
 }
 
 /// `let @x = kind(entries)`.
@@ -81,6 +86,16 @@ pub enum MapValue {
         /// Whether the values are signed.
         signed: bool,
     },
+}
+
+impl MapValue {
+    /// How its value under a key is kept, when that is in pages.
+    pub fn pages(&self) -> Option<Pages> {
+        match self {
+            MapValue::Aggregate { word, params, .. } => word.pages(params),
+            MapValue::Plain(_) => None,
+        }
+    }
 }
 
 /// Index of a map in [`Program::maps`].
@@ -222,6 +237,8 @@ pub enum StmtKind {
     Break,
     /// Goes on with the innermost loop's next round.
     Continue,
+    /// Keeps what a test or a benchmark returns.
+    Result(Expr),
     /// Leaves the probe.
     Return,
 }

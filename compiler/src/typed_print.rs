@@ -131,6 +131,7 @@ impl Printer<'_> {
             }),
             StmtKind::Break => self.line("break"),
             StmtKind::Continue => self.line("continue"),
+            StmtKind::Result(value) => self.parent("result", |p| p.expr(probe, value)),
             StmtKind::Return => self.line("return"),
         }
     }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::btf::BtfId;
+use crate::statistics::Statistic;
 
 /// The type of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -80,6 +81,15 @@ pub enum Type {
     MacAddress,
     /// The number of a cgroup, printed as its path.
     CgroupPath,
+    /// The key of a map's entry of which a statistic is printed: the map is read when the record is.
+    Statistic {
+        /// The number of the map.
+        map: usize,
+        /// Which.
+        statistic: Statistic,
+        /// Bytes of the key.
+        key_bytes: u32,
+    },
 }
 
 /// What a struct or union is made of.
@@ -227,6 +237,7 @@ impl Type {
             Type::ProbeName => "probe name".into(),
             Type::MacAddress => "hardware address".into(),
             Type::CgroupPath => "cgroup path".into(),
+            Type::Statistic { statistic, .. } => statistic.to_string(),
         }
     }
 }

@@ -3,6 +3,8 @@
 //! In: what builtins, fields and constants declare. Out: the unit of what is computed from them, and text for people.
 //! Guarantee: a unit never changes a value or what a bare `%d` prints.
 
+use crate::ast::BinaryOp;
+
 /// What a number counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Unit {
@@ -21,20 +23,7 @@ pub enum Unit {
     Percent,
 }
 
-/// All units; a unit's place is its number in an object's constants.
-const ALL: [Unit; 6] = [Unit::None, Unit::Time, Unit::Duration, Unit::Bytes, Unit::Sectors, Unit::Percent];
-
 impl Unit {
-    /// Its number among an aggregation's constants.
-    pub fn code(self) -> i64 {
-        ALL.iter().position(|unit| *unit == self).unwrap_or(0) as i64
-    }
-
-    /// The unit of a number; without one, [`Unit::None`].
-    pub fn of_code(code: i64) -> Unit {
-        usize::try_from(code).ok().and_then(|at| ALL.get(at)).copied().unwrap_or_default()
-    }
-
     /// What machines call it, in a fixed scale: `ns`, `bytes`; `None` for a bare number.
     pub fn name(self) -> Option<&'static str> {
         match self {
@@ -88,6 +77,59 @@ impl Unit {
     }
 }
 
+/// Two units that do not go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mixed(pub Unit, pub Unit);
+
+/// An operand: its unit and, of a literal, its value.
+pub type Operand = (Unit, Option<u64>);
+
+/// Bytes of a sector, and the shift that multiplies by it.
+const SECTOR: (u64, u64) = (512, 9);
+
+/// The unit of `a op b`.
+///
+/// A bare number goes with any unit. What is multiplied or divided by a constant that converts between scales (a power of ten from
+/// 1000, or of two from 1024) has no unit any more: it is no longer in nanoseconds or bytes.
+pub fn combined(op: BinaryOp, (a, _): Operand, (b, b_value): Operand) -> Result<Unit, Mixed> {
+    use BinaryOp as Op;
+    use Unit::{Bytes, Duration, None, Sectors, Time};
+    match op {
+        Op::Add => match (a, b) {
+            (Time, Duration) | (Duration, Time) => Ok(Time),
+            (None, unit) | (unit, None) => Ok(unit),
+            (a, b) if a == b => Ok(a),
+            (a, b) => Err(Mixed(a, b)),
+        },
+        Op::Sub => match (a, b) {
+            (Time, Time) => Ok(Duration),
+            // A moment less an unknown is taken for the time since it, less a constant for an earlier moment.
+            (Time, None) if b_value.is_none() => Ok(Duration),
+            (Time, Duration | None) => Ok(Time),
+            (None, Time) => Ok(Duration),
+            (None, unit) | (unit, None) => Ok(unit),
+            (a, b) if a == b => Ok(a),
+            (a, b) => Err(Mixed(a, b)),
+        },
+        Op::Equal | Op::NotEqual | Op::Less | Op::Greater | Op::LessEqual | Op::GreaterEqual => {
+            if a == b || a == None || b == None { Ok(None) } else { Err(Mixed(a, b)) }
+        }
+        Op::Mul if a == Sectors && b_value == Some(SECTOR.0) => Ok(Bytes),
+        Op::ShiftLeft if a == Sectors && b_value == Some(SECTOR.1) => Ok(Bytes),
+        Op::Mul | Op::Div if b_value.is_some_and(converts) => Ok(None),
+        Op::Mul if a == None => Ok(b),
+        Op::Mul | Op::Div if b == None => Ok(a),
+        Op::Mod => Ok(a),
+        _ => Ok(None),
+    }
+}
+
+/// Whether a factor leads from one scale to another.
+fn converts(factor: u64) -> bool {
+    let power_of_ten = (3..20).any(|power| 10u64.checked_pow(power) == Some(factor));
+    power_of_ten || (factor.is_power_of_two() && factor >= 1024)
+}
+
 /// A number at three significant digits.
 fn rounded(value: f64) -> f64 {
     three_digits(value).parse().unwrap_or(value)
@@ -137,10 +179,25 @@ mod tests {
     }
 
     #[test]
-    fn codes_name_units() {
-        for unit in ALL {
-            assert_eq!(Unit::of_code(unit.code()), unit);
-        }
-        assert_eq!((Unit::of_code(-1), Unit::of_code(99)), (Unit::None, Unit::None));
+    fn units_follow_from_what_is_computed() {
+        use BinaryOp as Op;
+        use Unit::{Bytes, Duration, None, Sectors, Time};
+        let of = |op, a, b| combined(op, (a, Option::None), (b, Option::None));
+        let by = |op, a, factor| combined(op, (a, Option::None), (None, Some(factor)));
+        assert_eq!(
+            [of(Op::Sub, Time, Time), of(Op::Sub, Time, None), by(Op::Sub, Time, 5)].map(Result::unwrap),
+            [Duration, Duration, Time]
+        );
+        assert_eq!([of(Op::Add, Time, Duration), of(Op::Add, Bytes, None)].map(Result::unwrap), [Time, Bytes]);
+        assert_eq!(of(Op::Add, Duration, Bytes), Err(Mixed(Duration, Bytes)));
+        assert_eq!(of(Op::Less, Sectors, Bytes), Err(Mixed(Sectors, Bytes)));
+        assert_eq!(of(Op::Sub, Duration, Time), Err(Mixed(Duration, Time)));
+        assert_eq!(of(Op::Greater, Duration, None), Ok(None));
+        assert_eq!(
+            [by(Op::Div, Duration, 2), by(Op::Div, Duration, 1000), by(Op::Mul, Bytes, 1024)].map(Result::unwrap),
+            [Duration, None, None]
+        );
+        assert_eq!([by(Op::Mul, Sectors, 512), by(Op::ShiftLeft, Sectors, 9)].map(Result::unwrap), [Bytes, Bytes]);
+        assert_eq!([of(Op::Div, Bytes, Duration), of(Op::Mul, None, Bytes)].map(Result::unwrap), [None, Bytes]);
     }
 }

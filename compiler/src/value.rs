@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use crate::distribution::Distribution;
+use crate::series::Series;
 use crate::strftime::Zone;
 use crate::types::{Space, StackMode};
 
@@ -62,6 +63,8 @@ pub enum Value {
     },
     /// A user id to be shown as a name.
     Username(u32),
+    /// Values over time.
+    Series(Series),
     /// Buckets with counts.
     Histogram(Histogram),
     /// Count, average and total.

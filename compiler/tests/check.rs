@@ -2,12 +2,12 @@
 //! through the whole compiler; and that every code has its script and its page.
 //!
 //! A file under `tests/diagnostics/SUBJECT` ends with the diagnostics that its text must give, as lines that begin with `//!`.
-//! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old` (Linux 5.15), `unsafe`, `child`, `process` (`-p`), or
+//! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old` (Linux 5.15), `unsafe`, `child`, `process` (`-p`), `filter=PART` (probes whose names have it), or
 //! parameters. `PROFILER_BLESS=1` writes the
 //! diagnostics anew.
 
 use profiler_compiler::CATALOGUE;
-use profiler_compiler::check::{self, MissingProbes, Options};
+use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter};
 use profiler_compiler::compile;
 use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::ir::verify::verify;
@@ -55,7 +55,8 @@ fn surroundings(text: &str) -> (Machine, Options) {
         text.lines().next().and_then(|line| line.strip_prefix("// with: ")).unwrap_or("").split_whitespace().collect();
     let has = |word: &str| words.contains(&word);
     let known = ["no-btf", "no-kprobes", "no-fentry", "old", "unsafe", "child", "process", "bt"];
-    let is_parameter = |w: &&&str| !known.contains(*w);
+    let filter = words.iter().find_map(|word| word.strip_prefix("filter=")).map(str::to_owned);
+    let is_parameter = |w: &&&str| !known.contains(*w) && !w.starts_with("filter=");
     let (named, positional): (Vec<&str>, Vec<&str>) =
         words.iter().filter(is_parameter).partition(|word| word.starts_with("--"));
     let named = named.iter().map(|word| match word.trim_start_matches('-').split_once('=') {
@@ -69,6 +70,8 @@ fn surroundings(text: &str) -> (Machine, Options) {
         named: named.collect(),
         allow_unsafe: has("unsafe"),
         settings: Vec::new(),
+        report_failures: false,
+        probe_filter: filter.map(|part| ProbeFilter::new(move |name| name.contains(&part))),
         missing_in_programs: if has("bt") { MissingProbes::Warn } else { MissingProbes::Error },
     };
     let mut machine = Machine::new(!has("no-btf"));

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use profiler_compiler::btf::BtfId;
 use profiler_compiler::check::Options;
 use profiler_compiler::decode::{Lookup, decode};
+use profiler_compiler::distribution::{Distribution, index};
 use profiler_compiler::ir::eval::{self, Space};
 use profiler_compiler::ir::{self, MapId};
 use profiler_compiler::object::{MapValue, Object, Storage};
@@ -100,6 +101,17 @@ fn evaluated(program: &ir::Program, object: &Object, cpus: &[u32]) -> BTreeMap<S
             }
             Storage::Map { map: name, .. } => {
                 let id = program.maps.iter().position(|m| m.name == *name).expect("the map");
+                if let MapValue::Aggregate { word, params, signed } = &map.value
+                    && word.pages(params).is_some()
+                {
+                    for (key, pages) in paged(machine.map_entries(MapId(id as u32))) {
+                        let pages: Vec<(u64, Vec<&[u8]>)> =
+                            pages.iter().map(|(n, copies)| (*n, copies.iter().map(Vec::as_slice).collect())).collect();
+                        let key = shown(&decode(map.key.as_ref().expect("a key"), &key, &Nothing));
+                        found.insert(format!("{}[{key}]", map.name), shown(&word.merge_pages(params, *signed, &pages)));
+                    }
+                    continue;
+                }
                 for (key, copies) in machine.map_entries(MapId(id as u32)) {
                     let key = shown(&decode(map.key.as_ref().expect("a key"), &key, &Nothing));
                     found.insert(format!("{}[{key}]", map.name), show(&copies));
@@ -110,11 +122,31 @@ fn evaluated(program: &ir::Program, object: &Object, cpus: &[u32]) -> BTreeMap<S
     found
 }
 
+/// A page's number and its bytes on each CPU.
+type Page = (u64, Vec<Vec<u8>>);
+
+/// Entries of a map that is kept in pages, by the script's key.
+fn paged(entries: impl IntoIterator<Item = (Vec<u8>, Vec<Vec<u8>>)>) -> BTreeMap<Vec<u8>, Vec<Page>> {
+    let mut by_key: BTreeMap<Vec<u8>, Vec<Page>> = BTreeMap::new();
+    for (mut key, copies) in entries {
+        let number = key.split_off(key.len() - 4);
+        let number = u32::from_ne_bytes(number.try_into().expect("4 bytes"));
+        by_key.entry(key).or_default().push((number.into(), copies));
+    }
+    by_key
+}
+
 /// The text of a value; of a histogram the buckets that are not empty, without their bars.
 fn shown(value: &Value) -> String {
     let mut text = Vec::new();
     write_value(value, &Nothing, &mut text);
     let text = String::from_utf8(text).expect("UTF-8");
+    // All of a distribution's buckets, which its text shows a power of two together.
+    if let Value::Distribution(distribution) = value {
+        let mut known = distribution.clone();
+        let buckets = std::mem::take(&mut known.buckets);
+        return format!("{buckets:?} {:?} {} {}", known.range, known.sum, known.negative);
+    }
     if !matches!(value, Value::Histogram(_)) {
         return text;
     }
@@ -243,4 +275,44 @@ fn histograms_have_their_bounds() {
     let values = "@l = lhist(-1, 0, 10, 5); @l = lhist(0, 0, 10, 5); @l = lhist(4, 0, 10, 5); @l = lhist(5, 0, 10, 5);
         @l = lhist(9, 0, 10, 5); @l = lhist(10, 0, 10, 5); @l = lhist(1000, 0, 10, 5);";
     holds(&format!("BEGIN {{ {values} }}"), &[("@l", "(...,0) 1; [0,5) 2; [5,10) 2; [10,...) 2")]);
+}
+
+#[test]
+fn distributions_count_in_the_buckets_of_the_decoder() {
+    let mut values = vec![0u64, 1, 127, 128, 1234, 1_000_003, 86_400_000_000_000, i64::MAX as u64];
+    for power in [5u32, 6, 7, 8, 20, 46, 62] {
+        let border = (1u64 << power) + ((1u64 << power) >> 6) * 63;
+        values.extend([1 << power, (1 << power) - 1, (1 << power) + 1, border - 1, border, border + 1]);
+    }
+    for (error, sub_bits) in [("", 6), (", 25%", 1), (", 0.1%", 9)] {
+        let mut expected = Distribution { sub_bits, ..Distribution::default() };
+        for &value in &values {
+            expected.add(index(value, sub_bits), 1);
+            expected.sum += i128::from(value);
+        }
+        // The sum wraps at 64 bits.
+        expected.sum = i128::from(expected.sum as i64);
+        expected.range = Some((0, i128::from(i64::MAX)));
+        // Read from a map, they are not constants.
+        let calls = |target: &str, at: usize| format!("@v = {}; {target} = dist(@v{error}); ", values[at]);
+        let script = |target: &str| (0..values.len()).map(|at| calls(target, at)).collect::<String>();
+        let scalar = maps_after(&format!("BEGIN {{ {} }}", script("@d")), &[0]);
+        assert_eq!(scalar["@d"], shown(&Value::Distribution(expected.clone())), "{error}");
+        let keyed =
+            maps_after(&format!("BEGIN {{ {} @k[\"abc\", 2] = dist(5{error}); }}", script("@k[\"abcd\", 1]")), &[0]);
+        let sums = |text: &str| text[..text.find(')').expect("the range")].to_owned();
+        assert_eq!(sums(&keyed["@k[(abcd, 1)]"]), sums(&scalar["@d"]), "{error}");
+        assert_eq!(keyed["@k[(abc, 2)]"], format!("{{{}: 1}} Some((5, 5)) 5 0", index(5, sub_bits)));
+    }
+}
+
+#[test]
+fn distributions_of_all_cpus_are_one() {
+    let script = "BEGIN { @d = dist(cpu * 1000); @d = dist(-3); @u = dist((uint64)-1); @k[1] = dist(cpu); }";
+    let maps = maps_after(script, &[0, 1, 0]);
+    assert_eq!(maps["@d"], format!("{{0: 2, {}: 1}} Some((-3, 1000)) 991 3", index(1000, 6)));
+    // Of the two on one CPU, the sum wraps.
+    let (most, sum) = (u64::MAX, u128::from(u64::MAX) * 2 - 1);
+    assert_eq!(maps["@u"], format!("{{{}: 3}} Some(({most}, {most})) {sum} 0", index(most, 6)));
+    assert_eq!(maps["@k[1]"], "{0: 2, 1: 1} Some((0, 1)) 1 0");
 }

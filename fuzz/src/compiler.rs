@@ -42,6 +42,8 @@ pub fn compile(input: &[u8]) {
         named: vec![("switch".into(), None), ("count".into(), Some("3".into()))],
         allow_unsafe: mark == b'!',
         settings: Vec::new(),
+        report_failures: true,
+        probe_filter: None,
         missing_in_programs: MissingProbes::Warn,
     };
     MACHINES.with(|machines| {

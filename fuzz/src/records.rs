@@ -15,7 +15,7 @@ use profiler_compiler::source::{Source, Span};
 use profiler_compiler::strftime::{self as times, Dialect, Zone};
 use profiler_compiler::types::{Space, StackMode, StackType, Type};
 use profiler_compiler::value::{Stack, SymbolName, Symbols, Value};
-use profiler_compiler::words::Sink;
+use profiler_compiler::words::{HelperFailure, Sink};
 use profiler_compiler::{CATALOGUE, compile as pipeline};
 use profiler_runtime::render::json::Json;
 use profiler_runtime::render::text::Text;
@@ -126,6 +126,9 @@ impl Sink for Outputs {
     }
     fn note(&mut self, kind: &'static str, text: &[u8], _span: Span) {
         self.both().into_iter().for_each(|output| output.note(kind, text, &Place::default()));
+    }
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, _span: Span) {
+        self.both().into_iter().for_each(|output| output.helper_failed(failure, &Place::default()));
     }
     fn value(&mut self, value: &Value) {
         self.both().into_iter().for_each(|output| output.value(value, &Names));

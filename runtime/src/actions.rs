@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use profiler_compiler::object::{Object, UserMap};
 use profiler_compiler::source::Span;
 use profiler_compiler::value::{Symbols, Value};
-use profiler_compiler::words::Sink;
+use profiler_compiler::words::{HelperFailure, Sink};
 
 use crate::load::Loaded;
 use crate::maps;
@@ -35,6 +35,8 @@ pub struct Actions<'a> {
     pub render: &'a mut dyn Render,
     /// Whether `system` may run commands.
     pub allow_unsafe: bool,
+    /// Whether warnings are dropped.
+    pub no_warnings: bool,
     /// Where in the script a span is.
     pub locate: Option<Locate<'a>>,
     /// The code of the first `exit`.
@@ -59,8 +61,7 @@ impl<'a> Actions<'a> {
 
     /// Into which place programs that start now put what they find.
     pub fn generation(&self) -> u64 {
-        let offset = self.object.generation_offset;
-        offset.and_then(|offset| self.loaded.globals().bss_u64(offset)).unwrap_or(0)
+        self.tables.generation()
     }
 
     /// What a map holds now.
@@ -82,8 +83,16 @@ impl Sink for Actions<'_> {
     }
 
     fn note(&mut self, kind: &'static str, text: &[u8], span: Span) {
+        if self.no_warnings && kind == "warnf" {
+            return;
+        }
         let place = self.locate.map(|locate| locate(span)).unwrap_or_default();
         self.render.note(kind, text, &place);
+    }
+
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, span: Span) {
+        let place = self.locate.map(|locate| locate(span)).unwrap_or_default();
+        self.render.helper_failed(failure, &place);
     }
 
     fn value(&mut self, value: &Value) {

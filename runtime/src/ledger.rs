@@ -128,6 +128,8 @@ mod tests {
             control_ring: None,
             wake_flag_offset: None,
             start_time_offset: None,
+            wall_clock_offset: None,
+            result_offset: None,
             stack_tables: Vec::new(),
             ledger: ledger.collect(),
             config: Config::default(),

@@ -89,6 +89,19 @@ pub fn list(
     refused.map_or(Ok(count), Err)
 }
 
+/// Names of a kind of probe that match a pattern, as they stand behind the kind; none for an unknown kind, or when the machine does
+/// not say.
+pub fn names(target: &dyn Target, kind: &str, pattern: &str) -> Vec<String> {
+    let kind = KINDS.iter().find(|known| known.is_called(kind));
+    kind.and_then(|kind| (kind.names)(target, pattern).ok()).unwrap_or_default()
+}
+
+/// Types and names of the arguments of a probe, `kind:name`, as C declares them.
+pub fn arguments(target: &dyn Target, probe: &str) -> Vec<String> {
+    let Some((kind, name)) = probe.split_once(':') else { return Vec::new() };
+    KINDS.iter().find(|known| known.is_called(kind)).map_or_else(Vec::new, |kind| (kind.arguments)(target, name))
+}
+
 /// A pattern in its parts.
 struct Query<'a> {
     /// Name or pattern of the kind.

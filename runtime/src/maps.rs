@@ -4,6 +4,8 @@
 //! Guarantee: every entry that is in a map for the whole time of reading is read exactly once, whatever the kernel's batch
 //! calls return.
 
+mod pages;
+
 use std::collections::HashSet;
 use std::io;
 
@@ -18,9 +20,18 @@ use crate::sys::map::{Batch, Map, Take};
 /// An entry of a map as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its key; empty for a scalar.
+    /// The script's key; empty for a scalar.
     pub key: Vec<u8>,
-    /// Its value: one, or each CPU's.
+    /// Its value; in pages when it is kept so, else one.
+    pub pages: Vec<Page>,
+}
+
+/// The bytes of a value, or of a page of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The page's number; 0 where there are none.
+    pub number: u64,
+    /// One, or each CPU's.
     pub copies: Vec<Vec<u8>>,
 }
 
@@ -29,32 +40,58 @@ pub struct Entry {
 pub struct Contents {
     /// In any order.
     pub entries: Vec<Entry>,
+    /// Whether values are in pages.
+    pub is_paged: bool,
 }
 
-/// What is in a map's place now; with [`Take::Remove`], nothing is there any more.
-pub fn contents(place: &Storage, loaded: &Loaded, take: Take) -> io::Result<Contents> {
+/// What is in a place of a map now; with [`Take::Remove`], nothing is there any more.
+pub fn contents(map: &UserMap, generation: u64, loaded: &Loaded, take: Take) -> io::Result<Contents> {
+    let place = map.place(generation);
     let mut contents = Contents::default();
     match place {
         Storage::Global { .. } => {
             let copies = read_global(place, loaded)?;
             if !copies.is_empty() {
-                contents.entries.push(Entry { key: Vec::new(), copies });
+                contents.entries.push(Entry { key: Vec::new(), pages: vec![Page { number: 0, copies }] });
             }
             if take == Take::Remove {
                 clear_place(place, loaded)?;
             }
         }
-        Storage::Map { per_cpu, value_size_bytes, length_offset, .. } => {
-            each_entry(&find(place, loaded)?, take, &mut |key, value| {
-                let copies = copies(*per_cpu, *value_size_bytes, value).into_iter().map(<[u8]>::to_vec).collect();
-                contents.entries.push(Entry { key: key.to_vec(), copies });
-            })?;
+        Storage::Map { length_offset, .. } => {
+            let owned = |value: &[u8]| copies(place, value).into_iter().map(<[u8]>::to_vec).collect();
+            let elements = find(place, loaded)?;
+            contents.is_paged = map.value.pages().is_some();
+            if contents.is_paged {
+                let mut found = pages::Found::default();
+                each_entry(&elements, take, &mut |key, value| found.add(key, value))?;
+                let page = |(number, value): (u64, Vec<u8>)| Page { number, copies: owned(&value) };
+                let entry = |(key, pages): (_, Vec<_>)| Entry { key, pages: pages.into_iter().map(page).collect() };
+                contents.entries = found.into_pages().map(entry).collect();
+            } else {
+                each_entry(&elements, take, &mut |key, value| {
+                    let page = Page { number: 0, copies: owned(value) };
+                    contents.entries.push(Entry { key: key.to_vec(), pages: vec![page] });
+                })?;
+            }
             if let (Take::Remove, Some(offset)) = (take, length_offset) {
                 loaded.globals().set_bss_u64(*offset, 0);
             }
         }
     }
     Ok(contents)
+}
+
+/// The value that several entries of a map with an aggregation are together.
+pub fn merge_entries(map: &UserMap, is_paged: bool, entries: &[&Entry], lookup: &dyn Lookup) -> Value {
+    let pages = entries.iter().flat_map(|entry| &entry.pages);
+    if is_paged {
+        let pages: Vec<(u64, Vec<&[u8]>)> =
+            pages.map(|page| (page.number, page.copies.iter().map(Vec::as_slice).collect())).collect();
+        return pages::merged(map, &pages);
+    }
+    let copies: Vec<&[u8]> = pages.flat_map(|page| &page.copies).map(Vec::as_slice).collect();
+    merge(map, &copies, lookup)
 }
 
 /// A map's contents at this moment, in the place that programs use while the generation is this.
@@ -76,6 +113,12 @@ pub fn snapshot<'a>(
         }
         Storage::Map { .. } => {
             let elements = find(place, loaded)?;
+            if map.value.pages().is_some() {
+                let mut found = pages::Found::default();
+                each_entry(&elements, Take::Copy, &mut |key, value| found.add(key, value))?;
+                snapshot.entries = found.entries(map, lookup);
+                return Ok(snapshot);
+            }
             each_entry(&elements, Take::Copy, &mut |key, value| {
                 snapshot.entries.push(entry(map, key, value, lookup));
             })?;
@@ -94,7 +137,7 @@ pub fn snapshot_or_zero<'a>(
     let mut snapshot = snapshot(map, generation, loaded, lookup)?;
     if let (Storage::Global { value_size_bytes, .. }, true) = (&map.storage, snapshot.entries.is_empty()) {
         let zero = merge(map, &[&vec![0u8; *value_size_bytes as usize]], lookup);
-        if !matches!(zero, Value::Histogram(_) | Value::Missing) {
+        if !matches!(zero, Value::Histogram(_) | Value::Series(_) | Value::Missing) {
             snapshot.entries.push((None, zero));
         }
     }
@@ -110,7 +153,13 @@ pub fn snapshot_entry<'a>(
     lookup: &dyn Lookup,
 ) -> io::Result<MapSnapshot<'a>> {
     let mut snapshot = empty_snapshot(map);
-    if let Some(value) = find(map.place(generation), loaded)?.lookup(key)? {
+    let place = map.place(generation);
+    let elements = find(place, loaded)?;
+    if let Some(pages) = map.value.pages() {
+        snapshot.entries = pages::of_key(map, pages, key, &elements)?.entries(map, lookup);
+        return Ok(snapshot);
+    }
+    if let Some(value) = elements.lookup(key)? {
         snapshot.entries.push(entry(map, key, &value, lookup));
     }
     Ok(snapshot)
@@ -190,25 +239,33 @@ fn read_global(storage: &Storage, loaded: &Loaded) -> io::Result<Vec<Vec<u8>>> {
 
 /// Key and value of an entry as the kernel returned them.
 fn entry(map: &UserMap, key: &[u8], value: &[u8], lookup: &dyn Lookup) -> (Option<Value>, Value) {
-    let Storage::Map { per_cpu, value_size_bytes, .. } = &map.storage else { return (None, Value::Missing) };
-    let values = copies(*per_cpu, *value_size_bytes, value);
+    let values = copies(&map.storage, value);
     (map.key.as_ref().map(|ty| decode(ty, key, lookup)), merge(map, &values, lookup))
 }
 
-/// The values of all CPUs, or the only one.
-fn copies(per_cpu: bool, value_size_bytes: u32, value: &[u8]) -> Vec<&[u8]> {
-    let size = value_size_bytes as usize;
+/// Each CPU's bytes of a value as the kernel returned it.
+fn copies<'v>(place: &Storage, value: &'v [u8]) -> Vec<&'v [u8]> {
+    let Storage::Map { per_cpu, value_size_bytes, .. } = place else { return Vec::new() };
+    let size = *value_size_bytes as usize;
     // The kernel rounds each CPU's value up to 8 bytes.
-    let stride = if per_cpu { size.next_multiple_of(8) } else { value.len() };
+    let stride = if *per_cpu { size.next_multiple_of(8) } else { value.len() };
     value.chunks_exact(stride.max(1)).map(|value| &value[..size.min(value.len())]).collect()
 }
 
 /// What the bytes of all CPUs, or of one, stand for.
-pub fn merge(map: &UserMap, values: &[&[u8]], lookup: &dyn Lookup) -> Value {
+fn merge(map: &UserMap, values: &[&[u8]], lookup: &dyn Lookup) -> Value {
     match &map.value {
         MapValue::Plain(ty) => decode(ty, values.first().copied().unwrap_or_default(), lookup),
-        MapValue::Aggregate { word, params, signed } => word.merge(params, *signed, values),
+        MapValue::Aggregate { word, params, signed } => in_unit(map, word.merge(params, *signed, values)),
     }
+}
+
+/// A value that shows its unit gets that of its map.
+fn in_unit(map: &UserMap, mut value: Value) -> Value {
+    if let Value::Distribution(distribution) = &mut value {
+        distribution.unit = map.unit;
+    }
+    value
 }
 
 /// What reading needs of a map; the kernel's in life, a fake in tests.

@@ -189,6 +189,7 @@ fn the_values_of_all_cpus_are_merged() {
         name: "@x".into(),
         key: Some(Type::U32),
         value: MapValue::Aggregate { word: &Total, params: vec![7], signed: true },
+        unit: profiler_compiler::units::Unit::None,
         storage: Storage::Map {
             map: "x".into(),
             per_cpu: true,

@@ -3,6 +3,7 @@
 //! In: an object, a renderer, names for addresses. Out: results through the renderer, and the exit status.
 //! Guarantee: nothing stays attached, whatever ends the run; what was not shown was counted.
 
+mod trials;
 mod views;
 
 use std::cell::Cell;
@@ -13,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use profiler_compiler::decode::Lookup;
-use profiler_compiler::object::{Attach, Loss, Object};
+use profiler_compiler::object::{Attach, Loss, Object, Program};
 use profiler_compiler::value::Symbols;
 use profiler_compiler::words::{Record, Sink};
 
@@ -22,16 +23,30 @@ use crate::attach::{AttachError, Links, attach};
 use crate::child::{Child, ChildError};
 use crate::ledger;
 use crate::load::{LoadError, LoadOptions, Loaded, load};
-use crate::render::Render;
+use crate::orders::{Orders, Task};
+use crate::render::{MapPrint, Render};
 use crate::ring::{Drained, Rings};
 use crate::symbols::counting::Counting;
-use crate::sys::bpf::{measure_runs, test_run};
+use crate::sys::bpf::test_run;
 use crate::sys::poll;
 use crate::sys::ring::MappedRing;
 use crate::sys::signal::{Signals, UserSignal};
+use crate::sys::stats::Measuring;
 use crate::tables::Tables;
 use crate::timers::{Timer, Timers};
 use crate::windows::Windows;
+
+/// Which probes of a script run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Those that trace: all but tests and benchmarks.
+    #[default]
+    Trace,
+    /// Its tests.
+    Test,
+    /// Its benchmarks.
+    Bench,
+}
 
 /// How to run.
 #[derive(Default)]
@@ -53,10 +68,16 @@ pub struct RunOptions<'a> {
     pub stats: bool,
     /// `system` may run commands.
     pub allow_unsafe: bool,
+    /// Which probes run.
+    pub mode: Mode,
     /// Called once all probes are attached, before the command of `-c` runs.
     pub when_attached: Option<&'a dyn Fn()>,
+    /// The script's warnings are dropped.
+    pub no_warnings: bool,
     /// Where in the script a span is.
     pub locate: Option<Locate<'a>>,
+    /// Who tells it what to do while it runs. Signals are then for the one who does.
+    pub orders: Option<Orders>,
 }
 
 /// How a run ended.
@@ -79,6 +100,8 @@ pub enum RunError {
     Attach(AttachError),
     /// The command of `-c` did not start.
     Child(ChildError),
+    /// There is nothing to run in this mode.
+    NoTrials(Mode),
     /// There is no process with the id of `-p`.
     NoProcess(u32),
     /// A map could not be read or changed.
@@ -120,12 +143,19 @@ pub fn run(
     render: &mut dyn Render,
     symbols: &dyn Symbols,
 ) -> Result<Outcome, RunError> {
+    let has_trials = object.programs.iter().any(|program| program.attach.is_trial());
+    if options.mode == Mode::Trace && has_trials && traced(object).next().is_none() {
+        return Err(RunError::NoTrials(options.mode));
+    }
     let target = options.pid.map(|pid| poll::pidfd(pid).map_err(|_| RunError::NoProcess(pid))).transpose()?;
-    let signals = Signals::listen().map_err(system("listening for signals"))?;
+    let signals = match options.orders {
+        Some(_) => None,
+        None => Some(Signals::listen().map_err(system("listening for signals"))?),
+    };
     let loaded = load(&object.elf, LoadOptions::default()).map_err(RunError::Load)?;
     let tables = Tables { object, loaded: &loaded };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
-    let measuring = options.stats.then(measure_runs).transpose().map_err(system("measuring the programs"))?;
+    let measuring = options.stats.then(Measuring::start).transpose().map_err(system("measuring the programs"))?;
     let unnamed = Cell::new(0);
     let symbols = &Counting::new(symbols, &unnamed);
     let actions = Actions {
@@ -136,6 +166,7 @@ pub fn run(
         render,
         allow_unsafe,
         locate,
+        no_warnings: options.no_warnings,
         exit: None,
         failure: None,
     };
@@ -151,10 +182,15 @@ pub fn run(
         windows: Windows::new(object).map_err(system("preparing windows"))?,
         measuring,
         unnamed: &unnamed,
+        orders: options.orders.take(),
+        is_stopped: false,
         user_signal: on_signal.then(UserSignal::listen).transpose().map_err(system("listening for SIGUSR1"))?,
         target,
         actions,
     };
+    if options.mode != Mode::Trace {
+        return session.try_out(&options);
+    }
     if options.dry_run {
         return session.dry_run(&options);
     }
@@ -166,6 +202,11 @@ fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>>
     let longest = object.events.iter().map(|event| event.max_size_bytes).max().unwrap_or(0);
     let open = |name: &Option<String>| name.as_deref().map(|name| loaded.ring(name, longest)).transpose();
     Ok(Rings::new(open(&object.data_ring)?, open(&object.control_ring)?))
+}
+
+/// The programs that are neither tests nor benchmarks.
+fn traced(object: &Object) -> impl Iterator<Item = &Program> {
+    object.programs.iter().filter(|program| !program.attach.is_trial())
 }
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> RunError {
@@ -183,14 +224,17 @@ struct Session<'a> {
     reported: u64,
     report_due: Instant,
     child: Option<Child>,
-    signals: Signals,
+    signals: Option<Signals>,
+    orders: Option<Orders>,
+    /// By order: nothing more is to be printed.
+    is_stopped: bool,
     /// SIGUSR1, when the script has a probe for it.
     user_signal: Option<UserSignal>,
     target: Option<OwnedFd>,
     /// When views are shown.
     windows: Windows,
     /// While it is open, the kernel measures what programs cost.
-    measuring: Option<OwnedFd>,
+    measuring: Option<Measuring>,
     /// Addresses that were shown without a name.
     unnamed: &'a Cell<u64>,
 }
@@ -204,10 +248,7 @@ impl Session<'_> {
 
     /// From `BEGIN` to what ends the run. A `BEGIN` that exits attaches nothing.
     fn start(&mut self, options: &RunOptions) -> Result<Links, RunError> {
-        if let Some(offset) = self.actions.object.start_time_offset {
-            self.actions.loaded.globals().set_bss_u64(offset, poll::boot_clock_ns());
-        }
-        self.run_programs(&Attach::Begin)?;
+        self.begin()?;
         // What `BEGIN` prints stands behind the line that says that all probes are attached, as in bpftrace.
         if self.begin_may_exit() {
             self.drain();
@@ -235,6 +276,16 @@ impl Session<'_> {
         Ok(links)
     }
 
+    fn begin(&mut self) -> Result<(), RunError> {
+        if let Some(offset) = self.actions.object.start_time_offset {
+            self.actions.loaded.globals().set_bss_u64(offset, poll::boot_clock_ns());
+        }
+        if let Some(offset) = self.actions.object.wall_clock_offset {
+            self.actions.loaded.globals().set_bss_u64(offset, self.actions.symbols.boot_time_ns());
+        }
+        self.run_programs(&Attach::Begin)
+    }
+
     fn begin_may_exit(&self) -> bool {
         let object = self.actions.object;
         let is_begin = |program: usize| object.programs.get(program).is_some_and(|it| it.attach == Attach::Begin);
@@ -245,7 +296,7 @@ impl Session<'_> {
         let object = self.actions.object;
         let links = attach(object, self.actions.loaded).map_err(RunError::Attach)?;
         if !options.quiet {
-            self.actions.render.attached(object.programs.iter().map(|program| program.points).sum());
+            self.actions.render.attached(traced(object).map(|program| program.points).sum());
         }
         self.flush();
         if let Some(tell) = options.when_attached {
@@ -294,7 +345,7 @@ impl Session<'_> {
     /// Whether nothing more can happen: only `BEGIN`, `END` and iterators are in the script, and no command is waited for.
     fn is_over(&self) -> bool {
         let once = |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Iterator { .. });
-        self.child.is_none() && self.actions.object.programs.iter().all(|program| once(&program.attach))
+        self.child.is_none() && traced(self.actions.object).all(|program| once(&program.attach))
     }
 
     /// Reads records until something ends the run.
@@ -311,6 +362,7 @@ impl Session<'_> {
                 self.run_programs(&Attach::Signal)?;
             }
             let drained = self.drain();
+            self.obey();
             let now = Instant::now();
             if drained.records > 0 {
                 last_record = now;
@@ -332,6 +384,30 @@ impl Session<'_> {
             process_ended = waited.map_err(system("waiting"))?;
         }
         Ok(())
+    }
+
+    /// Does what it was told meanwhile.
+    fn obey(&mut self) {
+        while let Some(order) = self.orders.as_ref().and_then(Orders::take) {
+            let named = |name: &str| self.actions.object.maps.iter().position(|map| map.name == name);
+            match &order.task {
+                Task::Stop => {
+                    self.is_stopped = true;
+                    return;
+                }
+                Task::Print(name) => {
+                    let map = named(name);
+                    let snapshot = map.and_then(|map| self.actions.snapshot(map));
+                    self.actions.show(snapshot, MapPrint::default());
+                }
+                Task::Clear(name) => {
+                    if let Some(map) = named(name) {
+                        self.actions.clear_map(map);
+                    }
+                }
+            }
+            self.flush();
+        }
     }
 
     /// Waits for a while, or for a signal or the end of a process; whether the latter came.
@@ -371,7 +447,8 @@ impl Session<'_> {
         fds.extend(self.child.as_ref().map(AsFd::as_fd));
         fds.extend(self.target.as_ref().map(AsFd::as_fd));
         let processes = fds.len();
-        fds.push(self.signals.as_fd());
+        fds.extend(self.signals.as_ref().map(AsFd::as_fd));
+        fds.extend(self.orders.as_ref().map(AsFd::as_fd));
         fds.extend(self.user_signal.as_ref().map(AsFd::as_fd));
         fds.extend(self.windows.wake_fd());
         fds.extend(rings);
@@ -388,7 +465,12 @@ impl Session<'_> {
         self.actions.exit.is_some()
             || self.actions.failure.is_some()
             || self.output_failure.is_some()
-            || self.signals.came()
+            || self.interrupted()
+    }
+
+    /// Whether a signal or an order has ended the run.
+    fn interrupted(&self) -> bool {
+        self.is_stopped || self.signals.as_ref().is_some_and(Signals::came)
     }
 
     /// Acts on the records that are there, and writes out what they print.
@@ -437,7 +519,7 @@ impl Session<'_> {
         self.drain_finished();
         let losses = ledger::read(self.actions.object, self.actions.loaded, &links);
         self.report(&losses);
-        if self.output_failure.is_none() {
+        if self.output_failure.is_none() && !self.is_stopped {
             let quality = self.quality(&links);
             self.print_results(&quality)?;
         }
@@ -487,6 +569,11 @@ impl fmt::Display for RunError {
             RunError::Load(error) => error.fmt(f),
             RunError::Attach(error) => error.fmt(f),
             RunError::Child(error) => error.fmt(f),
+            RunError::NoTrials(Mode::Trace) => f.write_str(
+                "no probes attached: this script has only tests and benchmarks, which run with --test and --bench",
+            ),
+            RunError::NoTrials(Mode::Test) => f.write_str("this script has no `test:NAME` probes"),
+            RunError::NoTrials(Mode::Bench) => f.write_str("this script has no `bench:NAME` probes"),
             RunError::NoProcess(pid) => write!(f, "there is no process {pid}"),
             RunError::Map { name, error } => write!(f, "cannot access map {name}: {error}"),
             RunError::Output(error) => write!(f, "cannot write results: {error}"),

@@ -83,6 +83,7 @@ impl Sink for Kept {
         self.0.push(bytes.to_vec());
     }
     fn note(&mut self, _kind: &'static str, _text: &[u8], _span: Span) {}
+    fn helper_failed(&mut self, _failure: &profiler_compiler::words::HelperFailure<'_>, _span: Span) {}
     fn value(&mut self, _value: &Value) {}
     fn print_map(&mut self, _map: usize, _top: u64, _div: u64) {}
     fn print_entry(&mut self, _map: usize, _key: &[u8]) {}
@@ -105,9 +106,12 @@ impl Render for Kept {
         self.0.push(bytes.to_vec());
     }
     fn note(&mut self, _kind: &'static str, _text: &[u8], _place: &crate::render::Place) {}
+    fn helper_failed(&mut self, _failure: &profiler_compiler::words::HelperFailure<'_>, _place: &crate::render::Place) {
+    }
     fn value(&mut self, _value: &Value, _symbols: &dyn Symbols) {}
     fn map(&mut self, _map: &MapSnapshot<'_>, _print: MapPrint, _symbols: &dyn Symbols) {}
     fn end_of_run(&mut self) {}
+    fn trial(&mut self, _trial: &crate::render::Trial<'_>) {}
     fn lost(&mut self, _events: u64) {}
     fn view(&mut self, _shown: &crate::render::Shown<'_>, _symbols: &dyn Symbols) {}
     fn quality(&mut self, _sections: &[crate::ledger::Section]) {}
@@ -139,6 +143,8 @@ fn object(programs: &[usize]) -> Object {
         control_ring: None,
         wake_flag_offset: None,
         start_time_offset: None,
+        wall_clock_offset: None,
+        result_offset: None,
         stack_tables: Vec::new(),
         ledger: Vec::new(),
         config: Config::default(),

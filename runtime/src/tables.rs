@@ -8,10 +8,12 @@ use std::fmt;
 use profiler_compiler::btf::BtfId;
 use profiler_compiler::decode::Lookup;
 use profiler_compiler::object::Object;
+use profiler_compiler::statistics::{Number, Statistic};
 use profiler_compiler::types::StackType;
 
 use crate::cgroups;
 use crate::load::Loaded;
+use crate::maps;
 
 /// The tables of a running object.
 pub struct Tables<'a> {
@@ -19,6 +21,14 @@ pub struct Tables<'a> {
     pub object: &'a Object,
     /// Where its maps are.
     pub loaded: &'a Loaded,
+}
+
+impl Tables<'_> {
+    /// Into which place programs that start now put what they find.
+    pub fn generation(&self) -> u64 {
+        let offset = self.object.generation_offset;
+        offset.and_then(|offset| self.loaded.globals().bss_u64(offset)).unwrap_or(0)
+    }
 }
 
 impl Lookup for Tables<'_> {
@@ -43,6 +53,15 @@ impl Lookup for Tables<'_> {
 
     fn cgroup_path(&self, id: u64, hierarchies: &str) -> String {
         cgroups::path(id, hierarchies)
+    }
+
+    fn statistic(&self, map: usize, key: &[u8], statistic: Statistic) -> Option<Number> {
+        let map = self.object.maps.get(map)?;
+        let snapshot = match &map.key {
+            Some(_) => maps::snapshot_entry(map, self.generation(), key, self.loaded, self),
+            None => maps::snapshot_or_zero(map, self.generation(), self.loaded, self),
+        };
+        snapshot.ok()?.entries.first()?.1.statistic(&statistic)
     }
 
     fn enumerator(&self, id: BtfId, number: i64) -> Option<String> {

@@ -86,3 +86,36 @@ fn standard_input_is_a_script_and_keeps_its_name() {
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).starts_with("error[E0003]: `stdin` is a binary file"), "{}", stderr(&output));
 }
+
+#[test]
+fn every_diagnostic_has_its_page_in_the_binary() {
+    let pages = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../spec/errors")).expect("the pages");
+    let mut explained = 0;
+    for page in pages.filter_map(Result::ok) {
+        let name = page.file_name().into_string().expect("a name");
+        let code = name.strip_suffix(".md").expect("a page");
+        let output = profiler(&["explain", code]);
+        assert!(output.stdout.starts_with(format!("{code}: ").as_bytes()), "{code}");
+        explained += 1;
+    }
+    assert!(explained > 150, "{explained}");
+    assert_eq!(profiler(&["explain", "E9999"]).status.code(), Some(2));
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let help = String::from_utf8(profiler(&["help"]).stdout).expect("text");
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.len() > 7, "{commands:?}");
+    let manual = String::from_utf8(profiler(&["man"]).stdout).expect("text");
+    for command in commands {
+        assert!(manual.contains(&format!("profiler\\-{command}(1)")), "{command}: {manual}");
+        let page = String::from_utf8(profiler(&["man", command]).stdout).expect("text");
+        assert!(page.contains(&format!(".TH profiler-{command} 1")), "{command}: {page}");
+        for shell in ["bash", "zsh", "fish"] {
+            let completions = String::from_utf8(profiler(&["completions", shell]).stdout).expect("text");
+            assert!(completions.contains(command), "{command}: {completions}");
+        }
+    }
+}

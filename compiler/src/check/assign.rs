@@ -11,6 +11,7 @@ use crate::layout;
 use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue, StmtKind};
 use crate::types::{Int, Type};
+use crate::units::Unit;
 use crate::words::Aggregation;
 
 impl Body<'_, '_> {
@@ -34,6 +35,7 @@ impl Body<'_, '_> {
             Some(ty) => self.type_named(ty)?,
             None => Type::Unknown,
         };
+        let unit = value.map_or(Unit::None, |value| self.unit_of(value));
         let value = value.map(|v| self.value_for(v));
         if self.find_var(&name.text).is_some() {
             let message = format!("`${}` is already declared", name.text);
@@ -48,6 +50,7 @@ impl Body<'_, '_> {
         if is_fixed {
             self.fix_type(var);
         }
+        self.var_receives(var, unit);
         let Some(value) = value else { return Some(StmtKind::Clear(var)) };
         self.fits(&name.text, var, name.span, &value)?;
         Some(StmtKind::AssignVar(var, self.convert_to_var(value, var)))
@@ -55,6 +58,7 @@ impl Body<'_, '_> {
 
     fn assign_var(&mut self, name: &str, at: Span, op: Option<BinaryOp>, value: &Expr) -> Option<StmtKind> {
         let known = self.find_var(name);
+        let unit = self.unit_of(value);
         let value = match (op, known) {
             (Some(op), Some(var)) => {
                 let right = self.expr(value);
@@ -88,6 +92,7 @@ impl Body<'_, '_> {
                 var
             }
         };
+        self.var_receives(var, unit);
         Some(StmtKind::AssignVar(var, self.convert_to_var(value, var)))
     }
 
@@ -164,8 +169,12 @@ impl Body<'_, '_> {
                 self.error(Diagnostic::error(Code(317), target.span.to(value.span), message).help(help));
                 return None;
             }
+            if let Some(value) = args.first() {
+                self.map_receives(map, value);
+            }
             return self.aggregate(map, key, word, args, value.span);
         }
+        self.map_receives(map, value);
         let value = self.value_for(value);
         let span = value.span;
         match op {

@@ -3,6 +3,8 @@
 //! In: a block and the [`Seed`] of one program for it. Out: a [`typed::Probe`].
 //! Guarantee: variables keep their index from round to round, so that inference converges.
 
+use std::collections::BTreeMap;
+
 use crate::ast::{Expr, ExprKind, ProbeBlock, Stmt, StmtKind};
 use crate::check::loops::Loops;
 use crate::check::{Env, Seed, unify};
@@ -10,6 +12,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::typed::{self, VarIndex};
 use crate::types::Type;
+use crate::units::Unit;
 
 /// A body being checked.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub struct Body<'a, 'e> {
     vars: Vec<typed::Var>,
     /// Variables declared so far in this round.
     declared: usize,
+    /// What variables count, as far as it is known in this round.
+    units: BTreeMap<VarIndex, Option<Unit>>,
     /// Variables whose type was declared.
     fixed: Vec<VarIndex>,
     scopes: Vec<Vec<(String, VarIndex)>>,
@@ -40,6 +45,7 @@ impl<'a, 'e> Body<'a, 'e> {
             seed,
             vars,
             declared: 0,
+            units: BTreeMap::new(),
             fixed: Vec::new(),
             scopes: vec![Vec::new()],
             copies: 0,
@@ -143,14 +149,17 @@ impl<'a, 'e> Body<'a, 'e> {
             StmtKind::Block(body) => typed::StmtKind::Block(self.scoped(body)),
             StmtKind::Return(None) => typed::StmtKind::Return,
             StmtKind::Return(Some(value)) => {
-                // Nobody takes the value: bpftrace's scripts write `return 1` where they leave.
+                // Only of tests somebody takes the value: bpftrace's scripts write `return 1` where they leave.
                 let value = self.expr(value);
                 if !value.ty.is_scalar() && value.ty != Type::Unknown {
                     let message = format!("a probe returns a number or nothing, this is {}", self.one(&value.ty));
                     self.error(Diagnostic::error(Code(312), value.span, message).help("write `return;`"));
                     return;
                 }
-                out.push(typed::Stmt { span: value.span, kind: typed::StmtKind::Expr(value) });
+                let span = value.span;
+                let is_trial = self.seed.attach.is_trial();
+                let kind = if is_trial { typed::StmtKind::Result(value) } else { typed::StmtKind::Expr(value) };
+                out.push(typed::Stmt { kind, span });
                 typed::StmtKind::Return
             }
         };
@@ -239,6 +248,16 @@ impl<'a, 'e> Body<'a, 'e> {
     /// Whether a variable's type was declared.
     pub fn is_fixed(&self, var: VarIndex) -> bool {
         self.fixed.contains(&var)
+    }
+
+    /// What a variable counts.
+    pub fn var_unit(&self, var: VarIndex) -> Unit {
+        self.units.get(&var).copied().flatten().unwrap_or_default()
+    }
+
+    /// Notes the unit of a value that a variable receives.
+    pub fn var_receives(&mut self, var: VarIndex, unit: Unit) {
+        super::units::received(self.units.entry(var).or_default(), unit);
     }
 
     /// Declares a variable in the innermost scope.

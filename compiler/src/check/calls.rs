@@ -61,7 +61,7 @@ impl Body<'_, '_> {
                 return None;
             }
         };
-        let values: Vec<typed::Expr> = args[1..].iter().map(|a| self.value_for(a)).collect();
+        let values: Vec<typed::Expr> = args[1..].iter().map(|a| self.printed(a)).collect();
         let wanted = parsed.conversions().count();
         if wanted != values.len() {
             let message = format!(

@@ -83,7 +83,7 @@ const WITHOUT_EFFECT: [(&str, &str); 12] = [
     ("show_debug_info", "symbols come from symbol tables"),
     ("unstable_dw_ustack", "stacks are taken by frame pointers"),
     ("unstable_import_statement", "`import` is as stable as the rest"),
-    ("unstable_tseries", "there is no `tseries` yet"),
+    ("unstable_tseries", "`tseries` is as stable as the rest"),
     ("unstable_typeinfo", "there is no `typeinfo`"),
     ("use_blazesym", "it is always used"),
 ];

@@ -84,6 +84,10 @@ pub fn check(declared: &Declared, name: &str, has_key: bool, value: &MapValue, r
     if !has_key {
         let help = "a map without a key is one value; only maps with keys have a kind and a size";
         report.push(error(format!("`{name}` has no key"), help));
+    } else if declared.kind.evicts && value.pages().is_some() {
+        let message = format!("`{name}` would drop parts of its distributions");
+        let help = "a distribution is complete or refused and counted; write percpuhash";
+        report.push(Diagnostic::error(Code(398), declared.span, message).help(help));
     } else if is_aggregate != declared.kind.per_cpu {
         let message = if is_aggregate {
             format!("`{name}` holds an aggregation, which each CPU keeps for itself")
@@ -93,6 +97,13 @@ pub fn check(declared: &Declared, name: &str, has_key: bool, value: &MapValue, r
         let help = if is_aggregate { "write percpuhash or percpulruhash" } else { "write hash or lruhash" };
         report.push(error(message, help));
     }
+}
+
+/// The diagnostic for a question that a map whose values are in several entries cannot answer.
+pub fn in_pages(name: &str, span: Span) -> Diagnostic {
+    let message = format!("the entries of `{name}` cannot be counted inside a program");
+    Diagnostic::error(Code(398), span, message)
+        .help("a distribution takes an entry for each power of two of its values; count keys in a map of their own")
 }
 
 /// The diagnostic for a question that a map which drops its oldest entries cannot answer.

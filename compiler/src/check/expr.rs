@@ -18,6 +18,7 @@ impl Body<'_, '_> {
         let span = e.span;
         match &e.kind {
             ExprKind::Int(n) | ExprKind::Duration(n) => Self::int_literal(*n, span),
+            ExprKind::Decimal { .. } => self.fail(decimal_elsewhere(span)),
             ExprKind::Str(text) => Self::str_literal(text, span),
             ExprKind::Bool(b) => typed::Expr { kind: typed::ExprKind::Int(i64::from(*b)), ty: Type::Bool, span },
             ExprKind::Name(name) => self.name(name, span),
@@ -27,6 +28,7 @@ impl Body<'_, '_> {
             ExprKind::PositionalCount => Self::int_literal(self.env.options.positional.len() as u64, span),
             ExprKind::Unary(op, inner) => self.unary(*op, inner, span),
             ExprKind::Binary(op, a, b) => {
+                self.units_agree(*op, a, b, span);
                 let (a, b) = (self.expr(a), self.expr(b));
                 self.binary(*op, a, b, span)
             }
@@ -326,6 +328,12 @@ impl Body<'_, '_> {
             }
         }
     }
+}
+
+/// Numbers are whole; the words that take a share read it themselves.
+fn decimal_elsewhere(span: Span) -> Diagnostic {
+    Diagnostic::error(Code(394), span, "a fraction or percentage stands only where a word asks for one")
+        .help("for example `dist(v, 2%)` or `percentile(@x, 99.9)`; numbers are whole")
 }
 
 /// Most parts of a tuple, those of the tuples in it counted; without a limit, `@x = (@x, @x)` would grow for ever.

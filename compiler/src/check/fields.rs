@@ -19,6 +19,10 @@ impl Body<'_, '_> {
         if matches!(&base.kind, ExprKind::Name(name) if name == "args") && !self.env.defines.contains_key("args") {
             return self.arg(field, span);
         }
+        let whole = Expr { kind: ExprKind::Field(Box::new(base.clone()), field.clone()), span };
+        if let Some(refused) = self.statistic_elsewhere(&whole) {
+            return refused;
+        }
         let base = self.expr(base);
         self.field_of(base, field, span)
     }

@@ -11,6 +11,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue};
 use crate::types::Type;
+use crate::units::Unit;
 
 /// What is known of a map.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub struct MapInfo {
     pub value_span: Span,
     /// Its storage, when the script declares it.
     pub declared: Option<typed::Declared>,
+    /// What its values count; none when they differ, `None` as long as only bare numbers were assigned.
+    pub unit: Option<Unit>,
 }
 
 /// All maps, sorted by name.
@@ -69,6 +72,7 @@ impl Maps {
             is_written: false,
             value_span: span,
             declared: None,
+            unit: None,
         };
         Maps { list: spans.into_iter().map(info).collect() }
     }
@@ -126,7 +130,8 @@ impl Maps {
                 declarations::check(declared, &info.name, key.is_some(), &value, report);
             }
             let declared = info.declared.clone();
-            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared });
+            let unit = info.unit.unwrap_or_default();
+            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared, unit });
         }
         maps
     }

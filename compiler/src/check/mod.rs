@@ -23,11 +23,14 @@ mod hoist;
 mod literals;
 mod loops;
 mod maps;
+mod named;
 mod names;
 mod operators;
 pub mod parameters;
 mod points;
+mod statistics;
 mod types;
+mod units;
 mod views;
 
 use std::collections::BTreeMap;
@@ -35,15 +38,18 @@ use std::collections::BTreeMap;
 pub use body::Body;
 pub use config::MissingProbes;
 pub use constant::constant;
-pub use declarations::no_length;
+pub use declarations::{in_pages, no_length};
 pub use definitions::define;
 pub use errors::Report;
 pub use expr::truncate;
 pub use facts::Facts;
 pub use header_constants::user_constant;
 pub use maps::{MapInfo, Maps};
+pub use named::ProbeFilter;
 pub use points::{ArgField, Points, Seed};
+pub use statistics::only_printed;
 pub use types::{named_int, unify, widest};
+pub use units::strict_units;
 
 use crate::ast;
 use crate::diagnostic::{Code, Diagnostic};
@@ -69,6 +75,10 @@ pub struct Options {
     pub allow_unsafe: bool,
     /// Settings of the environment: names in small letters, without `BPFTRACE_`.
     pub settings: Vec<(String, String)>,
+    /// Whether reads that fail and keys that are missing are reported.
+    pub report_failures: bool,
+    /// Only probes whose names it takes; `begin`, `end` and `self` are never left out.
+    pub probe_filter: Option<ProbeFilter>,
     /// What to do about functions and static probes of programs that do not exist here, unless the script says.
     pub missing_in_programs: MissingProbes,
 }
@@ -140,6 +150,7 @@ pub fn check(
         config: settings.runtime,
         max_map_keys: settings.max_map_keys,
         ring_size_bytes: settings.ring_size_bytes,
+        reports_failures: options.report_failures,
         max_map_memory_bytes: settings.max_map_memory_bytes,
         ..typed::Program::default()
     };
@@ -147,6 +158,7 @@ pub fn check(
     limit_probes(&work, settings.max_probes, &mut env);
     // The blocks whose probes exist are checked even when others do not, so that all mistakes are told at once; but a map may
     // get its value in a block that could not be checked.
+    named::require_one(script, &work, &mut env);
     let is_whole = !env.report.has_errors();
     program.probes = infer(&work, &mut env);
     if is_whole {
@@ -174,6 +186,9 @@ fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<
         let (left_out, programs) = (env.left_out.len(), work.len());
         for point in &block.points {
             for mut seed in Points::new(env, facts.clone()).expand(point) {
+                if !named::keep(&mut seed, block.name.as_ref(), env.options.probe_filter.as_ref()) {
+                    continue;
+                }
                 name_probes(&mut seed, block.name.as_ref(), probe_names);
                 work.push(Work { block, seed, vars: Vec::new() });
             }

@@ -8,6 +8,7 @@ use crate::check::{Body, header_constants, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::similar;
 use crate::source::Span;
+use crate::syscalls;
 use crate::typed::{self, MapIndex, MapValue};
 use crate::types::{Int, Type};
 
@@ -30,6 +31,11 @@ impl Body<'_, '_> {
         let constant = |value| typed::Expr { kind: typed::ExprKind::Int(value), ty: Type::I64, span };
         if let Some(value) = header_constants::header_constant(name) {
             return constant(value);
+        }
+        if let Some(number) =
+            name.strip_prefix("__NR_").and_then(|call| syscalls::manual_number(self.env.target.arch(), call))
+        {
+            return constant(i64::from(number));
         }
         if let Some((id, number)) = self.env.target.btf().and_then(|btf| btf.find_enumerator(name)) {
             let int = self.env.target.btf().and_then(|btf| btf.to_type(id).as_int()).unwrap_or(Int::I32);

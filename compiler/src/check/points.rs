@@ -125,9 +125,15 @@ impl<'a, 'e> Points<'a, 'e> {
         self.env.report.push(diagnostic);
     }
 
-    /// Replaces `$1` and `$#` in the parts.
+    /// Replaces `$1`, `$2`, … in the kind, which may bring parts of its own (`interval:s:1`), and in the parts.
     fn substitute(&mut self, point: &AttachPoint) -> Option<AttachPoint> {
         let mut point = point.clone();
+        if point.kind.text.contains('$') {
+            let (span, text) = (point.kind.span, self.positional(&point.kind)?);
+            let mut texts = text.split(':').map(|text| Ident { text: text.to_owned(), span });
+            point.kind = texts.next()?;
+            point.parts.splice(0..0, texts);
+        }
         for part in &mut point.parts {
             if part.text.contains('$') {
                 part.text = self.positional(part)?;

@@ -197,6 +197,7 @@ pub fn for_each_part_of(kind: &mut ExprKind, visit: &mut dyn FnMut(Part<'_>)) {
         }
         ExprKind::Int(_)
         | ExprKind::Duration(_)
+        | ExprKind::Decimal { .. }
         | ExprKind::Str(_)
         | ExprKind::Bool(_)
         | ExprKind::Name(_)

@@ -69,6 +69,13 @@ fn conversion(text: &[u8]) -> Result<Option<(Found, usize)>, String> {
         // As in C, a dot without digits asks for none.
         conversion.precision = number(text, &mut at)?.or((!star).then_some(0));
     }
+    // `t` is a length modifier of C in front of a letter, and elsewhere a conversion of our own.
+    if text.get(at) == Some(&b't') && !text.get(at + 1).is_some_and(|next| b"%hlLjztdiuxXocspreEfFgGaAn".contains(next))
+    {
+        conversion.letter = 't';
+        conversion.size_bytes = 8;
+        return Ok(Some((Found::Conversion(conversion), at + 1)));
+    }
     let modifiers = text[at..].iter().take_while(|byte| b"hlLjzt".contains(byte)).count();
     conversion.size_bytes = size_bytes(&text[at..at + modifiers]);
     at += modifiers;

@@ -9,6 +9,7 @@ use crate::decode;
 use crate::object::Field;
 use crate::text::{BufferStyle, write_buffer, write_value};
 use crate::types::Type;
+use crate::units::Unit;
 use crate::value::{Symbols, Value};
 use crate::words::Record;
 
@@ -47,7 +48,7 @@ impl Conversion {
     fn write_field(&self, record: &Record<'_>, field: &Field, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         let bytes = record.field_bytes(field);
         match &field.ty {
-            Type::Int(int) if !matches!(self.letter, 's' | 'c') => {
+            Type::Int(int) if !matches!(self.letter, 's' | 'c' | 't') => {
                 if let Some(number) = decode::integer(*int, bytes) {
                     return write_integer(self, number as u64, out);
                 }
@@ -67,6 +68,10 @@ impl Conversion {
         match (self.letter, number(value), value) {
             ('c', Some(bits), _) => write_padded(&Conversion { precision: None, ..*self }, &[bits as u8], out),
             ('d' | 'i' | 'u' | 'x' | 'X' | 'o' | 'p', Some(bits), _) => write_integer(self, bits, out),
+            ('t', Some(bits), value) => {
+                let text = Unit::Duration.text(signed(bits, value));
+                write_padded(&Conversion { precision: None, ..*self }, text.as_bytes(), out);
+            }
             ('R', _, Value::Buf(bytes)) => self.write_buffer(bytes, BufferStyle::Escaped, out),
             ('H', _, Value::Buf(bytes)) => self.write_buffer(bytes, BufferStyle::Spaced, out),
             (_, _, Value::Str(text)) => write_padded(self, text, out),
@@ -84,6 +89,12 @@ impl Conversion {
         write_buffer(bytes, style, &mut text);
         write_padded(&Conversion { precision: None, ..*self }, &text, out);
     }
+}
+
+/// A number for people, whose three digits a double holds.
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn signed(bits: u64, value: &Value) -> f64 {
+    if matches!(value, Value::Uint(_)) { bits as f64 } else { bits as i64 as f64 }
 }
 
 /// The bits of a value that is a number.

@@ -333,6 +333,26 @@ impl<'a, 'p> Body<'a, 'p> {
         offset
     }
 
+    /// The `.bss` offset of what the boot clock lacks to the wall clock.
+    pub fn wall_clock_offset(&mut self) -> u32 {
+        if let Some(offset) = self.shared.wall_clock {
+            return offset;
+        }
+        let offset = self.shared.bss(8);
+        self.shared.wall_clock = Some(offset);
+        offset
+    }
+
+    /// The `.bss` offset of what a test or a benchmark returned.
+    pub(super) fn result_offset(&mut self) -> u32 {
+        if let Some(offset) = self.shared.result {
+            return offset;
+        }
+        let offset = self.shared.bss(8);
+        self.shared.result = Some(offset);
+        offset
+    }
+
     /// Branches on a comparison of 64 bits with no expectation.
     pub(super) fn branch(
         &mut self,

@@ -104,7 +104,7 @@ impl Captures {
 
     fn stmt(&mut self, stmt: &StmtKind) {
         match stmt {
-            StmtKind::Expr(e) => self.expr(e),
+            StmtKind::Expr(e) | StmtKind::Result(e) => self.expr(e),
             StmtKind::AssignVar(var, value) => {
                 self.mention(var.0);
                 self.expr(value);

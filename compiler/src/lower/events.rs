@@ -97,6 +97,37 @@ impl Body<'_, '_> {
         }
     }
 
+    /// Sends a record of one number through the data ring.
+    pub(super) fn send_number(&mut self, word: &'static dyn Function, constants: &[Constant], number: Operand) {
+        const SIZE_BYTES: u32 = 16;
+        let event = self.shared.events.len() as u32;
+        self.shared.events.push(Event {
+            word,
+            constants: constants.to_vec(),
+            fields: vec![Field { ty: Type::I64, offset_bytes: 8, variable: false }],
+            max_size_bytes: SIZE_BYTES,
+            program: self.index,
+            span: self.b.span(),
+        });
+        self.shared.learned.data_ring = true;
+        let ring = self.shared.data_ring.unwrap_or(MapId(0));
+        let reserve = [Arg::Map(ring), Arg::Value(i64::from(SIZE_BYTES).into()), Arg::Value(0.into())];
+        let record = self.b.call(Helper::RingbufReserve, &reserve);
+        let (ok, full, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
+        self.b.branch(CmpOp::Ne, Width::W64, record, 0, ok, full, Likely::Then);
+        self.b.switch_to(full);
+        self.count_loss(self.loss(Channel::Data));
+        self.b.jump(done);
+        self.b.switch_to(ok);
+        let at = Addr::reg(record, 0);
+        self.store_head(at, event, i64::from(SIZE_BYTES).into(), None);
+        self.b.store(at.plus(8), number, Size::B8);
+        let flags = self.wake_flags(Channel::Data);
+        self.b.call_void(Helper::RingbufSubmit, &[Arg::Value(record.into()), Arg::Value(flags)]);
+        self.b.jump(done);
+        self.b.switch_to(done);
+    }
+
     fn lay_out(&self, args: &[Expr], head_bytes: u32) -> (Vec<Field>, u32) {
         let mut end = head_bytes;
         let mut fields = Vec::with_capacity(args.len());

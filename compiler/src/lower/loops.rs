@@ -376,7 +376,7 @@ fn may_jump(stmts: &[Stmt]) -> bool {
         StmtKind::Break | StmtKind::Continue => true,
         StmtKind::If(cond, then, otherwise) => cond.any(&is_block) || may_jump(then) || may_jump(otherwise),
         StmtKind::Block(body) => may_jump(body),
-        StmtKind::Expr(e) | StmtKind::AssignVar(_, e) => e.any(&is_block),
+        StmtKind::Expr(e) | StmtKind::Result(e) | StmtKind::AssignVar(_, e) => e.any(&is_block),
         StmtKind::AssignMap(_, key, value) | StmtKind::UpdateMap(_, key, _, value) => {
             value.any(&is_block) || key.as_ref().is_some_and(|key| key.any(&is_block))
         }

@@ -30,12 +30,22 @@ pub struct AggregateSlot {
     pub signed: bool,
     /// The constants of the use.
     pub params: Vec<i64>,
+    /// How many bytes there are.
+    pub size_bytes: u32,
+    /// The bucket of the value among them, for words that tell it beforehand.
+    pub bucket: Option<VReg>,
 }
 
 impl AggregateSlot {
     /// The `index`-th constant.
     pub fn param(&self, index: usize) -> i64 {
         self.params.get(index).copied().unwrap_or(0)
+    }
+
+    /// The bytes further on.
+    #[must_use]
+    pub fn plus(&self, offset_bytes: i32) -> AggregateSlot {
+        AggregateSlot { addr: self.addr.plus(offset_bytes), ..self.clone() }
     }
 }
 
@@ -60,6 +70,15 @@ impl Body<'_, '_> {
         }
     }
 
+    /// The bytes that name an entry to user space: its key, or zeros.
+    fn entry_named(&mut self, map: MapIndex, key: Option<&Expr>, key_bytes: u32) -> Value {
+        let addr = self.key(map, key);
+        if key.is_none() {
+            self.zero(addr, key_bytes);
+        }
+        Value::Memory(addr)
+    }
+
     /// The address of a key that is in memory already (a variable).
     fn key_in_place(&mut self, key: &Expr, ty: &Type) -> Option<Addr> {
         if key.ty != *ty || ty.is_scalar() || !matches!(key.kind, ExprKind::Var(_)) {
@@ -72,7 +91,7 @@ impl Body<'_, '_> {
     }
 
     /// The address of a map's value for the key, or 0.
-    fn look_up(&mut self, id: MapId, key: Addr) -> VReg {
+    pub(super) fn look_up(&mut self, id: MapId, key: Addr) -> VReg {
         let key = self.address_arg(key);
         self.b.call(Helper::MapLookupElem, &[Arg::Map(id), key])
     }
@@ -91,6 +110,9 @@ impl Body<'_, '_> {
     /// The value of a map, zero when there is none.
     pub(super) fn read_map(&mut self, map: MapIndex, key: Option<&Expr>, ty: &Type) -> Value {
         self.wanted = None;
+        if let Type::Statistic { key_bytes, .. } = ty {
+            return self.entry_named(map, key, *key_bytes);
+        }
         if let MapValue::Aggregate { .. } = self.shared.program.maps[map.0].value {
             return self.read_aggregate(map, key);
         }
@@ -102,6 +124,7 @@ impl Body<'_, '_> {
             }
             Place::Map { id, .. } => {
                 let found = self.look_up_once(map, id, key);
+                self.report_missing_key(found);
                 self.value_or_zero(found, ty)
             }
         }
@@ -315,16 +338,22 @@ impl Body<'_, '_> {
         self.shared.learned.writers[map.0].add(self.index, self.probe);
         let contended = self.shared.facts.writers.get(map.0).is_some_and(super::storage::Writers::need_atomics);
         let done = self.b.new_block();
+        let bucket = word.bucket(self, &params, signed, &args);
         let slot = match self.map_place(map) {
-            Place::Global { offset_bytes, stride_bytes, .. } => {
+            Place::Global { offset_bytes, stride_bytes, value_size_bytes: size_bytes, .. } => {
                 let copy = self.cpu_copy(offset_bytes, stride_bytes);
                 self.b.store(Addr::reg(copy, 0), 1, Size::B8);
-                AggregateSlot { addr: Addr::reg(copy, 8), atomic: contended, signed, params }
+                AggregateSlot { addr: Addr::reg(copy, 8), atomic: contended, signed, params, size_bytes, bucket }
             }
             Place::Map { id, per_cpu, length_offset } => {
-                let key = self.key(map, key);
+                let (key, bucket) = match (word.pages(&params), bucket) {
+                    (Some(pages), Some(bucket)) => self.key_of_page(map, key, pages, bucket),
+                    _ => (self.key(map, key), bucket),
+                };
                 let found = self.find_or_insert(map, id, length_offset, key, done);
-                AggregateSlot { addr: Addr::reg(found, 0), atomic: contended || !per_cpu, signed, params }
+                let size_bytes = self.shared.ir.maps[id.0 as usize].value_size_bytes;
+                let atomic = contended || !per_cpu;
+                AggregateSlot { addr: Addr::reg(found, 0), atomic, signed, params, size_bytes, bucket }
             }
         };
         word.lower(self, &slot, &args);
@@ -387,10 +416,13 @@ impl Body<'_, '_> {
                 let written = self.b.load(Addr::reg(base, 0), Size::B8);
                 Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, written, 0).into())
             }
-            Place::Map { id, .. } => {
-                let found = self.look_up_once(map, id, key);
-                Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, found, 0).into())
-            }
+            Place::Map { id, .. } => match self.pages_of(map) {
+                Some(pages) => self.has_pages(map, id, key, pages),
+                None => {
+                    let found = self.look_up_once(map, id, key);
+                    Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, found, 0).into())
+                }
+            },
         }
     }
 
@@ -408,6 +440,9 @@ impl Body<'_, '_> {
                 Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, written, 0).into())
             }
             Place::Map { id, length_offset, .. } => {
+                if let Some(pages) = self.pages_of(map) {
+                    return self.delete_pages(map, id, key, pages);
+                }
                 let key = self.key(map, key);
                 self.forget_lookups(map);
                 let key = self.address_arg(key);

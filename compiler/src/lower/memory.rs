@@ -37,7 +37,8 @@ impl Body<'_, '_> {
             Space::User => Helper::ProbeReadUser,
         };
         let to = self.address_arg(to);
-        self.b.call_void(helper, &[to, Arg::Value(i64::from(size_bytes).into()), Arg::Value(from.into())]);
+        let failed = self.b.call(helper, &[to, Arg::Value(i64::from(size_bytes).into()), Arg::Value(from.into())]);
+        self.report_failed_read(helper, failed);
     }
 
     /// Reads a string that is as long as its room at most; one that is longer fills the room without a NUL, which says that
@@ -60,6 +61,7 @@ impl Body<'_, '_> {
         };
         let to_arg = self.address_arg(to);
         let len = self.b.call(helper, &[to_arg, Arg::Value(bounded), Arg::Value(from.into())]);
+        self.report_failed_read(helper, len);
         if !matches!(size, Operand::Imm(size) if size <= i64::from(capacity_bytes)) {
             self.read_last_byte(to, from, len, size, (capacity_bytes, space));
         }

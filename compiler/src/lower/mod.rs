@@ -11,12 +11,14 @@ mod captures;
 mod conditions;
 mod events;
 mod expr;
+mod failures;
 mod find;
 mod ids;
 mod lookups;
 mod loops;
 mod maps;
 mod memory;
+mod pages;
 mod prologue;
 mod readings;
 mod search;
@@ -91,6 +93,8 @@ struct Shared<'a> {
     control_ring: Option<MapId>,
     wake_flag: Option<u32>,
     start_time: Option<u32>,
+    wall_clock: Option<u32>,
+    result: Option<u32>,
     zeros: (u32, u32),
 }
 
@@ -123,6 +127,8 @@ impl<'a> Shared<'a> {
             control_ring: None,
             wake_flag: None,
             start_time: None,
+            wall_clock: None,
+            result: None,
             zeros: (0, 0),
         };
         shared.learned.writers = vec![storage::Writers::default(); program.maps.len()];
@@ -218,6 +224,7 @@ impl<'a> Shared<'a> {
                     object::MapValue::Aggregate { word: *word, params: params.clone(), signed: *signed }
                 }
             },
+            unit: map.unit,
             storage: self.storage(&self.places[index]),
             alternate: self.alternates[index].as_ref().map(|place| self.storage(place)),
             span: map.span,
@@ -235,6 +242,8 @@ impl<'a> Shared<'a> {
             control_ring: self.control_ring.map(|id| self.ir.maps[id.0 as usize].name.clone()),
             wake_flag_offset: self.wake_flag,
             start_time_offset: self.start_time,
+            wall_clock_offset: self.wall_clock,
+            result_offset: self.result,
             stack_tables: self.stack_tables.into_iter().map(|(table, _)| table).collect(),
             ledger: self.ledger,
             config: self.program.config.clone(),

@@ -187,6 +187,7 @@ impl Body<'_, '_> {
         // One byte more tells a string that fills its room from one that ends there.
         let size = Arg::Value(i64::from(most_bytes + 1).into());
         let read = self.b.call(helper, &[to, size, Arg::Value(text.into())]);
+        self.report_failed_read(helper, read);
         let length = self.b.bin(BinOp::Sub, Width::W64, read, 1);
         let (failed, done) = (self.b.new_block(), self.b.new_block());
         self.b.branch(CmpOp::SLt, Width::W64, length, 0, failed, done, Likely::Otherwise);

@@ -2,6 +2,7 @@
 //!
 //! In: typed statements. Out: instructions appended to the function.
 
+use crate::ir::{Addr, Section, Size};
 use crate::lower::Body;
 use crate::typed::{Expr, ExprKind, Stmt, StmtKind, VarIndex};
 
@@ -30,6 +31,7 @@ impl Body<'_, '_> {
             StmtKind::While(cond, body) => self.while_loop(cond, body),
             StmtKind::Break => self.jump_to(|targets| targets.leave),
             StmtKind::Continue => self.jump_to(|targets| targets.next),
+            StmtKind::Result(value) => self.keep_result(value),
             StmtKind::Return => self.leave(),
         }
     }
@@ -42,6 +44,15 @@ impl Body<'_, '_> {
                 self.expr(e);
             }
         }
+    }
+
+    /// Leaves the value of a test or a benchmark where the runtime looks for it. In `.bss` and not in the program's own result,
+    /// for a loop's function may be what returns.
+    fn keep_result(&mut self, value: &Expr) {
+        let value = self.scalar(value);
+        let offset = self.result_offset();
+        let base = self.b.data_addr(Section::Bss, offset);
+        self.b.store(Addr::reg(base, 0), value, Size::B8);
     }
 
     fn assign_var(&mut self, var: VarIndex, value: &Expr) {

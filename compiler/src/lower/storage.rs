@@ -94,7 +94,7 @@ impl Shared<'_> {
     /// Makes a place for a map.
     pub fn place(&mut self, index: usize, prefix: &str) -> Place {
         let map = &self.program.maps[index];
-        let value_size_bytes = self.value_size_bytes(&map.value);
+        let mut value_size_bytes = self.value_size_bytes(&map.value);
         let aggregate = matches!(map.value, MapValue::Aggregate { .. });
         let Some(key) = &map.key else {
             let copies = if aggregate { self.cpu_slots() } else { 1 };
@@ -104,11 +104,17 @@ impl Shared<'_> {
         };
         let max_entries = map.declared.as_ref().map_or(self.program.max_map_keys, |declared| declared.max_entries);
         let evicts = map.declared.as_ref().is_some_and(|declared| declared.kind.evicts);
-        let entries = u64::from(max_entries);
+        let mut key_size_bytes = layout::of(key, self.target.btf_if_needed(key)).size_bytes.max(1);
         let cpus = u64::from(self.target.possible_cpus());
+        let mut max_entries = max_entries;
+        if let Some(pages) = map.value.pages() {
+            value_size_bytes = pages.size_bytes;
+            key_size_bytes = super::pages::key_size_bytes(key_size_bytes);
+            max_entries = super::pages::entries(max_entries, pages, cpus, MAX_PER_CPU_BYTES);
+        }
+        let entries = u64::from(max_entries);
         let fits = entries * cpus * u64::from(value_size_bytes) <= MAX_PER_CPU_BYTES;
         let per_cpu = aggregate && (fits || map.declared.is_some());
-        let key_size_bytes = layout::of(key, self.target.btf_if_needed(key)).size_bytes.max(1);
         let name = symbol_name(prefix, &map.name);
         let mut made = Map {
             name,

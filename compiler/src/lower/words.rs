@@ -86,7 +86,8 @@ impl Body<'_, '_> {
             Space::User => Helper::ProbeReadUser,
         };
         let bytes = self.address_arg(to.plus(4));
-        self.b.call_void(helper, &[bytes, Arg::Value(bounded.into()), Arg::Value(from.into())]);
+        let failed = self.b.call(helper, &[bytes, Arg::Value(bounded.into()), Arg::Value(from.into())]);
+        self.report_failed_read(helper, failed);
         Value::Memory(to)
     }
 

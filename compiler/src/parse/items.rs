@@ -227,6 +227,9 @@ impl Splitter<'_> {
         }
         self.pop();
         if close != "}" {
+            if close == ")" && self.attributes_end_a_definition(at) {
+                self.end_item(at + 1);
+            }
             return;
         }
         // `{ … } + 1` goes on; anything else after a brace is a new statement.
@@ -253,6 +256,14 @@ impl Splitter<'_> {
             "struct" | "union" | "enum" => matches!(next, ";" | "__attribute__"),
             _ => false,
         }
+    }
+
+    /// Whether attributes behind a C definition's closing brace end here, and no semicolon follows.
+    fn attributes_end_a_definition(&self, at: usize) -> bool {
+        self.innermost().is_none()
+            && matches!(self.text(self.start), "struct" | "union" | "enum")
+            && !matches!(self.text(at + 1), ";" | "__attribute__")
+            && (self.start..at).any(|token| self.text(token) == "}")
     }
 
     /// Remembers a `{` on a line that is indented more than the `}` which closes it: one of the two is likely misplaced.

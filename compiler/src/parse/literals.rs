@@ -57,6 +57,18 @@ pub(super) fn number(text: &str, span: Span) -> Result<Number, Diagnostic> {
     digits(whole, 10, span, bad).map(Number::Int)
 }
 
+/// Reads `2%`, `99.9` or `0.5%`: thousandths, and whether `%` follows. At most three digits behind the point.
+pub(super) fn decimal(text: &str) -> Option<(u64, bool)> {
+    let plain = text.strip_suffix('%');
+    let (whole, fraction) = plain.unwrap_or(text).split_once('.').unwrap_or((plain.unwrap_or(text), ""));
+    if fraction.len() > 3 {
+        return None;
+    }
+    let fraction: u64 = format!("{fraction:0<3}").parse().ok()?;
+    let thousandths = whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(fraction)?;
+    Some((thousandths, plain.is_some()))
+}
+
 /// Without C's `U`, `L`, `UL`, `LL`, `ULL` in either case.
 fn strip_c_suffix(text: &str) -> &str {
     let lower = text.to_ascii_lowercase();

@@ -14,6 +14,7 @@ use crate::source::Span;
 use crate::statistics::Statistic;
 use crate::typed;
 use crate::types::Type;
+use crate::units::Unit;
 use crate::value::{Symbols, Value};
 
 mod aggregations;
@@ -47,6 +48,10 @@ pub trait Builtin: Debug + Sync {
     fn name(&self) -> &'static str;
     /// What it is.
     fn doc(&self) -> Doc;
+    /// What it counts.
+    fn unit(&self) -> Unit {
+        Unit::None
+    }
     /// Whether it has one value during one run of a program.
     fn is_constant(&self) -> bool {
         false
@@ -80,6 +85,10 @@ pub trait Function: Debug + Sync {
     fn is_unsafe(&self) -> bool {
         false
     }
+    /// The statistic that a call asks of the map that is its first argument.
+    fn statistic(&self, _args: &[ast::Expr]) -> Option<Statistic> {
+        None
+    }
     /// The typed expression for this call; reports what is wrong.
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr;
     /// Its value.
@@ -100,6 +109,24 @@ pub trait Aggregation: Debug + Sync {
     fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &lower::AggregateSlot, args: &[ir::Operand]);
     /// Bytes it keeps a key (and a CPU); a multiple of 8, all zero at first.
     fn size_bytes(&self, params: &[i64]) -> u32;
+    /// For those whose value under a key is kept in pages, what these are; then it has a [`Aggregation::bucket`].
+    fn pages(&self, _params: &[i64]) -> Option<Pages> {
+        None
+    }
+    /// The number of the bucket that a value falls in, where it is known before the value's bytes are found.
+    fn bucket(
+        &self,
+        _cx: &mut lower::Body<'_, '_>,
+        _params: &[i64],
+        _signed: bool,
+        _args: &[ir::Operand],
+    ) -> Option<ir::VReg> {
+        None
+    }
+    /// The result over all CPUs' bytes of a key's pages, each with its number.
+    fn merge_pages(&self, _params: &[i64], _signed: bool, _pages: &[(u64, Vec<&[u8]>)]) -> Value {
+        Value::Missing
+    }
     /// The result over all CPUs' bytes.
     fn merge(&self, params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value;
     /// How its value is read inside a program; `None` when it is no number.
@@ -122,6 +149,21 @@ pub trait Aggregation: Debug + Sync {
     fn divide(&self, value: Value, _by: i64) -> Value {
         value
     }
+}
+
+/// Bytes of a page's number in a key. With 8, the kernel's hash of a thread's number would take a round more.
+pub const PAGE_NUMBER_BYTES: u32 = 4;
+
+/// How the value under a key is kept when it is large and mostly empty: each page is an entry of the map, whose key is the
+/// script's key, padded with zeros to a multiple of 4 bytes, and the page's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pages {
+    /// A page has `1 << sub_bits` buckets; a bucket's number by that is its page's.
+    pub sub_bits: u8,
+    /// How many pages a key has at most.
+    pub count: u32,
+    /// Bytes of one.
+    pub size_bytes: u32,
 }
 
 /// What the CPUs' copies of an aggregation's words are together.
@@ -191,12 +233,25 @@ impl<'a> Record<'a> {
     }
 }
 
+/// A helper of the kernel's that failed inside a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HelperFailure<'a> {
+    /// The helper: `probe_read_user`.
+    pub helper: &'a str,
+    /// What it returned.
+    pub code: i64,
+    /// That in words.
+    pub words: &'a str,
+}
+
 /// What a function's user-space half can do; implemented by the runtime.
 pub trait Sink {
     /// Text of a kind that JSON output names (`printf`, `time`, `join`, `cat`, `syscall`).
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
     /// A warning (`warnf`) or an error (`errorf`) of the script at this place.
     fn note(&mut self, kind: &'static str, text: &[u8], span: Span);
+    /// A read at this place of the script failed.
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, span: Span);
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value);
     /// A map printed by `print(@x, top, div)`; zero means all and undivided.

@@ -5,8 +5,10 @@
 #![deny(unsafe_code)]
 
 mod acts;
+mod contention;
 mod measure;
 mod parcel;
+mod pool;
 mod sys;
 
 use std::fs::File;
@@ -34,6 +36,9 @@ workload execs N CALLS [AT_ONCE] runs `workload functions CALLS` N times, AT_ONC
 workload pinned CPU CMD…         becomes CMD, which runs on that CPU only
 workload spin MS                 uses up a CPU for MS milliseconds
 workload parcels N               calls workload_parcel on parcels 0 … N-1, a struct whose fields follow from its number
+workload pool THREADS CLIENTS CONNECTIONS REQUESTS SERVICE_US
+                                 a server with so many threads; each of CONNECTIONS has REQUESTS requests of SERVICE_US microseconds
+workload contend THREADS N US    each thread takes one pthread mutex N times and holds it for US microseconds
 workload demo SECONDS            rounds of 8 reads of 64 bytes, 4 of 512, 2 of 4096, 1 of 65536, an open and a sleep of 1 ms
 workload rss CMD…                runs CMD: exit code, wall time, peak memory
 workload first-event CMD…        time until CMD prints `x`, while getppid is called without pause
@@ -89,6 +94,18 @@ fn run(words: &[String]) -> Result<()> {
             parcel::send(number(rest, 0)?);
             Ok(())
         }
+        "pool" => pool::serve(pool::Load {
+            threads: number(rest, 0)?.clamp(1, 1024),
+            clients: number(rest, 1)?.clamp(1, 1024),
+            connections: number(rest, 2)?,
+            requests: number(rest, 3)?,
+            service_us: number(rest, 4)?,
+        }),
+        "pool-clients" => {
+            let port = u16::try_from(number(rest, 0)?).map_err(|_| Error::other("no port has that number"))?;
+            pool::clients(port, number(rest, 1)?, number(rest, 2)?, number(rest, 3)?)
+        }
+        "contend" => contention::contend(number(rest, 0)?.clamp(1, 1024), number(rest, 1)?, number(rest, 2)?),
         "demo" => demo(number(rest, 0)?),
         "act" => acts::act(rest),
         "rss" => measure::rss(rest),

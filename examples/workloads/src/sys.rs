@@ -4,6 +4,7 @@
 //! Guarantee: the only file of this crate with `unsafe`; one call here is one system call there.
 #![allow(unsafe_code, non_upper_case_globals)]
 
+use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
@@ -104,6 +105,36 @@ pub fn interrupt(pid: u32) {
 #[inline(never)]
 pub extern "C" fn workload_parcel(parcel: &Parcel) -> u64 {
     std::hint::black_box(parcel).number
+}
+
+/// libc's lock: nothing lies between a call here and the function of libc.
+pub struct PthreadMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
+
+// SAFETY: the lock is made for several threads, and it stays where it is.
+unsafe impl Sync for PthreadMutex {}
+
+impl PthreadMutex {
+    /// A free lock.
+    pub fn new() -> PthreadMutex {
+        PthreadMutex(Box::new(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER)))
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> usize {
+        self.0.get() as usize
+    }
+
+    /// Waits until it is free and takes it.
+    pub fn lock(&self) {
+        // SAFETY: the lock was initialised and is not moved.
+        unsafe { libc::pthread_mutex_lock(self.0.get()) };
+    }
+
+    /// Frees it; the calling thread has it.
+    pub fn unlock(&self) {
+        // SAFETY: the lock was initialised and is not moved.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
 }
 
 /// The last error, unless a call's result says that there was none.

@@ -22,6 +22,28 @@ fn counts_are_those_asked_for() {
     assert_eq!(workload(&["spin", "1"]), "");
 }
 
+/// The number behind a name.
+fn value(output: &str, name: &str) -> u64 {
+    let line = output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {output}"))
+}
+
+#[test]
+fn a_pool_serves_every_request_and_takes_its_time() {
+    let output = workload(&["pool", "2", "4", "12", "3", "1000"]);
+    assert_eq!((value(&output, "connections"), value(&output, "requests")), (12, 36), "{output}");
+    assert!(value(&output, "served_ns") >= 36_000_000, "{output}");
+    // Two threads have 12 connections of 3 ms each: the last two wait for the ten before them.
+    assert!(value(&output, "wall_ns") >= 18_000_000, "{output}");
+}
+
+#[test]
+fn one_thread_holds_the_lock_at_a_time() {
+    let output = workload(&["contend", "3", "4", "1000"]);
+    assert_eq!(value(&output, "locks"), 12, "{output}");
+    assert!(value(&output, "held_ns") >= 12_000_000 && value(&output, "waited_ns") > 0, "{output}");
+}
+
 #[test]
 fn what_is_demanded_is_done_and_added_up() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));

@@ -84,7 +84,12 @@ type Failure = (String, io::Error);
 
 fn attach_program(program: &Program, fd: BorrowedFd<'_>, links: &mut Links) -> Result<(), Failure> {
     match &program.attach {
-        Attach::Begin | Attach::End | Attach::Signal | Attach::Timer { .. } => {}
+        Attach::Begin
+        | Attach::End
+        | Attach::Signal
+        | Attach::Timer { .. }
+        | Attach::Test { .. }
+        | Attach::Bench { .. } => {}
         Attach::RawTracepoint { names } => {
             for name in names {
                 let failed = |error| (name.clone(), error);

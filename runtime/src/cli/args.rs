@@ -4,13 +4,14 @@
 //! Guarantee: a file in the place of a command is run (`#!/usr/bin/env profiler`); options stand anywhere before `--`.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, ValueHint, value_parser};
+use clap_complete::Shell;
 
-use super::engine::{Format, Stage};
+use super::engine::{Format, Mode, Stage};
 use super::exit::{MISTAKE, OK, USAGE};
 use super::help;
 use super::script::Origin;
@@ -26,12 +27,26 @@ pub enum Command {
     List(ListArguments),
     /// Write the object file.
     Build(BuildArguments),
+    /// Say what this kernel and this user's rights allow.
+    Doctor {
+        /// As a JSON document.
+        json: bool,
+    },
+    /// The prompt.
+    Repl,
+    /// Explain a diagnostic.
+    Explain(String),
+    /// Write a shell's completions.
+    Completions(Shell),
+    /// Write the manual page, or that of a command.
+    Man(Option<String>),
     /// Explain a command or a word.
     Help(Option<String>),
 }
 
 /// A script and what it depends on.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct ScriptArguments {
     /// Where it is.
     pub origin: Origin,
@@ -43,8 +58,31 @@ pub struct ScriptArguments {
     pub pid: Option<u32>,
     /// `--unsafe`.
     pub allow_unsafe: bool,
+    /// `-k`: report reads that fail.
+    pub report_failures: bool,
+    /// No warnings, neither the compiler's nor the script's.
+    pub no_warnings: bool,
+    /// `--probe-filter`.
+    pub probe_filter: Option<String>,
     /// `-v`.
     pub verbose: bool,
+}
+
+impl ScriptArguments {
+    /// A script, and nothing else said of it.
+    pub fn new(origin: Origin) -> ScriptArguments {
+        ScriptArguments {
+            origin,
+            parameters: Vec::new(),
+            named: Vec::new(),
+            pid: None,
+            allow_unsafe: false,
+            report_failures: false,
+            no_warnings: false,
+            probe_filter: None,
+            verbose: false,
+        }
+    }
 }
 
 /// Arguments of `run`.
@@ -65,6 +103,10 @@ pub struct RunArguments {
     pub dump: Vec<Stage>,
     /// Stop when all probes are attached.
     pub dry_run: bool,
+    /// Which probes run.
+    pub mode: Mode,
+    /// Whether results of tests are coloured.
+    pub coloured: bool,
     /// Any loss is an error.
     pub strict: bool,
     /// Say what the probes cost.
@@ -139,7 +181,9 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
     }
     let mut matches = profiler().try_get_matches_from(arguments)?;
     let Some((name, mut matches)) = matches.remove_subcommand() else {
-        return Ok(Command::Help(None));
+        // Without a terminal nobody is there to type.
+        let on_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        return Ok(if on_terminal { Command::Repl } else { Command::Help(None) });
     };
     Ok(match name.as_str() {
         "run" => Command::Run(run_arguments(&mut matches)?),
@@ -153,6 +197,11 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
             let output = matches.remove_one("output");
             Command::Build(BuildArguments { script: script_arguments(&mut matches)?, output })
         }
+        "doctor" => Command::Doctor { json: matches.get_flag("json") },
+        "repl" => Command::Repl,
+        "explain" => Command::Explain(matches.remove_one("code").unwrap_or_default()),
+        "completions" => Command::Completions(matches.remove_one("shell").unwrap_or(Shell::Bash)),
+        "man" => Command::Man(matches.remove_one("command")),
         _ => Command::Help(matches.remove_one("topic")),
     })
 }
@@ -164,6 +213,13 @@ fn names_a_script(first: &OsString) -> bool {
     let is_option_of_run = ["-e", "-p", "-c"].iter().any(|option| text.starts_with(option));
     let has_suffix = Path::new(text).extension().is_some_and(|suffix| suffix == "prof" || suffix == "bt");
     text == "-" || is_option_of_run || has_suffix || (text.contains('/') && !text.starts_with('-'))
+}
+
+/// The whole command line, for those who describe it.
+pub fn described() -> clap::Command {
+    let mut profiler = profiler();
+    profiler.build();
+    profiler
 }
 
 /// The help of a command, or of the whole; `None` when there is no such command.
@@ -178,7 +234,7 @@ pub fn help_text(command: Option<&str>) -> Option<String> {
 }
 
 fn profiler() -> clap::Command {
-    clap::Command::new("profiler")
+    let profiler = clap::Command::new("profiler")
         .version(env!("CARGO_PKG_VERSION"))
         .about(help::ABOUT)
         .after_help(help::OVERVIEW)
@@ -210,8 +266,22 @@ fn profiler() -> clap::Command {
                         .action(ArgAction::Append),
                 )
                 .arg(flag("dry-run", "Attach all probes, then end").long("dry-run"))
+                .arg(flag("test", "Run the script's `test:NAME` probes only").long("test").conflicts_with("command"))
+                .arg(
+                    flag("bench", "Run the script's `bench:NAME` probes only")
+                        .long("bench")
+                        .conflicts_with_all(["command", "test"]),
+                )
+                .arg(flag("warnings", "Report reads of memory that fail, and missing keys").short('k').long("warnings"))
+                .arg(flag("no-warnings", "Print no warnings").long("no-warnings").conflicts_with("warnings"))
                 .arg(flag("strict", "End with code 4 when anything was lost").long("strict"))
                 .arg(flag("stats", "Say what the probes cost, and what is missing").long("stats"))
+                .arg(
+                    Arg::new("probe-filter")
+                        .long("probe-filter")
+                        .value_name("REGEX")
+                        .help("Only probes whose names match"),
+                )
                 .arg(
                     Arg::new("duration")
                         .long("duration")
@@ -237,11 +307,46 @@ fn profiler() -> clap::Command {
                     option("output", 'o', "FILE", "Write the object to FILE [default: the script's name with .bpf.o]")
                         .long("output"),
                 ),
+        );
+    without_script(profiler)
+}
+
+/// The commands that take no script.
+fn without_script(profiler: clap::Command) -> clap::Command {
+    profiler
+        .subcommand(
+            clap::Command::new("repl")
+                .about("Prompts for probes; what `profiler` alone does on a terminal")
+                .after_help(help::REPL),
         )
         .subcommand(
-            clap::Command::new("help")
-                .about("Explains a command or a word of the language")
-                .arg(Arg::new("topic").value_name("TOPIC").help("run, check, list, build, or a word such as hist")),
+            clap::Command::new("doctor")
+                .about("Says what this kernel and your rights allow, by trying it")
+                .after_help(help::DOCTOR)
+                .arg(flag("json", "As a JSON document").long("json")),
+        )
+        .subcommand(
+            clap::Command::new("explain")
+                .about("Explains the code of a diagnostic")
+                .after_help(help::EXPLAIN)
+                .arg(Arg::new("code").value_name("CODE").help("E0203, W0903").required(true)),
+        )
+        .subcommand(
+            clap::Command::new("completions")
+                .about("Writes a shell's completions")
+                .after_help(help::COMPLETIONS)
+                .arg(Arg::new("shell").value_name("SHELL").required(true).value_parser(value_parser!(Shell))),
+        )
+        .subcommand(
+            clap::Command::new("man")
+                .about("Writes the manual page")
+                .after_help(help::MAN)
+                .arg(Arg::new("command").value_name("COMMAND").help("The page of this command: run, check, …")),
+        )
+        .subcommand(
+            clap::Command::new("help").about("Explains a command or a word of the language").arg(
+                Arg::new("topic").value_name("TOPIC").help("A command, a word such as hist, or a code such as E0203"),
+            ),
         )
 }
 
@@ -258,6 +363,7 @@ fn with_script(command: clap::Command) -> clap::Command {
             Arg::new("words")
                 .value_name("FILE")
                 .help("The script (`-`: standard input), then its parameters $1, $2, …")
+                .value_hint(ValueHint::FilePath)
                 .num_args(0..)
                 .allow_negative_numbers(true),
         )
@@ -291,6 +397,9 @@ fn script_arguments(matches: &mut ArgMatches) -> Result<ScriptArguments, Notice>
         named,
         pid: matches.remove_one("pid"),
         allow_unsafe: matches.get_flag("unsafe"),
+        report_failures: false,
+        no_warnings: false,
+        probe_filter: None,
         verbose: matches.get_flag("verbose"),
     })
 }
@@ -329,9 +438,20 @@ fn run_arguments(matches: &mut ArgMatches) -> Result<RunArguments, Notice> {
         dry_run: matches.get_flag("dry-run"),
         strict: matches.get_flag("strict"),
         stats: matches.get_flag("stats"),
+        mode: match (matches.get_flag("test"), matches.get_flag("bench")) {
+            (true, _) => Mode::Test,
+            (_, true) => Mode::Bench,
+            _ => Mode::Trace,
+        },
+        coloured: super::results_are_coloured(matches.contains_id("output")),
         duration: matches.remove_one("duration"),
         handshake: None,
-        script: script_arguments(matches)?,
+        script: ScriptArguments {
+            probe_filter: matches.remove_one("probe-filter"),
+            report_failures: matches.get_flag("warnings"),
+            no_warnings: matches.get_flag("no-warnings"),
+            ..script_arguments(matches)?
+        },
     })
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 
 use profiler_compiler::check::parameters::{self, Parameter, Value};
-use profiler_compiler::check::{MissingProbes, Options};
+use profiler_compiler::check::{MissingProbes, Options, ProbeFilter};
 use profiler_compiler::object::Object;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::Target;
@@ -21,6 +21,7 @@ use profiler_runtime::elf;
 use profiler_runtime::host::Host;
 use profiler_runtime::list::{self, ListError};
 use profiler_runtime::load::{self, LoadError, Refusal};
+use profiler_runtime::orders::Orders;
 use profiler_runtime::render::csv::Csv;
 use profiler_runtime::render::json::Json;
 use profiler_runtime::render::screen::Terminal;
@@ -28,6 +29,7 @@ use profiler_runtime::render::text::Text;
 use profiler_runtime::render::{Place, Render};
 use profiler_runtime::session::{self, RunError, RunOptions};
 use profiler_runtime::symbols::HostSymbols;
+use profiler_runtime::sys::regex::Regex;
 
 use super::args::{RunArguments, ScriptArguments};
 use super::exit::{Failure, MISTAKE, REFUSED};
@@ -35,6 +37,7 @@ use super::maps;
 use super::script::Origin;
 
 pub use profiler_compiler::Compiled;
+pub use profiler_runtime::session::Mode;
 
 /// How results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +81,9 @@ impl Stage {
 /// Compiles for this machine. `child` is the process of `-c`.
 pub fn compile(source: &Source, script: &ScriptArguments, child: Option<u32>) -> Result<Compiled, Failure> {
     let host = Host::new();
-    let compiled = pipeline::compile(source, &CATALOGUE, &host, &options(script, child));
+    let mut options = options(script, child);
+    options.probe_filter = script.probe_filter.as_deref().map(probe_filter).transpose()?;
+    let compiled = pipeline::compile(source, &CATALOGUE, &host, &options);
     compiled.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })
 }
 
@@ -93,6 +98,8 @@ fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
         positional: script.parameters.clone(),
         named: script.named.clone(),
         allow_unsafe: script.allow_unsafe,
+        report_failures: script.report_failures,
+        probe_filter: None,
         settings: settings.collect(),
         missing_in_programs: match &script.origin {
             // Scripts of bpftrace name functions of many versions of a library; it has long left out what is missing.
@@ -102,6 +109,13 @@ fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
             _ => MissingProbes::Error,
         },
     }
+}
+
+/// The probes whose names match.
+fn probe_filter(pattern: &str) -> Result<ProbeFilter, Failure> {
+    let regex = Regex::new(pattern)
+        .map_err(|words| Failure::new(MISTAKE, format!("Invalid --probe-filter regex `{pattern}`: {words}")))?;
+    Ok(ProbeFilter::new(move |name| regex.matches(name)))
 }
 
 /// The parameters that a script takes by name, for people.
@@ -177,15 +191,22 @@ pub fn run(
         dry_run: arguments.dry_run,
         duration: arguments.duration,
         strict: arguments.strict,
+        mode: arguments.mode,
         stats: arguments.stats,
         allow_unsafe: arguments.script.allow_unsafe,
         when_attached: Some(&|| ready(arguments.handshake)),
         locate: Some(&|span| Place::of(source, span)),
+        orders: None,
+        no_warnings: arguments.script.no_warnings,
     };
     let mut render: Box<dyn Render> = match arguments.format {
         Format::Text => {
             let terminal = arguments.output.is_none().then(Terminal::of_standard_output).flatten();
-            Box::new(Text::new(out, Box::new(std::io::stderr()), arguments.quiet).on_terminal(terminal))
+            Box::new(
+                Text::new(out, Box::new(std::io::stderr()), arguments.quiet)
+                    .coloured(arguments.coloured)
+                    .on_terminal(terminal),
+            )
         }
         Format::Csv => {
             let stderr = || Box::new(std::io::stderr());
@@ -206,6 +227,41 @@ pub fn run(
         let _ = writeln!(std::io::stderr(), "note: {note}");
     }
     Ok(outcome.exit_code)
+}
+
+/// Runs a program of the prompt until it ends or is told to. `attached` is called once it is; `out` makes a place for results and
+/// one for notes.
+pub fn run_at_prompt(
+    source: &Source,
+    script: &ScriptArguments,
+    orders: Orders,
+    attached: &dyn Fn(&Object),
+    out: impl Fn() -> Box<dyn Write>,
+) -> Result<u8, Failure> {
+    let compiled = compile(source, script, None)?;
+    let warnings = super::diagnostics::render(source, &compiled.warnings, super::colour_wanted());
+    // A screen that is gone has no reader.
+    let _ = out().write_all(warnings.as_bytes());
+    let object = &compiled.object;
+    let options = RunOptions {
+        quiet: true,
+        when_attached: Some(&|| attached(object)),
+        locate: Some(&|span| Place::of(source, span)),
+        orders: Some(orders),
+        ..RunOptions::default()
+    };
+    let mut render = Text::new(out(), out(), true);
+    let outcome = session::run(object, options, &mut render, &HostSymbols::new());
+    Ok(outcome.map_err(|error| refused(source, script, None, &error))?.exit_code)
+}
+
+/// The type of the first variable that a program of the prompt assigns.
+pub fn type_at_prompt(source: &Source, script: &ScriptArguments) -> Result<String, Failure> {
+    let host = Host::new();
+    let stages = pipeline::stages(source, &CATALOGUE, &host, &options(script, None));
+    let stages = stages.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
+    let variable = stages.typed.probes.first().and_then(|probe| probe.vars.first());
+    Ok(variable.map_or_else(String::new, |variable| variable.ty.describe(host.btf())))
 }
 
 /// Tells whoever waits for it that all probes are attached: a reader of `handshake`, and the service manager of
@@ -253,7 +309,7 @@ fn refused(source: &Source, script: &ScriptArguments, child: Option<u32>, error:
         RunError::Load(LoadError::Verifier(refusal)) => verifier_refusal(source, script, child, refusal),
         RunError::Load(LoadError::TooLarge { .. }) => Failure::new(REFUSED, error.to_string())
             .help("let the maps hold less (`config = { max_map_keys = …; }`), or split the script"),
-        RunError::NoProcess(_) | RunError::Child(_) => Failure::new(MISTAKE, error.to_string()),
+        RunError::NoProcess(_) | RunError::Child(_) | RunError::NoTrials(_) => Failure::new(MISTAKE, error.to_string()),
         _ => Failure::new(REFUSED, error.to_string()),
     }
 }

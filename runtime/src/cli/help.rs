@@ -76,22 +76,92 @@ Examples:
   llvm-objdump -S latency.bpf.o
 ";
 
-/// Explains `topic`, or everything in short.
-pub fn help(topic: Option<&str>) -> Result<u8, Failure> {
-    let text = match topic {
-        None => super::args::help_text(None),
-        Some(topic) => super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)),
+/// Below the options of `doctor`.
+pub const DOCTOR: &str = "\
+Examples:
+  profiler doctor
+  profiler doctor --json | jq '.data.probes[] | select(.state != \"works\")'
+
+Each kind of probe is loaded, attached, made to fire by profiler itself, and its event received; maps and helpers are
+created for a trial. Nothing stays behind. Ends with 0 when all that most scripts need works, with 3 when not.
+";
+
+/// Below the options of `repl`.
+pub const REPL: &str = "\
+Examples:
+  > tracepoint:syscalls:sys_enter_openat { @opens[comm] = count(); }
+  [1] 1 probe
+  > @opens
+  > :stop 1
+
+A program is attached at once and runs in the background. `:help` lists the words of the prompt, Tab completes with what
+this kernel has, Control-D detaches everything and leaves. Lines also come from a pipe: profiler repl < session.
+";
+
+/// Below the options of `explain`.
+pub const EXPLAIN: &str = "\
+Examples:
+  profiler explain E0203
+  profiler explain W0903
+";
+
+/// Below the options of `completions`.
+pub const COMPLETIONS: &str = "\
+Examples:
+  profiler completions bash > /etc/bash_completion.d/profiler
+  profiler completions zsh > \"${fpath[1]}/_profiler\"
+  profiler completions fish > ~/.config/fish/completions/profiler.fish
+";
+
+/// Below the options of `man`.
+pub const MAN: &str = "\
+Examples:
+  profiler man | man -l -
+  profiler man > /usr/local/share/man/man1/profiler.1
+  profiler man run > /usr/local/share/man/man1/profiler-run.1
+";
+
+/// The pages of all diagnostics, by code.
+const DIAGNOSTICS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/diagnostics.rs"));
+
+/// Explains a diagnostic.
+pub fn explain(code: &str) -> Result<u8, Failure> {
+    let Some(text) = diagnostic(code) else {
+        return Err(Failure::new(USAGE, format!("there is no diagnostic `{code}`"))
+            .help("codes stand in brackets behind `error` and `warning`: E0203, W0903"));
     };
-    let Some(text) = text else {
-        let topic = topic.unwrap_or_default();
-        let failure = Failure::new(USAGE, format!("there is no command and no word `{topic}`"));
-        return Err(match near(&CATALOGUE, topic) {
-            Some(near) => failure.help(format!("these come close: {near}")),
-            None => failure.help("`profiler help` lists the commands"),
-        });
-    };
+    print(&text)
+}
+
+/// The page of a diagnostic, without its marks.
+fn diagnostic(code: &str) -> Option<String> {
+    let code = code.to_ascii_uppercase();
+    DIAGNOSTICS.iter().find(|(known, _)| *known == code).map(|(_, page)| plain(page))
+}
+
+fn print(text: &str) -> Result<u8, Failure> {
     stdout().lock().write_all(text.as_bytes()).map_err(|error| Failure::output("standard output", &error))?;
     Ok(OK)
+}
+
+/// Explains `topic`, or everything in short.
+pub fn help(topic: Option<&str>) -> Result<u8, Failure> {
+    match topic {
+        None => print(&super::args::help_text(None).unwrap_or_default()),
+        Some(topic) => print(&text(topic)?),
+    }
+}
+
+/// The help of a command, a word or a code.
+pub fn text(topic: &str) -> Result<String, Failure> {
+    let text = super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)).or_else(|| diagnostic(topic));
+    text.ok_or_else(|| {
+        let failure = Failure::new(USAGE, format!("there is no command and no word `{topic}`"));
+        match near(&CATALOGUE, topic) {
+            Some(near) => failure.help(format!("these come close: {near}")),
+            None => failure.help("`profiler help` lists the commands"),
+        }
+    })
 }
 
 /// All words with their kinds and texts.

@@ -8,13 +8,16 @@ mod args;
 mod build;
 mod check;
 mod diagnostics;
+mod doctor;
 mod dropin;
 mod engine;
 mod excerpt;
 pub mod exit;
+mod generated;
 mod help;
 mod list;
 mod maps;
+mod repl;
 mod run;
 mod script;
 
@@ -49,6 +52,11 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Check(arguments) => check::check(&arguments),
         Command::List(arguments) => list::list(&arguments),
         Command::Build(arguments) => build::build(&arguments),
+        Command::Explain(code) => help::explain(&code),
+        Command::Completions(shell) => generated::completions(shell),
+        Command::Man(command) => generated::man(command.as_deref()),
+        Command::Repl => repl::repl(),
+        Command::Doctor { json } => doctor::doctor(json),
         Command::Help(topic) => help::help(topic.as_deref()),
     }
 }
@@ -59,9 +67,19 @@ fn report(failure: &Failure) {
     let _ = stderr.write_all(failure.render(colour_wanted()).as_bytes());
 }
 
-/// Whether standard error shows colours: it is a terminal, and `NO_COLOR` (<https://no-color.org>) is unset or empty.
+/// Whether results show colours: they go to a terminal that does.
+fn results_are_coloured(to_file: bool) -> bool {
+    !to_file && colours_allowed() && std::io::stdout().is_terminal()
+}
+
+/// Whether standard error shows colours.
 fn colour_wanted() -> bool {
+    colours_allowed() && std::io::stderr().is_terminal()
+}
+
+/// Whether a terminal may be sent colours: `NO_COLOR` (<https://no-color.org>) is unset or empty, and it knows them.
+fn colours_allowed() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-    !refused && !dumb && std::io::stderr().is_terminal()
+    !refused && !dumb
 }

@@ -28,7 +28,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let child = arguments.command.as_deref().map(engine::start).transpose()?;
     let child_pid = child.as_ref().map(profiler_runtime::child::Child::pid);
     let Compiled { object, warnings } = engine::compile(&source, &arguments.script, child_pid)?;
-    if !warnings.is_empty() {
+    if !warnings.is_empty() && !arguments.script.no_warnings {
         // A closed standard error has no reader to warn.
         let _ = std::io::stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
     }

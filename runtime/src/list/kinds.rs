@@ -76,28 +76,33 @@ pub(super) static KINDS: [Kind; 18] = [
     in_files("usdt", &["U"], static_probes, static_probe_arguments),
 ];
 
-const SOFTWARE: [&str; 11] = [
+const SOFTWARE: [&str; 14] = [
     "alignment-faults:",
     "bpf-output:",
     "context-switches:",
+    "cpu:",
     "cpu-clock:",
     "cpu-migrations:",
+    "cs:",
     "dummy:",
     "emulation-faults:",
+    "faults:",
     "major-faults:",
     "minor-faults:",
     "page-faults:",
     "task-clock:",
 ];
 
-const HARDWARE: [&str; 10] = [
+const HARDWARE: [&str; 12] = [
     "backend-stalls:",
     "branch-instructions:",
     "branch-misses:",
+    "branches:",
     "bus-cycles:",
     "cache-misses:",
     "cache-references:",
     "cpu-cycles:",
+    "cycles:",
     "frontend-stalls:",
     "instructions:",
     "ref-cycles:",

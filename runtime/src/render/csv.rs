@@ -8,10 +8,11 @@ use std::io::{self, Write};
 use profiler_compiler::statistics::Number;
 use profiler_compiler::text::write_value;
 use profiler_compiler::value::{Symbols, Value};
+use profiler_compiler::words::HelperFailure;
 
 use super::buffer::Buffer;
 use super::text::Text;
-use super::{MapPrint, MapSnapshot, Place, Render, Shown};
+use super::{MapPrint, MapSnapshot, Place, Render, Shown, Trial};
 use crate::ledger::Section;
 use crate::view::{Cell, Quantity};
 
@@ -77,6 +78,14 @@ impl Render for Csv {
 
     fn wants_tables(&self) -> bool {
         true
+    }
+
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place) {
+        self.notes.helper_failed(failure, place);
+    }
+
+    fn trial(&mut self, trial: &Trial<'_>) {
+        self.notes.trial(trial);
     }
 
     fn end_of_run(&mut self) {}

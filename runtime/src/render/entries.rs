@@ -24,7 +24,27 @@ pub(super) fn arranged<'a>(map: &'a MapSnapshot<'_>, print: MapPrint) -> Vec<Ent
         top => usize::try_from(top).unwrap_or(usize::MAX),
     };
     let skipped = entries.len().saturating_sub(most);
-    entries[skipped..].iter().map(|(key, value)| (key.as_ref(), divided(map, value, print.div))).collect()
+    let latest = latest_interval(map);
+    let shown = |value| aligned(divided(map, value, print.div), latest);
+    entries[skipped..].iter().map(|(key, value)| (key.as_ref(), shown(value))).collect()
+}
+
+/// The last interval of all series of a map, with which each of them ends; `None` when it holds none.
+fn latest_interval(map: &MapSnapshot<'_>) -> Option<u64> {
+    let of_series = |value: &Value| match value {
+        Value::Series(series) => Some(series.latest),
+        _ => None,
+    };
+    map.entries.iter().filter_map(|(_, value)| of_series(value)).max()
+}
+
+fn aligned(value: Cow<'_, Value>, latest: Option<u64>) -> Cow<'_, Value> {
+    match (value.as_ref(), latest) {
+        (Value::Series(series), Some(latest)) if series.latest != latest => {
+            Cow::Owned(Value::Series(series.clone().up_to(latest)))
+        }
+        _ => value,
+    }
 }
 
 /// What a value is sorted by before its key. Booleans, pointers and strings do not order a map, but enums do.

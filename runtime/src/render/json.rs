@@ -9,12 +9,14 @@ mod view;
 
 use std::io::{self, Write};
 
+use profiler_compiler::series::{Series, moment};
 use profiler_compiler::text::write_value;
 use profiler_compiler::value::{Bucket, Histogram, Labels, Symbols, Value};
+use profiler_compiler::words::HelperFailure;
 
 use super::buffer::Buffer;
 use super::entries::{Entry, arranged, write_key};
-use super::{MapPrint, MapSnapshot, Place, Render, Shown};
+use super::{MapPrint, MapSnapshot, Place, Render, Shown, Trial};
 use crate::ledger::Section;
 
 /// JSON for programs.
@@ -68,6 +70,16 @@ impl Render for Json {
         self.out.settle();
     }
 
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place) {
+        let out = self.out.bytes();
+        out.extend_from_slice(b"{\"type\": \"helper_error\", \"msg\": ");
+        write_string(failure.words.as_bytes(), out);
+        put(out, format_args!(", \"helper\": \"{}\", \"retcode\": {}, \"filename\": ", failure.helper, failure.code));
+        write_string(place.file.as_bytes(), out);
+        put(out, format_args!(", \"line\": {}, \"col\": {}}}\n", place.line, place.column));
+        self.out.settle();
+    }
+
     fn value(&mut self, value: &Value, symbols: &dyn Symbols) {
         self.line("value", |out| write_json(value, symbols, out));
     }
@@ -88,6 +100,29 @@ impl Render for Json {
     }
 
     fn end_of_run(&mut self) {}
+
+    fn trial(&mut self, trial: &Trial<'_>) {
+        let (kind, name) = match trial {
+            Trial::Test { names, passed, .. } => ("test_result", names.get(passed.len().wrapping_sub(1))),
+            Trial::Benchmark { names, index, .. } => ("benchmark_result", names.get(*index)),
+        };
+        self.line(kind, |out| {
+            out.push(b'{');
+            write_string(name.map_or(b"", |name| name.as_bytes()), out);
+            match trial {
+                Trial::Test { passed, duration, output, .. } => {
+                    let passed = passed.last().copied().unwrap_or_default();
+                    let ns = duration.as_nanos();
+                    put(out, format_args!(": {{\"duration\": {ns}, \"passed\": {passed}, \"output\": "));
+                    write_string(output, out);
+                    out.extend_from_slice(b"}}");
+                }
+                Trial::Benchmark { average_ns, runs, .. } => {
+                    put(out, format_args!(": {{\"average\": {average_ns}, \"iters\": {runs}}}}}"));
+                }
+            }
+        });
+    }
 
     fn lost(&mut self, events: u64) {
         self.counted("lost_events", "events", events);
@@ -162,6 +197,7 @@ fn write_json(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
             out.push(b'}');
         }
         Value::Histogram(histogram) => write_histogram(histogram, out),
+        Value::Series(series) => write_series(series, symbols, out),
         Value::Distribution(values) => distribution::write_distribution(values, out),
         Value::Stats { count, average, total } => {
             let numbers = [("{\"count\": ", i128::from(*count)), (", \"average\": ", (*average).into())];
@@ -189,6 +225,15 @@ fn write_list<T>(items: &[T], out: &mut Vec<u8>, mut write: impl FnMut(&T, &mut 
         write(item, out);
     }
     out.push(b']');
+}
+
+fn write_series(series: &Series, symbols: &dyn Symbols, out: &mut Vec<u8>) {
+    write_list(&series.points, out, |(number, value), out| {
+        let start = moment(series.start_ns(*number), "%Y-%m-%d %H:%M:%S", 9, symbols);
+        put(out, format_args!("{{\"interval_start\":\"{start}\",\"value\":"));
+        write_integer(*value, out);
+        out.push(b'}');
+    });
 }
 
 fn write_histogram(histogram: &Histogram, out: &mut Vec<u8>) {
@@ -229,6 +274,13 @@ fn write_integer(n: i128, out: &mut Vec<u8>) {
 }
 
 /// A string; bytes that are not UTF-8 become U+FFFD.
+/// A string as JSON has it, with its quotes.
+pub fn quoted(text: &str) -> String {
+    let mut out = Vec::new();
+    write_string(text.as_bytes(), &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
 fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for chunk in bytes.utf8_chunks() {

@@ -12,11 +12,14 @@ pub mod json;
 pub mod screen;
 pub mod table;
 pub mod text;
+mod trials;
 mod window;
+
+use std::time::Duration;
 
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::value::{Symbols, Value};
-use profiler_compiler::words::Aggregation;
+use profiler_compiler::words::{Aggregation, HelperFailure};
 
 use crate::ledger::Section;
 use crate::view::Table;
@@ -55,13 +58,16 @@ pub struct Place {
     pub column: u32,
     /// One past the last column, when it is in the same line.
     pub end_column: Option<u32>,
+    /// The line itself.
+    pub text: String,
 }
 
 impl Place {
     /// The place of a span.
     pub fn of(source: &Source, span: Span) -> Place {
         let ((line, column), (end_line, end)) = (source.line_column(span.start), source.line_column(span.end));
-        Place { file: source.name.clone(), line, column, end_column: (end_line == line).then_some(end) }
+        let text = source.text.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default().to_owned();
+        Place { file: source.name.clone(), line, column, end_column: (end_line == line).then_some(end), text }
     }
 }
 
@@ -82,6 +88,33 @@ pub struct Shown<'a> {
     pub quality: &'a [Section],
 }
 
+/// What came of a test or a benchmark.
+#[derive(Debug)]
+pub enum Trial<'a> {
+    /// Of the latest test.
+    Test {
+        /// All tests.
+        names: &'a [String],
+        /// Which of those that have run have passed; the last is the one that is told of.
+        passed: &'a [bool],
+        /// How long it took.
+        duration: Duration,
+        /// What it printed.
+        output: &'a [u8],
+    },
+    /// Of a benchmark.
+    Benchmark {
+        /// All benchmarks.
+        names: &'a [String],
+        /// Which of them.
+        index: usize,
+        /// Nanoseconds of one run.
+        average_ns: u64,
+        /// How many runs were measured.
+        runs: u64,
+    },
+}
+
 /// An output format.
 pub trait Render {
     /// All probes are attached.
@@ -91,6 +124,8 @@ pub trait Render {
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
     /// A warning (`warnf`) or an error (`errorf`) of the script, or one that the runtime meets in its place (`error`).
     fn note(&mut self, kind: &'static str, text: &[u8], place: &Place);
+    /// A read of a probe that failed.
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place);
     /// A value printed by `print(v)`.
     fn value(&mut self, value: &Value, symbols: &dyn Symbols);
     /// A map.
@@ -107,6 +142,8 @@ pub trait Render {
     }
     /// The run is over and maps are about to be printed.
     fn end_of_run(&mut self);
+    /// A test or a benchmark is over.
+    fn trial(&mut self, trial: &Trial<'_>);
     /// Events were lost since the last call.
     fn lost(&mut self, events: u64);
     /// The ledger's closing lines: how good the results are.

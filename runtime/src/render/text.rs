@@ -7,12 +7,13 @@ use std::io::{self, Write};
 
 use profiler_compiler::text::write_value;
 use profiler_compiler::value::{Symbols, Value};
+use profiler_compiler::words::HelperFailure;
 
 use super::buffer::Buffer;
 use super::entries::{arranged, write_key};
 use super::screen::{Screen, Terminal};
 use super::table::{self, Layout, Line};
-use super::{MapPrint, MapSnapshot, Place, Render, Shown};
+use super::{MapPrint, MapSnapshot, Place, Render, Shown, Trial, trials};
 use crate::ledger::Section;
 
 /// Text for people.
@@ -24,12 +25,13 @@ pub struct Text {
     is_below_maps: bool,
     /// The terminal that results go to, if they do.
     screen: Option<Screen>,
+    coloured: bool,
 }
 
 impl Text {
     /// Results go to `out`, notes to `notes` (standard error). `quiet` drops the line about attached probes.
     pub fn new(out: Box<dyn Write>, notes: Box<dyn Write>, quiet: bool) -> Text {
-        Text { out: Buffer::new(out), notes, quiet, is_below_maps: false, screen: None }
+        Text { out: Buffer::new(out), notes, quiet, coloured: false, is_below_maps: false, screen: None }
     }
 
     /// Results go to this terminal.
@@ -45,6 +47,12 @@ impl Text {
             screen.erase(out);
         }
         out
+    }
+
+    /// The same with or without colours in the results of tests.
+    #[must_use]
+    pub fn coloured(self, coloured: bool) -> Text {
+        Text { coloured, ..self }
     }
 
     /// Writes to where notes go. There is nowhere to report that this failed.
@@ -91,6 +99,19 @@ impl Render for Text {
         self.note(format_args!("{}:{}:{}{end}: {severity}: {text}\n", place.file, place.line, place.column));
     }
 
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &Place) {
+        let HelperFailure { helper, code, words } = failure;
+        Render::note(
+            self,
+            "warnf",
+            format!("{words}\nAdditional Info - helper: {helper}, retcode: {code}").as_bytes(),
+            place,
+        );
+        let width = place.end_column.map_or(1, |end| end.saturating_sub(place.column).max(1)) as usize;
+        let before = place.column.saturating_sub(1) as usize;
+        Text::note(self, format_args!("{}\n{:before$}{}\n", place.text, "", "~".repeat(width)));
+    }
+
     fn value(&mut self, value: &Value, symbols: &dyn Symbols) {
         let out = self.results();
         write_value(value, symbols, out);
@@ -109,11 +130,8 @@ impl Render for Text {
                 out.push(b']');
             }
             // A histogram starts on the next line and ends with an empty one.
-            out.extend_from_slice(if matches!(*value, Value::Histogram(_) | Value::Distribution(_)) {
-                b":\n"
-            } else {
-                b": "
-            });
+            let is_block = matches!(*value, Value::Histogram(_) | Value::Series(_) | Value::Distribution(_));
+            out.extend_from_slice(if is_block { b":\n" } else { b": " });
             write_value(&value, symbols, out);
             out.push(b'\n');
             self.out.settle();
@@ -122,6 +140,11 @@ impl Render for Text {
 
     fn end_of_run(&mut self) {
         self.results().extend_from_slice(b"\n\n");
+    }
+
+    fn trial(&mut self, trial: &Trial<'_>) {
+        self.out.bytes().extend(trials::lines(trial, self.coloured));
+        self.out.settle();
     }
 
     fn lost(&mut self, events: u64) {

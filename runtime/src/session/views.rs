@@ -50,9 +50,8 @@ impl Session<'_> {
             if contents.contains_key(map) {
                 continue;
             }
-            let read = |map: &profiler_compiler::object::UserMap| {
-                maps::contents(map.place(generation), self.actions.loaded, take)
-            };
+            let read =
+                |map: &profiler_compiler::object::UserMap| maps::contents(map, generation, self.actions.loaded, take);
             match object.maps.get(*map).map(read) {
                 Some(Ok(read)) => drop(contents.insert(*map, read)),
                 Some(Err(error)) => {
@@ -132,7 +131,7 @@ impl Session<'_> {
         if self.actions.render.wants_tables() {
             let generation = self.actions.generation();
             for &map in maps {
-                match maps::contents(object.maps[map].place(generation), self.actions.loaded, Take::Copy) {
+                match maps::contents(&object.maps[map], generation, self.actions.loaded, Take::Copy) {
                     Ok(contents) if contents.entries.is_empty() => {}
                     Ok(contents) => {
                         let view = view::of_map(map, &object.maps[map]);
@@ -147,7 +146,10 @@ impl Session<'_> {
             }
             return;
         }
-        self.actions.render.end_of_run();
+        // At a prompt, the blank line that parts a run from its maps parts nothing.
+        if self.orders.is_none() {
+            self.actions.render.end_of_run();
+        }
         let snapshots: Vec<_> = maps.iter().map(|map| self.actions.snapshot(*map)).collect();
         for snapshot in snapshots {
             self.actions.show(snapshot, MapPrint::default());

@@ -260,7 +260,7 @@ pub struct ProgramState {
     /// How often it was skipped because it, or another that it cannot interrupt, was running on that CPU. Since 5.12, for perf
     /// tracepoints since 6.7; 0 before.
     pub skipped_runs: u64,
-    /// How often it ran, while [`measure_runs`] was in force.
+    /// How often it ran, while somebody measured.
     pub runs: u64,
     /// How long all of these runs took.
     pub run_time_ns: u64,
@@ -278,12 +278,6 @@ pub fn program_state(program: BorrowedFd<'_>) -> Option<ProgramState> {
         runs: state.run_cnt,
         run_time_ns: state.run_time_ns,
     })
-}
-
-/// While the descriptor is open, the kernel counts and times the runs of all BPF programs. Since 5.8.
-pub fn measure_runs() -> io::Result<OwnedFd> {
-    // SAFETY: takes a number only.
-    check(unsafe { sys::bpf_enable_stats(sys::BPF_STATS_RUN_TIME) }).map(own)
 }
 
 /// Waits until no BPF program runs any more that ran at the call, whatever CPUs there are and however they tick.

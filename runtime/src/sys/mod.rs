@@ -13,8 +13,10 @@ pub mod perf;
 pub mod poll;
 pub mod process;
 pub mod program;
+pub mod regex;
 pub mod ring;
 pub mod signal;
+pub mod stats;
 pub mod terminal;
 pub mod time;
 

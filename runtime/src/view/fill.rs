@@ -15,7 +15,7 @@ use profiler_compiler::view::{Measure, Source, View};
 
 use super::Held;
 use super::table::{Cell, Header, Quantity, Rest, Table};
-use crate::maps::{Entry, merge};
+use crate::maps::{Contents, Entry, merge_entries};
 
 /// Fills a view. `seconds` is how long the maps were filled.
 pub fn fill(view: &View, held: &Held<'_>, seconds: f64, lookup: &dyn Lookup) -> Table {
@@ -62,8 +62,8 @@ struct Filling<'a> {
 
 /// What a share is one of, by map.
 fn totals(held: &Held<'_>, lookup: &dyn Lookup) -> Vec<f64> {
-    let total = |(map, contents): &(&UserMap, &crate::maps::Contents)| {
-        let values = contents.entries.iter().map(|entry| value_of(map, &[entry], lookup));
+    let total = |(map, contents): &(&UserMap, &Contents)| {
+        let values = contents.entries.iter().map(|entry| value_of(map, contents, &[entry], lookup));
         values.filter_map(|value| measured(map, &value, amount(map))).map(Number::as_f64).sum()
     };
     held.iter().map(total).collect()
@@ -94,12 +94,11 @@ fn measured(map: &UserMap, value: &Value, statistic: Statistic) -> Option<Number
 }
 
 /// The value of several entries together: an aggregation's are merged like those of CPUs, integers are added up.
-fn value_of(map: &UserMap, entries: &[&Entry], lookup: &dyn Lookup) -> Value {
-    let copies: Vec<&[u8]> = entries.iter().flat_map(|entry| &entry.copies).map(Vec::as_slice).collect();
+fn value_of(map: &UserMap, contents: &Contents, entries: &[&Entry], lookup: &dyn Lookup) -> Value {
     match (&map.value, entries) {
-        (MapValue::Aggregate { .. }, _) | (_, [_]) => merge(map, &copies, lookup),
+        (MapValue::Aggregate { .. }, _) | (_, [_]) => merge_entries(map, contents.is_paged, entries, lookup),
         (MapValue::Plain(_), entries) => {
-            let values = entries.iter().map(|entry| value_of(map, &[entry], lookup));
+            let values = entries.iter().map(|entry| value_of(map, contents, &[entry], lookup));
             let sum = values.map(|value| match value {
                 Value::Int(n) => Some(n),
                 Value::Uint(n) => Some(n as i64),
@@ -119,7 +118,7 @@ impl<'a> Filling<'a> {
         for (place, (map, contents)) in self.held.iter().enumerate() {
             for entry in &contents.entries {
                 let key = map.key.as_ref().map(|ty| decode(ty, &entry.key, self.lookup));
-                let value = value_of(map, &[entry], self.lookup);
+                let value = value_of(map, contents, &[entry], self.lookup);
                 let next = rows.len();
                 let at = if self.held.len() == 1 { next } else { *known.entry(format!("{key:?}")).or_insert(next) };
                 if at == next {
@@ -135,7 +134,7 @@ impl<'a> Filling<'a> {
     }
 
     fn unit(&self, place: usize) -> Unit {
-        self.held.get(place).map_or(Unit::None, |(map, _)| crate::view::unit(map))
+        self.held.get(place).map_or(Unit::None, |(map, _)| map.unit)
     }
 
     fn header(&self, name: &str, source: Source) -> Header {
@@ -196,7 +195,7 @@ impl<'a> Filling<'a> {
     fn rest(&self, others: &[Row<'_>]) -> Rest {
         let together = |place: usize| {
             let entries: Vec<&Entry> = others.iter().filter_map(|row| row.entries[place]).collect();
-            (!entries.is_empty()).then(|| value_of(self.held[place].0, &entries, self.lookup))
+            (!entries.is_empty()).then(|| value_of(self.held[place].0, self.held[place].1, &entries, self.lookup))
         };
         let values = (0..self.held.len()).map(together).collect();
         let row = Row { key: None, entries: Vec::new(), values, rank: Cell::Missing };

@@ -8,7 +8,7 @@ use profiler_compiler::view::{Column, Order, Top};
 use profiler_compiler::words::Aggregation;
 
 use super::*;
-use crate::maps::{Contents, Entry};
+use crate::maps::{Contents, Entry, Page};
 
 /// Values refer to nothing.
 #[derive(Debug)]
@@ -36,7 +36,15 @@ fn word(name: &str) -> &'static dyn Aggregation {
 
 fn map(name: &str, value: MapValue) -> UserMap {
     let storage = Storage::Global { offset_bytes: 0, stride_bytes: 64, copies: 1, value_size_bytes: 8 };
-    UserMap { name: name.into(), key: Some(Type::U32), value, storage, alternate: None, span: Span::default() }
+    UserMap {
+        name: name.into(),
+        key: Some(Type::U32),
+        value,
+        unit: Unit::None,
+        storage,
+        alternate: None,
+        span: Span::default(),
+    }
 }
 
 fn aggregate(name: &str, of: &str, params: Vec<i64>) -> UserMap {
@@ -48,9 +56,9 @@ fn held(entries: &[(u32, &[&[u64]])]) -> Contents {
     let bytes = |words: &&[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let entry = |(key, copies): &(u32, &[&[u64]])| Entry {
         key: key.to_ne_bytes().to_vec(),
-        copies: copies.iter().map(bytes).collect(),
+        pages: vec![Page { number: 0, copies: copies.iter().map(bytes).collect() }],
     };
-    Contents { entries: entries.iter().map(entry).collect() }
+    Contents { entries: entries.iter().map(entry).collect(), is_paged: false }
 }
 
 fn measure(map: usize, name: &str) -> Source {

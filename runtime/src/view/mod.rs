@@ -11,7 +11,6 @@ pub use fill::fill;
 pub use table::{Cell, Header, Quantity, Rest, Table};
 
 use profiler_compiler::object::UserMap;
-use profiler_compiler::units::Unit;
 use profiler_compiler::view::{Column, Measure, Source, View};
 use profiler_compiler::{object, types::Type};
 
@@ -42,9 +41,4 @@ pub fn of_map(place: usize, map: &UserMap) -> View {
         |measure: Measure| Column { header: measure.to_string(), source: Source::Measure { map: 0, measure } };
     let columns = keys.chain(measures.into_iter().map(measure)).collect();
     View { title: map.name.clone(), maps: vec![place], columns, order: None, top: None, every: None }
-}
-
-/// The unit of a map's values.
-pub(crate) fn unit(_map: &UserMap) -> Unit {
-    Unit::None
 }

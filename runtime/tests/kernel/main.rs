@@ -4,6 +4,8 @@
 //! what is true. A test that cannot run here says `SKIPPED: reason`.
 
 mod cases;
+mod distributions;
+mod doctor;
 mod endings;
 mod faults;
 mod iterators;
@@ -14,7 +16,9 @@ mod machine;
 mod namespaces;
 mod own_probes;
 mod probes;
+mod prompt;
 mod static_probes;
+mod trials;
 mod views;
 
 use machine::skip;

@@ -176,6 +176,9 @@ fn list(exprs: &[Expr]) -> String {
 pub fn expr(value: &Expr) -> String {
     match &value.kind {
         ExprKind::Int(value) => value.to_string(),
+        ExprKind::Decimal { thousandths, percent } => {
+            format!("{}.{:03}{}", thousandths / 1000, thousandths % 1000, if *percent { "%" } else { "" })
+        }
         ExprKind::Duration(ns) => format!("{ns}ns"),
         ExprKind::Str(bytes) => string(bytes),
         ExprKind::Bool(value) => value.to_string(),

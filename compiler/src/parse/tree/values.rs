@@ -127,6 +127,13 @@ impl Builder<'_> {
                     ExprKind::Int(0)
                 }
             },
+            Rule::decimal => match literals::decimal(text) {
+                Some((thousandths, percent)) => ExprKind::Decimal { thousandths, percent },
+                None => {
+                    self.problems.push(errors::bad_number(span, text));
+                    ExprKind::Int(0)
+                }
+            },
             Rule::string => ExprKind::Str(literals::string(text, span, self.problems)),
             Rule::count_param => ExprKind::PositionalCount,
             Rule::position => self.position(text, span),

@@ -112,7 +112,7 @@ fn large_index(cx: &mut lower::Body<'_, '_>, n: VReg, k: i64) -> VReg {
 }
 
 /// The position of the highest bit of a number that is not 0, by halving: BPF has no instruction for it.
-fn integer_log2(cx: &mut lower::Body<'_, '_>, n: VReg) -> VReg {
+pub(super) fn integer_log2(cx: &mut lower::Body<'_, '_>, n: VReg) -> VReg {
     let rest = cx.b.copy(n);
     let result = cx.b.copy(0);
     for bits in [32, 16, 8, 4, 2, 1] {

@@ -7,16 +7,28 @@ use crate::value::Value;
 
 mod avg;
 mod count;
+mod dist;
 mod hist;
 mod lhist;
 mod max;
 mod min;
 mod stats;
 mod sum;
+mod tseries;
 
 /// All aggregations.
-pub const ALL: &[&dyn Aggregation] =
-    &[&avg::Avg, &count::Count, &hist::Hist, &lhist::Lhist, &max::Max, &min::Min, &stats::Stats, &sum::Sum];
+pub const ALL: &[&dyn Aggregation] = &[
+    &avg::Avg,
+    &count::Count,
+    &dist::Dist,
+    &hist::Hist,
+    &lhist::Lhist,
+    &max::Max,
+    &min::Min,
+    &stats::Stats,
+    &sum::Sum,
+    &tseries::Tseries,
+];
 
 /// The `index`-th `u64` of some bytes.
 fn word(bytes: &[u8], index: usize) -> u64 {

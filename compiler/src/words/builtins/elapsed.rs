@@ -7,6 +7,7 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
+use crate::units::Unit;
 use crate::words::{Builtin, Doc};
 
 /// `elapsed`.
@@ -16,6 +17,10 @@ pub struct Elapsed;
 impl Builtin for Elapsed {
     fn name(&self) -> &'static str {
         "elapsed"
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::Duration
     }
 
     fn doc(&self) -> Doc {

@@ -9,6 +9,7 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
+use crate::units::Unit;
 use crate::words::{Builtin, Doc};
 
 /// `nsecs`.
@@ -18,6 +19,10 @@ pub struct Nsecs;
 impl Builtin for Nsecs {
     fn name(&self) -> &'static str {
         "nsecs"
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::Time
     }
 
     fn doc(&self) -> Doc {

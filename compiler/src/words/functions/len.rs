@@ -60,6 +60,10 @@ impl Function for Len {
             let diagnostic = check::no_length(&info.name, args[0].span);
             return cx.fail(diagnostic);
         }
+        if info.value.as_ref().is_some_and(|value| value.pages().is_some()) {
+            let diagnostic = check::in_pages(&info.name, args[0].span);
+            return cx.fail(diagnostic);
+        }
         cx.call_of(self, Vec::new(), vec![Constant::Map(map.0)], Type::I64, span)
     }
 

@@ -37,6 +37,10 @@ mod len;
 mod macaddr;
 mod memcmp;
 mod ntop;
+mod p50;
+mod p90;
+mod p99;
+mod percentile;
 mod percpu_kaddr;
 mod print;
 mod printf;
@@ -102,6 +106,10 @@ pub const ALL: &[&dyn Function] = &[
     macaddr::WORD,
     memcmp::WORD,
     ntop::WORD,
+    p50::WORD,
+    p90::WORD,
+    p99::WORD,
+    percentile::WORD,
     percpu_kaddr::WORD,
     print::WORD,
     printf::WORD,
@@ -139,7 +147,6 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("path", "it needs the arguments of a kernel function (`fentry`), and kernel probes are not there yet"),
     ("skboutput", "send the bytes with `printf(\"%r\", buf(…))`"),
     ("socket_cookie", "use the address of the socket as the key"),
-    ("tseries", "print a value every interval: `interval:1s { print(@x); clear(@x); }`"),
     ("uaddr", "add the address that `nm` shows to the one where the file is mapped"),
     ("unwatch", "watchpoints are not there"),
 ];

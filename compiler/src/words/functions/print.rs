@@ -53,7 +53,7 @@ impl Function for Print {
         if let Some((map, key)) = cx.aggregate_entry(&args[0]) {
             return cx.call_of(self, vec![key], vec![Constant::Map(map.0)], Type::None, span);
         }
-        let value = cx.value_for(&args[0]);
+        let value = cx.printed(&args[0]);
         cx.call_of(self, vec![value], Vec::new(), Type::None, span)
     }
 

@@ -58,7 +58,8 @@ pub(super) fn send(
     arg: &ast::Expr,
     span: Span,
 ) -> typed::Expr {
-    if matches!(cx.seed.attach, Attach::Begin | Attach::End | Attach::Timer { .. }) {
+    let attach = &cx.seed.attach;
+    if attach.is_trial() || matches!(attach, Attach::Begin | Attach::End | Attach::Timer { .. }) {
         let probe = cx.seed.names.first().cloned().unwrap_or_default();
         let message = format!("`{}` would hit profiler itself in `{probe}`", word.name());
         let help = "send signals from probes that run in the traced process";

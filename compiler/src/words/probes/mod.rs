@@ -3,6 +3,7 @@
 use super::ProbeKind;
 
 mod begin;
+mod bench;
 mod end;
 mod fentry;
 mod fexit;
@@ -18,6 +19,7 @@ mod rawtracepoint;
 mod self_signal;
 mod software;
 mod syscall;
+mod test;
 mod tracepoint;
 mod uprobe;
 mod uretprobe;
@@ -27,6 +29,7 @@ mod watchpoint;
 /// All probe kinds.
 pub const ALL: &[&dyn ProbeKind] = &[
     &begin::Begin,
+    &bench::Bench,
     &end::End,
     &fentry::Fentry,
     &fexit::Fexit,
@@ -40,6 +43,7 @@ pub const ALL: &[&dyn ProbeKind] = &[
     &rawtracepoint::RawTracepoint,
     &self_signal::SelfSignal,
     &software::Software,
+    &test::Test,
     &tracepoint::Tracepoint,
     &uprobe::Uprobe,
     &uretprobe::Uretprobe,
@@ -48,16 +52,20 @@ pub const ALL: &[&dyn ProbeKind] = &[
 ];
 
 /// Kinds that are missing, sorted by name.
-pub const ABSENT: &[(&str, &str)] = &[
-    ("asyncwatchpoint", "bpftrace has removed them too; `watchpoint:ADDRESS:LENGTH:MODE` watches memory"),
-    ("bench", "`BEGIN` runs once when the script starts; `interval:us:N` runs again and again"),
-    ("test", "`BEGIN` runs once when the script starts, and `assert` and `exit(1)` end it with an error"),
-];
+pub const ABSENT: &[(&str, &str)] =
+    &[("asyncwatchpoint", "bpftrace has removed them too; `watchpoint:ADDRESS:LENGTH:MODE` watches memory")];
 
 /// A probe's name with its kind in full: `interval:s:1`.
 fn full_name(kind: &str, point: &crate::ast::AttachPoint) -> String {
     let parts = point.parts.iter().map(|p| p.text.as_str());
     std::iter::once(kind).chain(parts).collect::<Vec<_>>().join(":")
+}
+
+/// A number as the language writes whole ones: `1000`, `1_000`, `1e3`.
+fn whole_number(text: &str) -> Option<u64> {
+    let text = text.replace('_', "");
+    let (digits, zeros) = text.split_once('e').unwrap_or((&text, "0"));
+    digits.parse::<u64>().ok()?.checked_mul(10u64.checked_pow(zeros.parse().ok()?)?)
 }
 
 /// The attachment of a counted perf event, from a table of (name, number, default count).
@@ -70,8 +78,8 @@ fn perf_seed(
     let form = format!("{}:EVENT:COUNT", point.kind.text);
     let (event, count) = match point.parts.as_slice() {
         [event] => (event, None),
-        [event, count] => match count.text.parse::<u64>() {
-            Ok(count) if count > 0 => (event, Some(count)),
+        [event, count] => match whole_number(&count.text) {
+            Some(count) if count > 0 => (event, Some(count)),
             _ => {
                 cx.wrong_form(point, &form);
                 return None;

@@ -32,7 +32,7 @@ impl ProbeKind for RawTracepoint {
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
-        // A module's name may stand before the event; event names are unique in the kernel.
+        // Event names are unique in the kernel; those of modules are not in its BTF.
         let ([event] | [_, event]) = point.parts.as_slice() else {
             cx.wrong_form(point, "rawtracepoint:EVENT");
             return Vec::new();
@@ -42,6 +42,13 @@ impl ProbeKind for RawTracepoint {
             cx.refused(event.span, &format!("raw tracepoint `{}`", event.text), TargetError::Refused(words));
             return Vec::new();
         };
+        if let [module, _] = point.parts.as_slice()
+            && !glob::matches(&module.text, "vmlinux")
+        {
+            let what = format!("raw tracepoint `{}` of the module `{}`", event.text, module.text);
+            cx.refused(point.span, &what, TargetError::Missing { near: Vec::new() });
+            return Vec::new();
+        }
         let found: Vec<btf::RawTracepoint<'_>> = if glob::is_pattern(&event.text) {
             btf.raw_tracepoints_named(|name| glob::matches(&event.text, name))
         } else {

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::cli::args::{Notice, RunArguments, ScriptArguments, parameters};
-use crate::cli::engine::{Format, Stage};
+use crate::cli::engine::{Format, Mode, Stage};
 
 /// What to do.
 #[derive(Debug)]
@@ -136,10 +136,6 @@ fn refuse_the_impossible(matches: &ArgMatches) -> Result<(), Notice> {
         ("emit-llvm", "--emit-llvm: there is no LLVM in here; `-d codegen` prints the intermediate representation"),
         ("aot", "--aot: write the object with --emit-elf, or with `profiler build`"),
         ("fmt", "--fmt: scripts cannot be formatted yet"),
-        ("test", "--test: there are no test: probes yet; `BEGIN` with `assert` or `exit(1)` runs once"),
-        ("bench", "--bench: there are no bench: probes yet"),
-        ("mode", "--mode: there are no test: and bench: probes yet, and scripts cannot be formatted yet"),
-        ("probe-filter", "--probe-filter: probes cannot be left out by name yet"),
         ("dwarf-pid", "--dwarf-pid: user stacks are taken by frame pointers only"),
     ];
     for (option, words) in refused {
@@ -194,6 +190,9 @@ fn script(
         named,
         pid: matches.remove_one::<String>("pid").map(|text| pid(&text)).transpose()?,
         allow_unsafe: matches.get_flag("unsafe"),
+        report_failures: matches.get_count("warnings") > 0,
+        no_warnings: matches.get_flag("no-warnings"),
+        probe_filter: matches.remove_one("probe-filter"),
         verbose: matches.get_flag("verbose"),
     })
 }
@@ -215,6 +214,7 @@ fn pid(text: &str) -> Result<u32, Notice> {
 }
 
 fn run(matches: &mut ArgMatches, dry_dump: bool) -> Result<Arguments, Notice> {
+    let (mode, compile_only) = mode(matches)?;
     let program = matches.remove_one::<String>("program");
     let words: Vec<String> = matches.remove_many::<String>("words").into_iter().flatten().collect();
     let mut words = words.into_iter();
@@ -236,12 +236,41 @@ fn run(matches: &mut ArgMatches, dry_dump: bool) -> Result<Arguments, Notice> {
             dump,
             dry_run: matches.get_flag("dry-run"),
             strict: false,
+            mode,
+            // As in bpftrace, wherever the results go.
+            coloured: true,
             duration: None,
             handshake: None,
         },
-        object: matches.remove_one("emit-elf"),
+        object: matches.remove_one("emit-elf").or_else(|| compile_only.then(|| "/dev/null".into())),
         dry_dump,
     })
+}
+
+/// Which probes run, and whether the script is compiled only.
+fn mode(matches: &ArgMatches) -> Result<(Mode, bool), Notice> {
+    let named = matches.get_one::<String>("mode").map(String::as_str);
+    let (test, bench) = (matches.get_flag("test"), matches.get_flag("bench"));
+    for (flag, name) in [(test, "test"), (bench, "bench")] {
+        if flag && (named.is_some() || test && bench) {
+            return Err(Notice::mistake(format!("ERROR: USAGE: --{name} conflicts with existing --mode\n")));
+        }
+    }
+    match named {
+        _ if test => Ok((Mode::Test, false)),
+        _ if bench => Ok((Mode::Bench, false)),
+        None => Ok((Mode::Trace, false)),
+        Some("test") => Ok((Mode::Test, false)),
+        Some("bench") => Ok((Mode::Bench, false)),
+        Some("codegen") => Ok((Mode::Trace, true)),
+        Some("compiler-bench") => {
+            Err(Notice::mistake("ERROR: --mode compiler-bench: `profiler check` is timed from outside\n"))
+        }
+        Some("format") => Err(Notice::mistake("ERROR: --mode format: scripts cannot be formatted yet\n")),
+        Some(_) => Err(Notice::mistake(
+            "ERROR: USAGE: --mode can only be 'codegen', 'compiler-bench', 'bench', 'test' or 'format'.\n",
+        )),
+    }
 }
 
 fn format(name: Option<&str>) -> Result<Format, Notice> {

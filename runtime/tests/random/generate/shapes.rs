@@ -136,7 +136,7 @@ impl Generator {
     }
 
     pub(super) fn aggregation(&mut self) -> Held {
-        let (word, rest) = match self.dice.below(14) {
+        let (word, rest) = match self.dice.below(15) {
             0 | 1 => ("count", vec![]),
             2 => ("sum", vec![]),
             3 => ("min", vec![]),
@@ -148,6 +148,7 @@ impl Generator {
             10 => ("lhist", vec![0, 1000, 1]),
             11 => ("lhist", vec![5, 17, 4]),
             12 => ("lhist", vec![0, 100_000, 1000]),
+            13 => ("dist", vec![]),
             _ => ("sum", vec![]),
         };
         Held::Aggregate(word, rest)

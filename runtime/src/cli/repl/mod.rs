@@ -1,0 +1,110 @@
+//! `profiler repl`: one-off probes without a file.
+//!
+//! In: lines of a person, or of a pipe. Out: results as they come, above the line that is being typed.
+//! Guarantee: when it ends, in whatever way, nothing stays attached: programs live in this process, and nothing is pinned.
+
+mod assistant;
+mod editor;
+mod shell;
+
+use std::fs::{self, OpenOptions};
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use profiler_runtime::repl::input::is_complete;
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{CompletionType, Config, Editor, ExternalPrinter as _};
+
+use super::colours_allowed;
+use super::exit::{Failure, OK};
+use assistant::Assistant;
+use shell::{Screen, Shell};
+
+/// How many lines the history keeps.
+const HISTORY: usize = 10_000;
+
+/// Runs the prompt until its end.
+pub fn repl() -> Result<u8, Failure> {
+    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() { on_terminal() } else { in_pipe() }
+}
+
+/// Lines as they come, without a prompt.
+fn in_pipe() -> Result<u8, Failure> {
+    let screen: Screen = Box::new(|text| {
+        let mut out = std::io::stdout().lock();
+        // A reader that went away has seen enough.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    });
+    let shell = Shell::new(screen);
+    let mut pending = String::new();
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|error| Failure::output("standard input", &error))?;
+        pending.push_str(&line);
+        if is_complete(&pending) {
+            shell.submit(&std::mem::take(&mut pending));
+        } else {
+            pending.push('\n');
+        }
+        if shell.is_over() {
+            break;
+        }
+    }
+    shell.submit(&pending);
+    shell.end();
+    Ok(OK)
+}
+
+fn on_terminal() -> Result<u8, Failure> {
+    let failed = |error: ReadlineError| Failure::new(super::exit::MISTAKE, format!("the terminal: {error}"));
+    let config =
+        Config::builder().completion_type(CompletionType::List).auto_add_history(true).max_history_size(HISTORY);
+    let config = config.map_err(failed)?.build();
+    let mut editor: Editor<Assistant, FileHistory> = Editor::with_config(config).map_err(failed)?;
+    let mut printer = editor.create_external_printer().map_err(failed)?;
+    let screen: Screen = Box::new(move |text| {
+        // A terminal that is gone has no reader.
+        let _ = printer.print(text);
+    });
+    let shell = Shell::new(screen);
+    editor.set_helper(Some(Assistant::new(Arc::clone(&shell), colours_allowed())));
+    let history = history_file();
+    if let Some(path) = &history {
+        // A history that cannot be read is an empty one.
+        let _ = editor.load_history(path);
+    }
+    println!(
+        "profiler {}: type a probe, `@` for a map, `:help`; Tab completes, Control-D leaves",
+        env!("CARGO_PKG_VERSION")
+    );
+    while !shell.is_over() {
+        match editor.readline("> ") {
+            Ok(line) => shell.submit(&line),
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => break,
+            Err(error) => {
+                shell.end();
+                return Err(failed(error));
+            }
+        }
+    }
+    shell.end();
+    if let Some(path) = &history {
+        // Nothing depends on it.
+        let _ = editor.save_history(path);
+    }
+    Ok(OK)
+}
+
+/// Where the history is kept, readable by its owner only: <https://specifications.freedesktop.org/basedir-spec/latest/>.
+fn history_file() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
+    let folder = state.join("profiler");
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).ok()?;
+    let path = folder.join("history");
+    OpenOptions::new().append(true).create(true).mode(0o600).open(&path).ok()?;
+    Some(path)
+}

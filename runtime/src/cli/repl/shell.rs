@@ -1,0 +1,311 @@
+//! The prompt's hands: programs in threads, files, the screen.
+//!
+//! In: effects of the prompt's core, from the prompt and from programs that end. Out: their results on the screen, and news to the core.
+//! Guarantee: a program lives in a thread of its own with its own maps; when the shell is gone, so is everything that it attached.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use profiler_compiler::object::Attach;
+use profiler_compiler::source::Source;
+use profiler_runtime::orders::{self, Giver, Orders, Task};
+use profiler_runtime::repl::{Effect, News, Repl, Watch};
+
+use super::super::args::ScriptArguments;
+use super::super::engine::{self, Stage};
+use super::super::exit::{Failure, words_of};
+use super::super::script::Origin;
+use super::super::{colour_wanted, help};
+
+/// Where results go: above the line that is being edited, or to standard output.
+pub type Screen = Box<dyn FnMut(String) + Send>;
+
+/// A program that is attached.
+struct Running {
+    giver: Arc<Giver>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// All that lives while the prompt does.
+pub struct Shell {
+    repl: Mutex<Repl>,
+    running: Mutex<BTreeMap<u32, Running>>,
+    screen: Mutex<Screen>,
+    /// Set to end the thread that prints a map again and again.
+    watching: Mutex<Option<Arc<AtomicBool>>>,
+    /// What was typed.
+    history: Mutex<Vec<String>>,
+    is_over: AtomicBool,
+}
+
+/// A lock whose holder panicked is as good as any other: what it guards is changed in one step.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shell {
+    /// Nothing runs yet.
+    pub fn new(screen: Screen) -> Arc<Shell> {
+        Arc::new(Shell {
+            repl: Mutex::default(),
+            running: Mutex::default(),
+            screen: Mutex::new(screen),
+            watching: Mutex::default(),
+            history: Mutex::default(),
+            is_over: AtomicBool::new(false),
+        })
+    }
+
+    /// Does what was typed, and comes back when that was done.
+    pub fn submit(self: &Arc<Self>, text: &str) {
+        if !text.trim().is_empty() {
+            locked(&self.history).push(text.trim().to_owned());
+        }
+        let effects = locked(&self.repl).submit(text);
+        self.perform(effects);
+    }
+
+    /// Whether the prompt shall end.
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// The maps of all programs, for completion.
+    pub fn maps(&self) -> Vec<String> {
+        locked(&self.repl).maps()
+    }
+
+    /// Detaches everything, and comes back when the kernel has let go.
+    pub fn end(&self) {
+        self.stop_watching();
+        let running = std::mem::take(&mut *locked(&self.running));
+        for (_, mut program) in running {
+            program.stop();
+        }
+    }
+
+    fn say(&self, text: String) {
+        (locked(&self.screen))(text);
+    }
+
+    fn news(self: &Arc<Self>, news: News) {
+        let effects = locked(&self.repl).told(news);
+        self.perform(effects);
+    }
+
+    fn perform(self: &Arc<Self>, effects: Vec<Effect>) {
+        for effect in effects {
+            self.do_one(effect);
+        }
+    }
+
+    fn do_one(self: &Arc<Self>, effect: Effect) {
+        match effect {
+            Effect::Say(text) => self.say(text),
+            Effect::Attach { number, source, replaces } => self.attach(number, source, replaces),
+            Effect::Detach(number) => self.detach(number),
+            Effect::Print { number, map, .. } => self.order(number, Task::Print(map)),
+            Effect::Clear { number, map } => self.order(number, Task::Clear(map)),
+            Effect::Watch(watch) => self.watch(watch),
+            Effect::Status(programs) => self.status(&programs),
+            Effect::Write { path, text } => self.answer(write(&path, &text)),
+            Effect::Read(path) => {
+                let text = Origin::File(path.clone()).load().map(|source| source.text.clone());
+                self.news(News::Read { path, text: text.map_err(|failure| failure.render(false)) });
+            }
+            Effect::Edit { number, text } => match super::editor::edit(&text) {
+                Ok(text) => self.news(News::Edited { number, text }),
+                Err(words) => self.say(format!("{words}\n")),
+            },
+            Effect::Help(word) => self.answer(help::text(&word)),
+            Effect::Probe(pattern) => self.answer(listed(&pattern)),
+            Effect::Type(expression) => self.answer(type_of(&expression)),
+            Effect::Dump { stage, source } => self.answer(dump(&stage, &source)),
+            Effect::History(count) => {
+                let history = locked(&self.history);
+                let shown: Vec<String> =
+                    history.iter().rev().take(count).rev().map(|line| format!("{line}\n")).collect();
+                drop(history);
+                self.say(shown.concat());
+            }
+            Effect::Quit => self.is_over.store(true, Ordering::Relaxed),
+        }
+    }
+
+    fn answer(&self, answer: Result<String, Failure>) {
+        self.say(answer.unwrap_or_else(|failure| failure.render(colour_wanted())));
+    }
+
+    /// Compiles, loads and attaches in a new thread; comes back once that went well or did not.
+    fn attach(self: &Arc<Self>, number: u32, text: String, replaces: Option<u32>) {
+        let (giver, orders) = match orders::pair() {
+            Ok(pair) => pair,
+            Err(error) => return self.news(News::Refused { number, message: format!("{}\n", words_of(&error)) }),
+        };
+        let (shell, (settled, wait)) = (Arc::clone(self), channel());
+        locked(&self.running).insert(number, Running { giver: Arc::new(giver), thread: None });
+        let thread = thread::Builder::new().name(format!("program {number}")).spawn(move || {
+            shell.live(number, &text, orders, &settled);
+        });
+        let thread = match thread {
+            Ok(thread) => thread,
+            Err(error) => return self.news(News::Refused { number, message: format!("{}\n", words_of(&error)) }),
+        };
+        if let Some(running) = locked(&self.running).get_mut(&number) {
+            running.thread = Some(thread);
+        }
+        // An error means that the thread has ended.
+        let attached = wait.recv().unwrap_or(false);
+        if let Some(replaced) = replaces.filter(|_| attached) {
+            self.detach(replaced);
+        }
+    }
+
+    /// A program's life.
+    fn live(self: &Arc<Self>, number: u32, text: &str, orders: Orders, settled: &Sender<bool>) {
+        let source = Source::new(format!("[{number}]"), text);
+        let attached = |object: &profiler_compiler::object::Object| {
+            let maps = object.maps.iter().map(|map| map.name.clone()).collect();
+            self.news(News::Attached {
+                number,
+                probes: object.programs.iter().map(|program| program.points).sum(),
+                maps,
+            });
+            // What runs once is waited for, so that the next prompt stands behind its results.
+            let ends_by_itself =
+                |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Iterator { .. });
+            if !object.programs.iter().all(|program| ends_by_itself(&program.attach)) {
+                // Nobody waits when the thread that did is gone.
+                let _ = settled.send(true);
+            }
+        };
+        let lives = engine::run_at_prompt(&source, &arguments(text), orders, &attached, || Box::new(Above::new(self)));
+        // Who detaches it takes it out first.
+        let by_itself = locked(&self.running).remove(&number).is_some();
+        match lives {
+            Ok(code) => self.news(News::Ended { number, code: by_itself.then_some(code) }),
+            Err(failure) => self.news(News::Refused { number, message: failure.render(colour_wanted()) }),
+        }
+        let _ = settled.send(false);
+    }
+
+    fn detach(&self, number: u32) {
+        let running = locked(&self.running).remove(&number);
+        if let Some(mut program) = running {
+            program.stop();
+        }
+    }
+
+    fn order(&self, number: u32, task: Task) {
+        let giver = locked(&self.running).get(&number).map(|program| Arc::clone(&program.giver));
+        // A program that ended meanwhile has said so.
+        if let Some(giver) = giver {
+            giver.give(task);
+        }
+    }
+
+    fn stop_watching(&self) {
+        if let Some(before) = locked(&self.watching).take() {
+            before.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn watch(self: &Arc<Self>, watch: Option<Watch>) {
+        self.stop_watching();
+        let Some(Watch { number, map, period }) = watch else { return };
+        let (stop, shell) = (Arc::new(AtomicBool::new(false)), Arc::clone(self));
+        *locked(&self.watching) = Some(Arc::clone(&stop));
+        thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) && locked(&shell.running).contains_key(&number) {
+                shell.order(number, Task::Print(map.clone()));
+                thread::sleep(period);
+            }
+        });
+    }
+
+    fn status(&self, programs: &[(u32, String)]) {
+        let width = programs.iter().map(|(number, _)| number.to_string().len()).max().unwrap_or(1);
+        let rows: Vec<String> = programs.iter().map(|(number, text)| format!("[{number:>width$}] {text}\n")).collect();
+        self.say(rows.concat());
+    }
+}
+
+impl Running {
+    fn stop(&mut self) {
+        self.giver.give(Task::Stop);
+        if let Some(thread) = self.thread.take() {
+            // A program that panicked has detached as well.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Results of a program: whole lines, above the prompt.
+struct Above {
+    shell: Arc<Shell>,
+    line: Vec<u8>,
+}
+
+impl Above {
+    fn new(shell: &Arc<Shell>) -> Above {
+        Above { shell: Arc::clone(shell), line: Vec::new() }
+    }
+}
+
+impl Write for Above {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend_from_slice(bytes);
+        if let Some(end) = self.line.iter().rposition(|byte| *byte == b'\n') {
+            let rest = self.line.split_off(end + 1);
+            let lines = std::mem::replace(&mut self.line, rest);
+            self.shell.say(String::from_utf8_lossy(&lines).into_owned());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Above {
+    fn drop(&mut self) {
+        if !self.line.is_empty() {
+            let text = String::from_utf8_lossy(&self.line).into_owned();
+            self.shell.say(format!("{text}\n"));
+        }
+    }
+}
+
+/// What the command line says of a program that was typed at the prompt.
+fn arguments(text: &str) -> ScriptArguments {
+    ScriptArguments::new(Origin::Inline(text.to_owned()))
+}
+
+fn write(path: &str, text: &str) -> Result<String, Failure> {
+    std::fs::write(path, text).map_err(|error| Failure::output(&format!("`{path}`"), &error))?;
+    Ok(format!("written to {path}\n"))
+}
+
+fn listed(pattern: &str) -> Result<String, Failure> {
+    let mut text = Vec::new();
+    engine::list(Some(pattern), None, true, &mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn type_of(expression: &str) -> Result<String, Failure> {
+    let text = format!("BEGIN {{ $it = {}; }}", expression.trim_end_matches(';'));
+    engine::type_at_prompt(&Source::new(":type", &text), &arguments(&text)).map(|ty| format!("{ty}\n"))
+}
+
+fn dump(stage: &str, text: &str) -> Result<String, Failure> {
+    let Some(stage) = Stage::named(stage) else {
+        return Err(Failure::new(super::super::exit::MISTAKE, format!("there is no stage `{stage}`"))
+            .help(format!("these are: {}", Stage::NAMES.join(" "))));
+    };
+    engine::dump(stage, &Source::new(":dump", text), &arguments(text))
+}

@@ -1,0 +1,126 @@
+//! What could be written at a place of a script, for the prompt and for editors.
+//!
+//! In: a script, the cursor, what else is known. Out: candidates with what they are, and where they would begin.
+//! Guarantee: knows this machine through [`Target`] only and writes nothing; a candidate begins with what is written.
+
+mod members;
+mod place;
+
+use profiler_compiler::CATALOGUE;
+use profiler_compiler::target::Target;
+
+use crate::list;
+use place::Place;
+
+/// What could be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The text that stands from [`Completion::start`] on.
+    pub text: String,
+    /// What it is: a type, a word's first line.
+    pub about: String,
+}
+
+/// All that could be written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// Where the candidates' texts begin, in bytes.
+    pub start: usize,
+    /// The candidates, sorted.
+    pub candidates: Vec<Candidate>,
+}
+
+/// Names that are not in the text itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// Maps of other programs, with sigil.
+    pub maps: &'a [String],
+}
+
+/// Most candidates: more helps nobody.
+const MOST: usize = 2000;
+
+/// Words of the language that no catalogue has.
+const KEYWORDS: [&str; 10] = ["args", "break", "continue", "else", "for", "if", "let", "return", "unroll", "while"];
+
+/// What could be written at a cursor, which is a byte position in the text.
+pub fn complete(text: &str, cursor: usize, target: &dyn Target, known: Known<'_>) -> Completion {
+    let Some(before) = text.get(..cursor) else { return Completion::default() };
+    let mut completion = match place::place(before) {
+        Place::Nowhere => Completion::default(),
+        Place::Probe { written, start } => Completion { start, candidates: probes(target, written) },
+        Place::Code { header } => code(target, before, text, header, known),
+    };
+    completion.candidates.sort_by(|a, b| a.text.cmp(&b.text));
+    completion.candidates.dedup_by(|a, b| a.text == b.text);
+    completion.candidates.truncate(MOST);
+    completion
+}
+
+fn candidate(text: impl Into<String>, about: impl Into<String>) -> Candidate {
+    Candidate { text: text.into(), about: about.into() }
+}
+
+/// Kinds of probes, or the next part of one.
+fn probes(target: &dyn Target, written: &str) -> Vec<Candidate> {
+    let Some((kind, rest)) = written.split_once(':') else {
+        let kinds = CATALOGUE.probes.iter().filter(|word| word.name().starts_with(written));
+        return kinds.map(|word| candidate(word.name(), word.doc().summary)).collect();
+    };
+    let depth = rest.matches(':').count();
+    let names = list::names(target, kind, &format!("{rest}*"));
+    // What is behind the next colon comes with the next one.
+    let part = |name: &str| match name.match_indices(':').nth(depth) {
+        Some((at, _)) => format!("{kind}:{}", &name[..=at]),
+        None => format!("{kind}:{name}"),
+    };
+    names.iter().filter(|name| name.starts_with(rest)).map(|name| candidate(part(name), "")).collect()
+}
+
+fn code(target: &dyn Target, before: &str, text: &str, header: &str, known: Known<'_>) -> Completion {
+    let is_of_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '@' | '$');
+    let start =
+        before.rfind(|c| !is_of_word(c)).map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+    let (ahead, word) = before.split_at(start);
+    let candidates = match ahead.strip_suffix('.').or_else(|| ahead.strip_suffix("->")) {
+        Some(ahead) => {
+            let context = members::Context { target, header, before: ahead };
+            let found = members::members(&context, members::last_expression(ahead));
+            found.into_iter().map(|(ty, name)| candidate(name, ty)).collect()
+        }
+        None => match word.chars().next() {
+            Some('@') => sigil(text, word, '@', known.maps),
+            Some('$') => sigil(text, word, '$', &[]),
+            _ => words(),
+        },
+    };
+    let candidates =
+        candidates.into_iter().filter(|found| found.text.starts_with(word) && found.text != word).collect();
+    Completion { start, candidates }
+}
+
+/// Maps or variables that the text has, and others.
+fn sigil(text: &str, word: &str, sigil: char, others: &[String]) -> Vec<Candidate> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let names = text.match_indices(sigil).map(|(at, _)| {
+        let end = text[at + 1..].find(|c| !is_of_name(c)).map_or(text.len(), |end| at + 1 + end);
+        text[at..end].to_owned()
+    });
+    names
+        .chain(others.iter().cloned())
+        .filter(|name| name.len() > 1 && name != word)
+        .map(|name| candidate(name, ""))
+        .collect()
+}
+
+fn words() -> Vec<Candidate> {
+    let builtins = CATALOGUE.builtins.iter().map(|word| candidate(word.name(), word.doc().summary));
+    let functions = CATALOGUE.functions.iter().map(|word| candidate(format!("{}(", word.name()), word.doc().summary));
+    let aggregations =
+        CATALOGUE.aggregations.iter().map(|word| candidate(format!("{}(", word.name()), word.doc().summary));
+    let keywords = KEYWORDS.iter().map(|word| candidate(*word, ""));
+    builtins.chain(functions).chain(aggregations).chain(keywords).collect()
+}
+
+#[cfg(test)]
+mod tests;

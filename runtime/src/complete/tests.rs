@@ -1,0 +1,106 @@
+use std::time::Instant;
+
+use profiler_compiler::target::Target;
+
+use super::{Completion, Known, complete};
+use crate::host::Host;
+
+fn at_end(text: &str) -> Completion {
+    complete(text, text.len(), &Host::new(), Known::default())
+}
+
+fn texts(text: &str) -> Vec<String> {
+    at_end(text).candidates.into_iter().map(|found| found.text).collect()
+}
+
+fn has_types() -> bool {
+    let has = Host::new().btf().is_some() && Host::new().tracefs().is_ok();
+    if !has {
+        println!("SKIPPED: the kernel's types or its tracepoints cannot be read");
+    }
+    has
+}
+
+#[test]
+fn kinds_of_probes_come_first() {
+    assert_eq!(texts("trace"), ["tracepoint"]);
+    assert_eq!(texts("BEGIN { } inter"), ["interval"]);
+    assert!(texts("").contains(&"uprobe".to_owned()));
+    assert_eq!(at_end("BEGIN { }  trace").start, 11);
+    let about = &at_end("interv").candidates[0].about;
+    assert!(!about.is_empty());
+}
+
+#[test]
+fn probes_are_those_of_this_kernel_part_by_part() {
+    if !has_types() {
+        return;
+    }
+    assert_eq!(texts("tracepoint:sche"), ["tracepoint:sched:"]);
+    let switches = texts("tracepoint:sched:sched_sw");
+    assert!(switches.contains(&"tracepoint:sched:sched_switch".to_owned()), "{switches:?}");
+    assert_eq!(texts("rawtracepoint:sched_switc"), ["rawtracepoint:sched_switch"]);
+    assert_eq!(texts("software:page"), ["software:page-faults:"]);
+}
+
+#[test]
+fn arguments_come_with_their_types() {
+    if !has_types() {
+        return;
+    }
+    let found = at_end("tracepoint:sched:sched_switch / args.next_p");
+    let rows: Vec<(&str, &str)> = found.candidates.iter().map(|c| (c.text.as_str(), c.about.as_str())).collect();
+    assert_eq!(rows, [("next_pid", "pid_t"), ("next_prio", "int")]);
+    assert_eq!(texts("rawtracepoint:sched_switch { @ = args.pree"), ["preempt"]);
+}
+
+#[test]
+fn members_follow_pointers_casts_and_variables() {
+    if !has_types() {
+        return;
+    }
+    for text in [
+        "BEGIN { @ = curtask->grou",
+        "BEGIN { @ = ((struct task_struct *)arg0).grou",
+        "BEGIN { $t = (struct task_struct *)curtask; @ = $t->real_parent->grou",
+        "rawtracepoint:sched_switch { @ = args.next->grou",
+        "BEGIN { $t = curtask; @ = $t.grou",
+    ] {
+        assert!(texts(text).contains(&"group_leader".to_owned()), "{text}: {:?}", texts(text));
+    }
+    assert_eq!(texts("BEGIN { @ = $unknown->grou"), Vec::<String>::new());
+}
+
+#[test]
+fn words_maps_and_variables_are_those_in_reach() {
+    assert!(texts("BEGIN { @x = cou").contains(&"count(".to_owned()));
+    assert!(texts("BEGIN { pri").contains(&"printf(".to_owned()));
+    assert!(texts("BEGIN / com").contains(&"comm".to_owned()));
+    assert_eq!(texts("BEGIN { @reads = 1; @writes = 2; print(@r"), ["@reads"]);
+    assert_eq!(texts("BEGIN { $time = 1; $t"), ["$time"]);
+    let maps = ["@other".to_owned()];
+    let text = "interval:s:1 { print(@";
+    let found = complete(text, text.len(), &Host::new(), Known { maps: &maps });
+    assert_eq!(found.candidates.iter().map(|c| c.text.as_str()).collect::<Vec<_>>(), ["@other"]);
+}
+
+#[test]
+fn nothing_is_proposed_where_nothing_helps() {
+    for text in ["BEGIN { printf(\"tra", "// tra", "nokind:x", "tracepoint:nosuch"] {
+        assert_eq!(texts(text), Vec::<String>::new(), "{text}");
+    }
+    // A cursor within a character is no place.
+    assert_eq!(complete("\u{e4}", 1, &Host::new(), Known::default()), Completion::default());
+}
+
+#[test]
+fn any_cursor_in_any_text_has_an_answer() {
+    let text = "tracepoint:sched:sched_switch /args.next_pid == 1/ { @a[comm] = hist($x->b); printf(\"%d\", ((struct a *)b).c); }";
+    let host = Host::new();
+    let start = Instant::now();
+    for cursor in 0..=text.len() {
+        complete(text, cursor, &host, Known::default());
+    }
+    // Shown, not asserted: machines are shared.
+    println!("{} completions took {:?}", text.len() + 1, start.elapsed());
+}

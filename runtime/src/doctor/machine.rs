@@ -1,0 +1,136 @@
+//! What the kernel says of itself and of this process.
+//!
+//! In: files of /proc and /sys. Out: a row each.
+
+use std::fs;
+
+use profiler_compiler::target::{Target as _, TargetError};
+
+use super::{Row, State};
+use crate::host::Host;
+
+/// `CAP_*` numbers of include/uapi/linux/capability.h, with what each is for.
+const CAPABILITIES: &[(u32, &str, &str)] = &[
+    (39, "CAP_BPF", "loading programs"),
+    (38, "CAP_PERFMON", "attaching them, reading kernel memory"),
+    (2, "CAP_DAC_READ_SEARCH", "reading tracefs and others' binaries"),
+    (19, "CAP_SYS_PTRACE", "symbols of others' processes"),
+];
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// The oldest kernel that the compiler writes for.
+const OLDEST: (u32, u32) = (5, 17);
+
+/// All rows.
+pub(super) fn rows(host: &Host) -> Vec<Row> {
+    vec![kernel(host), capabilities(), lockdown(), types(host), tracefs(host), events(), jit()]
+}
+
+fn read(path: &str) -> Option<String> {
+    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+fn kernel(host: &Host) -> Row {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let found = format!("Linux {release} {}", std::env::consts::ARCH);
+    if host.kernel() < OLDEST {
+        return Row::fails(
+            "kernel",
+            State::Broken,
+            found,
+            "5.17 is the oldest kernel that has all that scripts need (bpf_loop)",
+        );
+    }
+    Row::works("kernel", found)
+}
+
+fn capabilities() -> Row {
+    let status = read("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let has = |capability: u32| effective & (1 << capability | 1 << CAP_SYS_ADMIN) != 0;
+    let missing: Vec<_> = CAPABILITIES.iter().filter(|(number, ..)| !has(*number)).collect();
+    if missing.is_empty() {
+        return Row::works(
+            "privileges",
+            if effective & 1 << CAP_SYS_ADMIN != 0 { "CAP_SYS_ADMIN" } else { "the capabilities needed" },
+        );
+    }
+    let words: Vec<String> = missing.iter().map(|(_, name, what)| format!("{name} ({what})")).collect();
+    let state = if has(39) && has(38) { State::Missing } else { State::Broken };
+    let advice =
+        "run it as root, or: setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace+ep $(command -v profiler)";
+    Row::fails("privileges", state, format!("missing: {}", words.join(", ")), advice)
+}
+
+/// <https://man7.org/linux/man-pages/man7/kernel_lockdown.7.html>
+fn lockdown() -> Row {
+    let modes = read("/sys/kernel/security/lockdown").unwrap_or_default();
+    match modes.split(['[', ']']).nth(1) {
+        Some("confidentiality") => Row::fails(
+            "lockdown",
+            State::Broken,
+            "the kernel is locked down for confidentiality: programs may not read kernel memory",
+            "boot with lockdown=integrity, or switch secure boot off",
+        ),
+        Some(mode) => Row::works("lockdown", format!("{mode}: programs may read kernel memory")),
+        None => Row::works("lockdown", "the kernel has none"),
+    }
+}
+
+fn types(host: &Host) -> Row {
+    let size_bytes = fs::metadata("/sys/kernel/btf/vmlinux").map_or(0, |file| file.len());
+    match host.btf() {
+        Some(_) => Row::works("kernel types (BTF)", format!("/sys/kernel/btf/vmlinux, {} kB", size_bytes / 1000)),
+        None => Row::fails(
+            "kernel types (BTF)",
+            State::Missing,
+            "/sys/kernel/btf/vmlinux cannot be read",
+            "casts to kernel structs, fentry and iterators need a kernel with CONFIG_DEBUG_INFO_BTF",
+        ),
+    }
+}
+
+fn tracefs(host: &Host) -> Row {
+    match host.tracefs() {
+        Ok(path) => Row::works("tracefs", path.display().to_string()),
+        Err(TargetError::Refused(words)) => Row::fails(
+            "tracefs",
+            State::Missing,
+            words,
+            "tracepoints with arguments need it; rawtracepoints and uprobes do not",
+        ),
+        Err(_) => {
+            Row::fails("tracefs", State::Missing, "it is not mounted", "mount -t tracefs nodev /sys/kernel/tracing")
+        }
+    }
+}
+
+/// <https://docs.kernel.org/admin-guide/perf-security.html>
+fn events() -> Row {
+    match read("/proc/sys/kernel/perf_event_paranoid") {
+        Some(level) => {
+            Row::works("perf events", format!("kernel.perf_event_paranoid is {level}; CAP_PERFMON is above it"))
+        }
+        None => Row::fails(
+            "perf events",
+            State::Missing,
+            "the kernel has none (CONFIG_PERF_EVENTS)",
+            "tracepoints with arguments, uprobes, kprobes and profile need them; rawtracepoints do not",
+        ),
+    }
+}
+
+fn jit() -> Row {
+    match read("/proc/sys/net/core/bpf_jit_enable").as_deref() {
+        Some("0") => Row::fails(
+            "just-in-time compiler",
+            State::Missing,
+            "switched off: programs are interpreted, some ten times slower",
+            "sysctl net.core.bpf_jit_enable=1",
+        ),
+        Some(_) => Row::works("just-in-time compiler", "on"),
+        // Only root may read it, and kernels that always compile do not have it.
+        None => Row::works("just-in-time compiler", "not to be switched off, or not to be read"),
+    }
+}

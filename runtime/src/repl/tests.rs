@@ -1,0 +1,234 @@
+//! Sessions as transcripts: `> ` is typed, `< ` is news of the programs, other lines are what is to be done.
+
+use std::fmt::Write as _;
+
+use super::{Effect, News, Repl};
+
+/// Runs a transcript and returns it as it would have to be.
+fn replay(transcript: &str) -> String {
+    let (mut repl, mut out) = (Repl::default(), String::new());
+    for line in transcript.lines().map(str::trim) {
+        let effects = if let Some(typed) = line.strip_prefix("> ") {
+            repl.submit(typed)
+        } else if let Some(news) = line.strip_prefix("< ") {
+            repl.told(read_news(news))
+        } else {
+            continue;
+        };
+        let _ = writeln!(out, "{line}");
+        for effect in effects {
+            out.push_str(&shown(&effect));
+        }
+    }
+    out
+}
+
+fn read_news(text: &str) -> News {
+    let words: Vec<&str> = text.split(' ').collect();
+    let number = words[1].parse().unwrap_or(0);
+    match words[0] {
+        "attached" => News::Attached {
+            number,
+            probes: words[2].parse().expect("a number of probes"),
+            maps: words[3..].iter().map(|map| (*map).to_owned()).collect(),
+        },
+        "refused" => News::Refused { number, message: format!("{}\n", words[2..].join(" ")) },
+        "ended" => News::Ended { number, code: words.get(2).map(|code| code.parse().expect("a code")) },
+        "read" => News::Read { path: words[1].into(), text: Ok(words[2..].join(" ")) },
+        "unreadable" => News::Read { path: words[1].into(), text: Err(words[2..].join(" ")) },
+        "edited" => News::Edited { number, text: Some(words[2..].join(" ")).filter(|text| !text.is_empty()) },
+        other => panic!("{other}"),
+    }
+}
+
+fn shown(effect: &Effect) -> String {
+    match effect {
+        Effect::Say(said) => said.lines().flat_map(|line| ["  | ", line, "\n"]).collect(),
+        other => format!("  {other:?}\n"),
+    }
+}
+
+fn holds(transcript: &str) {
+    let expected: String =
+        transcript.trim().lines().map(|line| line.strip_prefix("        ").unwrap_or(line).to_owned() + "\n").collect();
+    let replayed = replay(transcript);
+    assert_eq!(replayed, expected, "\n{replayed}");
+}
+
+#[test]
+fn several_programs_live_at_once() {
+    holds(
+        r#"
+        > kprobe:a { @x = count(); }
+          Attach { number: 1, source: "kprobe:a { @x = count(); }", replaces: None }
+        < attached 1 1 @x
+          | [1] 1 probe
+        > kprobe:b* { @y = count(); }
+          Attach { number: 2, source: "kprobe:b* { @y = count(); }", replaces: None }
+        < attached 2 7 @y
+          | [2] 7 probes
+        > @x
+          Print { number: 1, map: "@x", view: "" }
+        > @y sort p99 top 3
+          Print { number: 2, map: "@y", view: "sort p99 top 3" }
+        > :ps
+          Status([(1, "kprobe:a { @x = count(); }"), (2, "kprobe:b* { @y = count(); }")])
+        > :stop 1
+          Detach(1)
+        < ended 1
+          | [1] stopped
+        > @x
+          | there is no map `@x`; did you mean `@y`?
+        > :stop all
+          Detach(2)
+        < ended 2 0
+          | [2] ended
+        > :ps
+          | nothing runs
+        "#,
+    );
+}
+
+#[test]
+fn a_map_of_several_programs_is_printed_for_each() {
+    holds(
+        r#"
+        > kprobe:a { @ = count(); }
+          Attach { number: 1, source: "kprobe:a { @ = count(); }", replaces: None }
+        < attached 1 1 @
+          | [1] 1 probe
+        > kprobe:b { @ = count(); }
+          Attach { number: 2, source: "kprobe:b { @ = count(); }", replaces: None }
+        < attached 2 1 @
+          | [2] 1 probe
+        > @
+          | [1]
+          Print { number: 1, map: "@", view: "" }
+          | [2]
+          Print { number: 2, map: "@", view: "" }
+        "#,
+    );
+}
+
+#[test]
+fn a_refused_program_leaves_nothing_behind() {
+    holds(
+        r#"
+        > kprobe:nosuch { }
+          Attach { number: 1, source: "kprobe:nosuch { }", replaces: None }
+        < refused 1 error: there is no function
+          | error: there is no function
+        > :stop 1
+          | there is no program 1: nothing runs
+        > :dump ir
+          | nothing runs
+        > :save x
+          | nothing runs
+        "#,
+    );
+}
+
+#[test]
+fn an_edited_program_takes_the_place_of_the_old_one_once_it_is_attached() {
+    holds(
+        r#"
+        > kprobe:a { @x = count(); }
+          Attach { number: 1, source: "kprobe:a { @x = count(); }", replaces: None }
+        < attached 1 1 @x
+          | [1] 1 probe
+        > :edit 1
+          Edit { number: 1, text: "kprobe:a { @x = count(); }" }
+        < edited 1 kprobe:a { @x = cuont(); }
+          Attach { number: 2, source: "kprobe:a { @x = cuont(); }", replaces: Some(1) }
+        < refused 2 error: there is no function
+          | error: there is no function
+        > @x
+          Print { number: 1, map: "@x", view: "" }
+        > :edit 1 kprobe:b { @x = count(); }
+          Attach { number: 3, source: "kprobe:b { @x = count(); }", replaces: Some(1) }
+        < attached 3 1 @x
+          | [3] 1 probe, in place of [1]
+        < ended 1
+        > @x
+          Print { number: 3, map: "@x", view: "" }
+        > :edit 3
+          Edit { number: 3, text: "kprobe:b { @x = count(); }" }
+        < edited 3
+          | nothing was changed
+        > :edit 9 BEGIN { }
+          | there is no program 9; these run: 3
+        "#,
+    );
+}
+
+#[test]
+fn expressions_are_done_once() {
+    holds(
+        r#"
+        > nsecs
+          Attach { number: 1, source: "BEGIN { print(nsecs); }", replaces: None }
+        < attached 1 1
+        < ended 1 0
+        > printf("%d\n", pid)
+          Attach { number: 2, source: "BEGIN { printf(\"%d\\n\", pid); }", replaces: None }
+        < attached 2 1
+        < ended 2 0
+        > :type curtask->comm
+          Type("curtask->comm")
+        "#,
+    );
+}
+
+#[test]
+fn scripts_are_saved_and_loaded() {
+    holds(
+        r#"
+        > :load x.prof
+          Read("x.prof")
+        < unreadable x.prof there is no such file
+          | cannot read `x.prof`: there is no such file
+        > :load y.prof
+          Read("y.prof")
+        < read y.prof kprobe:a { @x = count(); }
+          Attach { number: 1, source: "kprobe:a { @x = count(); }", replaces: None }
+        < attached 1 1 @x
+          | [1] 1 probe
+        > :save z.prof
+          Write { path: "z.prof", text: "kprobe:a { @x = count(); }\n" }
+        > :watch @x 2s
+          Watch(Some(Watch { number: 1, map: "@x", period: 2s }))
+        > :watch off
+          Watch(None)
+        > :clear @x
+          Clear { number: 1, map: "@x" }
+        > :quit
+          Quit
+        "#,
+    );
+}
+
+#[test]
+fn whatever_is_typed_has_an_answer() {
+    let mut repl = Repl::default();
+    for text in [
+        "",
+        ":",
+        "::",
+        "{",
+        "}",
+        "@",
+        "$",
+        ":stop -1",
+        ":edit",
+        ":load",
+        "\u{0}",
+        "\"",
+        "@\u{e4}",
+        ":\u{e4} x",
+        ":dump",
+        "a\nb",
+    ] {
+        repl.submit(text);
+    }
+    assert!(repl.submit(":help").iter().any(|effect| matches!(effect, Effect::Say(text) if text.contains(":quit"))));
+}

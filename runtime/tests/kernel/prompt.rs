@@ -1,0 +1,149 @@
+//! The prompt, over pipes and over a terminal, on the running kernel.
+//!
+//! In: lines as a person types them, system calls of this very process. Out: what the prompt shows; exact counts.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::process::parent_id;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use super::machine::{Folder, assert_gone, held, skip, wait_for};
+
+/// A prompt that reads lines.
+struct Prompt {
+    child: Child,
+    typed: ChildStdin,
+    shown: BufReader<ChildStdout>,
+}
+
+impl Prompt {
+    fn start(command: &mut Command) -> Prompt {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+        let (typed, shown) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        Prompt { child, typed, shown: BufReader::new(shown) }
+    }
+
+    fn in_pipe() -> Prompt {
+        Prompt::start(Command::new(env!("CARGO_BIN_EXE_profiler")).arg("repl"))
+    }
+
+    /// On a terminal of 100 columns.
+    fn on_terminal(folder: &Folder) -> Prompt {
+        let line = format!("stty cols 100 rows 40; exec {} repl", env!("CARGO_BIN_EXE_profiler"));
+        let mut command = Command::new("script");
+        command.args(["-qec", &line, "/dev/null"]).env("XDG_STATE_HOME", folder.path("")).env("NO_COLOR", "1");
+        Prompt::start(command.env("TERM", "xterm"))
+    }
+
+    fn type_in(&mut self, text: &str) {
+        self.typed.write_all(text.as_bytes()).and_then(|()| self.typed.flush()).expect("it reads");
+    }
+
+    /// Reads until a line that holds `text`, and returns all lines up to there.
+    fn until(&mut self, text: &str) -> String {
+        let mut lines = String::new();
+        loop {
+            let before = lines.len();
+            let length = self.shown.read_line(&mut lines).expect("text");
+            assert_ne!(length, 0, "`{text}` did not come:\n{lines}");
+            if lines[before..].contains(text) {
+                return lines;
+            }
+        }
+    }
+
+    fn end(mut self) -> i32 {
+        drop(self.typed);
+        self.child.wait().expect("it ends").code().unwrap_or(-1)
+    }
+}
+
+fn call_getppid(times: u32) {
+    for _ in 0..times {
+        std::hint::black_box(parent_id());
+    }
+}
+
+fn counter() -> String {
+    format!("tracepoint:syscalls:sys_enter_getppid / pid == {} / {{ @calls = count(); }}\n", std::process::id())
+}
+
+#[test]
+fn programs_count_exactly_while_others_come_and_go() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    prompt.type_in(&counter());
+    prompt.until("[1] 1 probe");
+    call_getppid(100);
+    prompt.type_in("@calls\n");
+    prompt.until("@calls: 100");
+    prompt.type_in("nosuch { }\ninterval:ms:20 {\n  @ticks = count();\n}\n");
+    prompt.until("[3] 1 probe");
+    call_getppid(23);
+    prompt.type_in(":clear @ticks\n:stop 3\n@calls\n");
+    prompt.until("[3] stopped");
+    prompt.until("@calls: 123");
+    prompt.type_in(":stop all\n");
+    prompt.until("[1] stopped");
+    assert_eq!(held(prompt.child.id()).len(), 0);
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn an_error_is_shown_and_the_prompt_goes_on() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    prompt.type_in("BEGIN { prinf(1); }\n:type curtask->comm\nprintf(\"%d\\n\", 6 * 7)\n:nosuch\n");
+    prompt.until("error[E0203]");
+    prompt.until("string[16]");
+    prompt.until("42");
+    prompt.until("there is no `:nosuch`");
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn nothing_stays_attached_when_it_is_killed() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    prompt.type_in(&counter());
+    prompt.type_in("tracepoint:sched:sched_switch { @[args.next_comm] = count(); }\n");
+    prompt.until("[2] 1 probe");
+    let ids = held(prompt.child.id());
+    assert!(ids.len() > 4, "{ids:?}");
+    prompt.child.kill().expect("it is killed");
+    prompt.child.wait().expect("it ends");
+    assert_gone(&ids);
+}
+
+#[test]
+fn on_a_terminal_it_completes_and_results_stand_above_the_line() {
+    if skip() {
+        return;
+    }
+    if Command::new("script").arg("--version").output().is_err() {
+        println!("SKIPPED: script(1), which makes terminals, is not installed");
+        return;
+    }
+    let folder = Folder::new("prompt");
+    let mut prompt = Prompt::on_terminal(&folder);
+    prompt.until("Control-D leaves");
+    // Tab completes the event; the brace that is open waits for the next line.
+    prompt.type_in("tracepoint:syscalls:sys_enter_getppi\t {\n");
+    prompt.type_in(&format!("if (pid == {}) {{ @calls = count(); printf(\"called\\n\"); }} }}\n", std::process::id()));
+    prompt.until("[1] 1 probe");
+    call_getppid(1);
+    prompt.until("called");
+    prompt.type_in("@ca\t\n");
+    prompt.until("@calls: 1");
+    prompt.type_in(":quit\n");
+    assert_eq!(prompt.end(), 0);
+    let history = wait_for("the history", || std::fs::read_to_string(folder.path("profiler/history")).ok());
+    assert!(history.contains("sys_enter_getppid"), "{history}");
+    let mode = std::fs::metadata(folder.path("profiler/history")).expect("a file").permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+}
