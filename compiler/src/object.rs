@@ -56,11 +56,16 @@ pub struct Object {
     pub generation_offset: Option<u32>,
 }
 
+/// What the number of a stack has added to it when it is one of the table of collisions.
+pub const IN_COLLISION_TABLE: i64 = 1 << 32;
+
 /// A table of stacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackTable {
     /// The map's name in the object.
     pub map: String,
+    /// The name of another one, for stacks whose place in the first was taken; their numbers are [`IN_COLLISION_TABLE`] higher.
+    pub collisions: String,
     /// Most frames of an entry; also selects the table for a value of [`Type::Stack`] with this limit.
     pub limit: u8,
 }

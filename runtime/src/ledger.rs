@@ -10,21 +10,23 @@ pub use cost::{Cost, costs};
 
 use profiler_compiler::object::{Loss, Object};
 
-use crate::attach::Links;
 use crate::load::Loaded;
 use crate::sys::bpf::program_state;
 
 /// All losses that happened, in the order of the object's counters, then of its programs; counters of one loss are added up.
-pub fn read(object: &Object, loaded: &Loaded, links: &Links) -> Vec<(Loss, u64)> {
+/// `missed` is what the links say: the numbers of programs, and how often they were not called.
+pub fn read(object: &Object, loaded: &Loaded, missed: &[(u32, u64)]) -> Vec<(Loss, u64)> {
     let mut losses = collect(object, |offset_bytes| loaded.globals().bss_u64(offset_bytes).unwrap_or(0));
-    let missed = links.missed();
-    let of_program = |name: &str| {
+    losses.extend(skipped(object, |name| {
         let Some(state) = loaded.program(name).and_then(program_state) else { return 0 };
-        let at_links = missed.iter().filter(|missed| missed.program == state.id).map(|missed| missed.runs);
-        state.skipped_runs + at_links.sum::<u64>()
-    };
-    losses.extend(skipped(object, of_program));
+        state.skipped_runs + missed_of(state.id, missed)
+    }));
     losses
+}
+
+/// How often the program of this number was not called, over all its links.
+fn missed_of(program: u32, missed: &[(u32, u64)]) -> u64 {
+    missed.iter().filter(|(id, _)| *id == program).map(|(_, count)| count).sum()
 }
 
 fn skipped(object: &Object, count: impl Fn(&str) -> u64) -> impl Iterator<Item = (Loss, u64)> {
@@ -167,6 +169,12 @@ mod tests {
         assert_eq!(losses, [(Loss::Skipped { program: 0 }, 3)]);
         assert_eq!(said(&object, &losses)[0], "  runs of kprobe:f,kprobe:g: skipped by the kernel: 3");
         assert_eq!(skipped(&object, |_| 0).count(), 0);
+    }
+
+    #[test]
+    fn a_program_misses_what_all_its_links_missed() {
+        let missed = [(3, 10), (4, 5), (3, 1)];
+        assert_eq!((missed_of(3, &missed), missed_of(5, &missed)), (11, 0));
     }
 
     #[test]

@@ -368,7 +368,7 @@ impl Session<'_> {
                 last_record = now;
             }
             self.turn(links)?;
-            self.report_losses(now, links);
+            self.report_losses(now);
             let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
             if self.ended() || left.is_some_and(|left| left.is_zero()) {
                 break;
@@ -491,12 +491,13 @@ impl Session<'_> {
     }
 
     /// Tells the renderer of records lost since it was last told.
-    fn report_losses(&mut self, now: Instant, links: &Links) {
+    fn report_losses(&mut self, now: Instant) {
         if now < self.report_due {
             return;
         }
         self.report_due = now + REPORT;
-        let losses = ledger::read(self.actions.object, self.actions.loaded, links);
+        // What links missed is no record.
+        let losses = ledger::read(self.actions.object, self.actions.loaded, &[]);
         self.report(&losses);
     }
 
@@ -517,7 +518,7 @@ impl Session<'_> {
         self.drain_finished();
         self.run_programs(&Attach::End)?;
         self.drain_finished();
-        let losses = ledger::read(self.actions.object, self.actions.loaded, &links);
+        let losses = ledger::read(self.actions.object, self.actions.loaded, &links.missed_runs());
         self.report(&losses);
         if self.output_failure.is_none() && !self.is_stopped {
             let quality = self.quality(&links);

@@ -7,7 +7,7 @@ use std::fmt;
 
 use profiler_compiler::btf::BtfId;
 use profiler_compiler::decode::Lookup;
-use profiler_compiler::object::Object;
+use profiler_compiler::object::{IN_COLLISION_TABLE, Object};
 use profiler_compiler::statistics::{Number, Statistic};
 use profiler_compiler::types::StackType;
 
@@ -34,8 +34,10 @@ impl Tables<'_> {
 impl Lookup for Tables<'_> {
     fn stack(&self, ty: StackType, id: i64) -> Option<Vec<u64>> {
         let table = self.object.stack_tables.iter().find(|table| table.limit == ty.limit)?;
+        let (map, id) =
+            if id < IN_COLLISION_TABLE { (&table.map, id) } else { (&table.collisions, id - IN_COLLISION_TABLE) };
         let key = u32::try_from(id).ok()?.to_ne_bytes();
-        Some(frames(&self.loaded.map(&table.map)?.lookup(&key).ok()??, ty.limit))
+        Some(frames(&self.loaded.map(map)?.lookup(&key).ok()??, ty.limit))
     }
 
     fn probe_name(&self, index: u64) -> Option<&str> {

@@ -88,7 +88,7 @@ struct Shared<'a> {
     events: Vec<Event>,
     strings: Vec<String>,
     ledger: Vec<Counter>,
-    stack_tables: Vec<(StackTable, MapId)>,
+    stack_tables: Vec<(StackTable, [MapId; 2])>,
     data_ring: Option<MapId>,
     control_ring: Option<MapId>,
     wake_flag: Option<u32>,

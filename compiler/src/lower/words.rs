@@ -4,7 +4,7 @@
 
 use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, Map, MapId, MapKind, Operand, Section, Size, VReg, Width};
 use crate::lower::{Body, Value};
-use crate::object::{Attach, Constant, Loss, StackTable};
+use crate::object::{Attach, Constant, IN_COLLISION_TABLE, Loss, StackTable};
 use crate::typed::{ContextKind, Expr};
 use crate::types::{Space, StackType, Type};
 
@@ -17,8 +17,12 @@ const RAW_TRACEPOINT_FRAMES: i64 = 2;
 /// What the kernel answers when another stack has the same hash: `-EEXIST`.
 const EEXIST: i64 = -17;
 
-/// Stacks that a table holds. Two stacks with one hash collide; the loss is counted.
+/// Stacks that a table holds, at places by their hash. One whose place is taken goes to a second table, by the same hash: of a
+/// thousand stacks some thirty. What finds no place there either is lost, and counted: of a thousand not even one.
 const STACK_TABLE_ENTRIES: u32 = 16 << 10;
+
+/// Stacks that the table of collisions holds.
+const COLLISION_TABLE_ENTRIES: u32 = 4 << 10;
 
 /// The space behind an address argument.
 pub fn space_of(e: &Expr) -> Space {
@@ -111,12 +115,19 @@ impl Body<'_, '_> {
     /// A stack: its number in the table and, for user stacks, process and thread.
     pub fn stack(&mut self, ty: &Type) -> Value {
         let Type::Stack(stack) = ty else { return Value::None };
-        let table = self.stack_table(stack.limit);
+        let [table, collisions] = self.stack_table(stack.limit);
         let flags = self.stack_flags(stack.space);
         let id = self.b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(table), Arg::Value(flags.into())]);
         let (collision, done) = (self.b.new_block(), self.b.new_block());
         self.b.branch(CmpOp::Eq, Width::W64, id, EEXIST, collision, done, Likely::Otherwise);
         self.b.switch_to(collision);
+        let other = self.b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(collisions), Arg::Value(flags.into())]);
+        let marked = self.b.bin(BinOp::Add, Width::W64, other, IN_COLLISION_TABLE);
+        self.b.assign(id, marked);
+        let lost = self.b.new_block();
+        self.b.branch(CmpOp::SLt, Width::W64, other, 0, lost, done, Likely::Otherwise);
+        self.b.switch_to(lost);
+        self.b.assign(id, EEXIST);
         self.count_loss(Loss::Stacks);
         self.b.jump(done);
         self.b.switch_to(done);
@@ -158,22 +169,26 @@ impl Body<'_, '_> {
         }
     }
 
-    fn stack_table(&mut self, limit: u8) -> MapId {
-        if let Some((_, id)) = self.shared.stack_tables.iter().find(|(table, _)| table.limit == limit) {
-            return *id;
+    /// The table of stacks with so many frames, and that of its collisions.
+    fn stack_table(&mut self, limit: u8) -> [MapId; 2] {
+        if let Some((_, ids)) = self.shared.stack_tables.iter().find(|(table, _)| table.limit == limit) {
+            return *ids;
         }
-        let name = format!("stacks_{limit}");
-        self.shared.ir.maps.push(Map {
-            name: name.clone(),
-            kind: MapKind::StackTrace,
-            key_size_bytes: 4,
-            value_size_bytes: u32::from(limit) * 8,
-            max_entries: STACK_TABLE_ENTRIES,
-            no_prealloc: false,
+        let table = StackTable { map: format!("stacks_{limit}"), collisions: format!("collisions_{limit}"), limit };
+        let sizes = [(&table.map, STACK_TABLE_ENTRIES), (&table.collisions, COLLISION_TABLE_ENTRIES)];
+        let ids = sizes.map(|(name, max_entries)| {
+            self.shared.ir.maps.push(Map {
+                name: name.clone(),
+                kind: MapKind::StackTrace,
+                key_size_bytes: 4,
+                value_size_bytes: u32::from(limit) * 8,
+                max_entries,
+                no_prealloc: false,
+            });
+            MapId(self.shared.ir.maps.len() as u32 - 1)
         });
-        let id = MapId(self.shared.ir.maps.len() as u32 - 1);
-        self.shared.stack_tables.push((StackTable { map: name, limit }, id));
-        id
+        self.shared.stack_tables.push((table, ids));
+        ids
     }
 
     /// Whether the program's context is what a word needs.

@@ -149,9 +149,9 @@ impl Links {
         std::mem::take(&mut self.iterators)
     }
 
-    /// What the kernel says that links to its functions missed.
-    pub fn missed(&self) -> Vec<link::Missed> {
-        self.quick.iter().chain(&self.slow).filter_map(|link| link::missed(link.as_fd())).collect()
+    /// Programs by their numbers, and how often the kernel did not call them where they are attached.
+    pub fn missed_runs(&self) -> Vec<(u32, u64)> {
+        self.slow.iter().filter_map(|fd| link::missed_runs(fd.as_fd())).filter(|(_, missed)| *missed > 0).collect()
     }
 
     /// Detaches what detaches at once.

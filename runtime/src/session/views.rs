@@ -159,7 +159,7 @@ impl Session<'_> {
     /// How good the results are so far.
     pub(super) fn quality(&self, links: &Links) -> Vec<Section> {
         let (object, loaded) = (self.actions.object, self.actions.loaded);
-        let losses = ledger::read(object, loaded, links);
+        let losses = ledger::read(object, loaded, &links.missed_runs());
         let costs = self.measuring.as_ref().map(|_| ledger::costs(object, loaded, self.windows.whole().length()));
         // A number in the place of a name stands there for people to see.
         let names_matter = self.measuring.is_some() || self.actions.render.is_for_machines();

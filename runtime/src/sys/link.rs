@@ -24,6 +24,30 @@ pub fn perf_event(program: BorrowedFd<'_>, event: BorrowedFd<'_>, cookie: u64) -
     create(program, event.as_raw_fd(), sys::BPF_PERF_EVENT, &options)
 }
 
+/// The number of a link's program, and how often the kernel passed the link's places in its own code without calling it: in
+/// functions that it ran for another probe, or at returns that it had no room to remember. The program does not count these.
+/// Since 6.7; before, and for links to anything else, `None`.
+pub fn missed_runs(link: BorrowedFd<'_>) -> Option<(u32, u64)> {
+    let mut state = sys::bpf_link_info::default();
+    let mut size = size_of_val(&state) as u32;
+    // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
+    check(unsafe { sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut state, &raw mut size) }).ok()?;
+    // SAFETY: the type says which variant the kernel has filled; all are integers, and zero where it has not.
+    let missed = unsafe {
+        match state.type_ {
+            sys::BPF_LINK_TYPE_KPROBE_MULTI => state.__bindgen_anon_1.kprobe_multi.missed,
+            sys::BPF_LINK_TYPE_PERF_EVENT => match state.__bindgen_anon_1.perf_event.type_ {
+                sys::BPF_PERF_EVENT_KPROBE | sys::BPF_PERF_EVENT_KRETPROBE => {
+                    state.__bindgen_anon_1.perf_event.__bindgen_anon_1.kprobe.missed
+                }
+                _ => return None,
+            },
+            _ => return None,
+        }
+    };
+    Some((state.prog_id, missed))
+}
+
 /// Where a multi link sits: one file, many offsets, each with the cookie of the same index.
 #[derive(Debug)]
 pub struct UprobeSites<'a> {
@@ -113,40 +137,6 @@ pub fn iterator(program: BorrowedFd<'_>, pid: Option<u32>) -> io::Result<OwnedFd
 pub fn read_iterator(link: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: takes a descriptor by value.
     check(unsafe { sys::bpf_iter_create(link.as_raw_fd()) }).map(own)
-}
-
-/// Runs that never came to a program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missed {
-    /// The program's number.
-    pub program: u32,
-    /// How often the kernel passed the probe over: within another probe, or, at returns, with too many calls under way.
-    pub runs: u64,
-}
-
-/// What a link to functions of the kernel missed; `None` for other links, and before 6.7.
-pub fn missed(link: BorrowedFd<'_>) -> Option<Missed> {
-    let mut state = sys::bpf_link_info::default();
-    let mut size = size_of_val(&state) as u32;
-    // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
-    check(unsafe { sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut state, &raw mut size) }).ok()?;
-    let runs = match state.type_ {
-        // SAFETY: the kind says which part of the union the kernel wrote.
-        sys::BPF_LINK_TYPE_KPROBE_MULTI => unsafe { state.__bindgen_anon_1.kprobe_multi.missed },
-        sys::BPF_LINK_TYPE_PERF_EVENT => {
-            // SAFETY: as above.
-            let event = unsafe { state.__bindgen_anon_1.perf_event };
-            match event.type_ {
-                // SAFETY: as above, one union further in.
-                sys::BPF_PERF_EVENT_KPROBE | sys::BPF_PERF_EVENT_KRETPROBE => unsafe {
-                    event.__bindgen_anon_1.kprobe.missed
-                },
-                _ => return None,
-            }
-        }
-        _ => return None,
-    };
-    Some(Missed { program: state.prog_id, runs })
 }
 
 fn options() -> sys::bpf_link_create_opts {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use super::machine::{Ended, Folder, Running, assert_gone, held, profiler, run, skip, wait_for, workload};
+use super::machine::{Ended, Folder, Running, assert_gone, attached, held, profiler, run, skip, wait_for, workload};
 
 /// Probes of several kinds, and something of each kind of output.
 fn script(body: &str) -> String {
@@ -24,12 +24,8 @@ fn script(body: &str) -> String {
 
 /// Starts a run and waits until it holds its probes.
 fn start(arguments: &[&str]) -> (Running, BTreeSet<(&'static str, u32)>) {
-    let running = Running::start(&mut profiler(arguments));
-    let ids = wait_for("an attached probe", || {
-        let ids = held(running.pid());
-        let links = ids.iter().filter(|(kind, _)| *kind == "link").count();
-        (links >= 4).then_some(ids)
-    });
+    let running = attached(arguments);
+    let ids = held(running.pid());
     (running, ids)
 }
 

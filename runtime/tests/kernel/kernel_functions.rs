@@ -40,6 +40,28 @@ fn attached(ended: &Ended) -> usize {
     line.and_then(|line| line.split(' ').next()?.parse().ok()).expect("a number of probes")
 }
 
+/// Whether the kernel says what a link missed: since 6.7.
+fn says_what_links_missed() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(7))
+}
+
+/// The kernel takes a stack by a function of its own, which it calls for a probe here: no other kprobe runs meanwhile.
+#[test]
+fn calls_of_functions_within_another_probe_are_missing_and_reported() {
+    if skip() || lacks("kprobe") || !says_what_links_missed() {
+        return;
+    }
+    let script = "kprobe:__do_sys_getppid /pid == cpid/ { @stacks[kstack(3)] = count(); }
+        kprobe:get_perf_callchain /pid == cpid/ { @chains = count(); } END { clear(@stacks); }";
+    let ended = run(&["-q", "--strict", "-e", script, "-c", &format!("{} getppid 700", workload())]);
+    assert_eq!((ended.code(), entry(&ended, "@chains")), (4, 0), "{}{}", ended.stdout, ended.stderr);
+    let line = "  runs of kprobe:get_perf_callchain: skipped by the kernel: ";
+    let missed = ended.stderr.lines().find_map(|found| found.strip_prefix(line)?.parse::<u64>().ok());
+    assert!(missed >= Some(700), "{}", ended.stderr);
+}
+
 #[test]
 fn a_kprobe_counts_each_call_and_sees_its_arguments() {
     if skip() || lacks("kprobe") {

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::process::Command;
 
-use super::machine::{Ended, Folder, PROFILER, Running, skip};
+use super::machine::{self, Ended, Folder, PROFILER, Running, skip};
 
 /// Runs a script with 2 GiB of address space, far more than any script needs.
 fn run_bounded(script: &str) -> Ended {
@@ -68,7 +68,7 @@ fn a_script_of_a_megabyte_runs() {
 fn as_nobody(arguments: &[&str]) -> Option<Ended> {
     let folder = Folder::new("nobody");
     let copy = folder.path("profiler");
-    std::fs::copy(PROFILER, &copy).expect("a copy");
+    machine::copy(PROFILER, &copy);
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", &copy]).args(arguments);
     match command.output() {

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
+use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
@@ -15,11 +16,14 @@ use std::time::{Duration, Instant};
 
 pub const PROFILER: &str = env!("CARGO_BIN_EXE_profiler");
 
-/// Far longer than anything here takes: what is still running then, hangs. `PROFILER_PATIENCE=N` makes it N times as long, for
-/// emulated machines.
+/// How many times slower this machine is than a real one: `PROFILER_PATIENCE=N` says so of emulated ones.
+pub fn patience() -> u32 {
+    std::env::var("PROFILER_PATIENCE").ok().and_then(|times| times.parse().ok()).unwrap_or(1)
+}
+
+/// Far longer than anything here takes: what is still running then, hangs.
 fn limit() -> Duration {
-    let patience = std::env::var("PROFILER_PATIENCE").ok().and_then(|times| times.parse().ok());
-    Duration::from_secs(60) * patience.unwrap_or(1)
+    Duration::from_secs(60) * patience()
 }
 
 /// What a command printed and how it ended.
@@ -114,6 +118,21 @@ pub fn profiler(arguments: &[&str]) -> Command {
     command
 }
 
+/// `profiler run ARGUMENTS`, all of whose probes are attached.
+pub fn attached(arguments: &[&str]) -> Running {
+    let folder = Folder::new("ready");
+    let socket = folder.path("socket");
+    let listener = UnixDatagram::bind(&socket).expect("a socket");
+    listener.set_nonblocking(true).expect("a socket");
+    let mut running = Running::start(profiler(arguments).env("NOTIFY_SOCKET", &socket));
+    let is_ready = wait_for("readiness", || match listener.recv(&mut [0; 64]) {
+        Ok(_) => Some(true),
+        Err(_) => running.child.try_wait().expect("a child of ours").map(|_| false),
+    });
+    assert!(is_ready, "it ended before its probes were attached: {}", running.end().stderr);
+    running
+}
+
 /// Runs `profiler run ARGUMENTS` to its end.
 pub fn run(arguments: &[&str]) -> Ended {
     Running::start(&mut profiler(arguments)).end()
@@ -200,6 +219,13 @@ pub fn assert_gone(ids: &BTreeSet<(&'static str, u32)>) {
             (!shown.status.success()).then_some(())
         });
     }
+}
+
+/// Copies a program or a library, by a process of its own: were this one to write it, a command that another test starts
+/// meanwhile would inherit the open file, and the kernel starts no program that somebody may still write to.
+pub fn copy(from: &str, to: &str) {
+    let status = Command::new("cp").args([from, to]).status();
+    assert!(status.is_ok_and(|status| status.success()), "cp {from} {to}");
 }
 
 /// A folder of its own for each test, removed at its end.

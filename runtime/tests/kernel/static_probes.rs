@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use super::machine::{self, Folder, PROFILER, Running, profiler, skip, wait_for, workload};
+use super::machine::{self, Folder, PROFILER, attached, skip, workload};
 
 #[test]
 fn every_site_and_operand_is_read() {
@@ -54,17 +54,6 @@ impl Drop for Workload {
     }
 }
 
-/// A profiler whose probes are attached.
-fn attached(arguments: &[&str]) -> Running {
-    let folder = Folder::new("static");
-    let socket = folder.path("ready");
-    let listener = std::os::unix::net::UnixDatagram::bind(&socket).expect("a socket");
-    let running = Running::start(profiler(arguments).env("NOTIFY_SOCKET", &socket));
-    listener.set_nonblocking(true).expect("a socket");
-    wait_for("readiness", || listener.recv(&mut [0; 64]).ok());
-    running
-}
-
 #[test]
 fn a_semaphore_is_up_as_long_as_somebody_listens_to_the_process() {
     if skip() || cfg!(not(target_arch = "x86_64")) {
@@ -73,7 +62,7 @@ fn a_semaphore_is_up_as_long_as_somebody_listens_to_the_process() {
     // In a file of its own: a listener of another test would raise the semaphore too.
     let folder = Folder::new("semaphore");
     let program = folder.path("listened");
-    std::fs::copy(workload(), &program).expect("a copy");
+    machine::copy(workload(), &program);
     let (mut one, mut other) = (Workload::start(&program), Workload::start(&program));
     assert_eq!(one.pass(5), "guarded 0");
     let script = format!("usdt:{program}:guarded {{ @n = count(); @sum = sum(arg0); }}");

@@ -183,6 +183,9 @@ impl Wanted<'_> {
         seed.points = points;
         seed.pointer_space = Space::User;
         seed.context.preemptible = true;
+        // The kernel chooses the process at a perf event's entry only: where somebody else watches the function's returns in
+        // other processes, a program at the return runs for them too.
+        seed.filter_pid = self.at_return && !multi;
         seed.no_args = "functions have arg0, arg1, … and, at their return, retval";
         seed
     }

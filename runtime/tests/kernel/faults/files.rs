@@ -4,8 +4,8 @@
 
 use std::fs;
 
-use super::super::machine::{Folder, Running, profiler, skip, wait_for, workload};
-use super::{OnDemand, copy_of_libc, links, number};
+use super::super::machine::{self, Folder, Running, skip, workload};
+use super::{OnDemand, copy_of_libc, number};
 
 /// Counts by process, at entry and return, and prints one stack of each process.
 fn script(file: &str, function: &str) -> String {
@@ -17,15 +17,13 @@ fn script(file: &str, function: &str) -> String {
 }
 
 fn attached(file: &str, function: &str) -> Running {
-    let running = Running::start(&mut profiler(&["-q", "-e", &script(file, function)]));
-    wait_for("two links", || links(&running, 2));
-    running
+    machine::attached(&["-q", "-e", &script(file, function)])
 }
 
 /// A copy takes the file's place, as installing an update does.
 fn replace(file: &str) {
     let new = format!("{file}.new");
-    fs::copy(file, &new).expect("a copy");
+    machine::copy(file, &new);
     fs::rename(&new, file).expect("a rename");
 }
 
@@ -72,7 +70,7 @@ fn a_program_that_is_replaced_and_deleted_is_counted_where_it_still_runs() {
     }
     let folder = Folder::new("program");
     let file = folder.path("copy");
-    fs::copy(workload(), &file).expect("a copy");
+    machine::copy(workload(), &file);
     let (pid, results) = counts_of_the_traced_file(&file, &file, None, "workload_step");
     assert_eq!(number(&results, &format!("@in[{pid}]")), 123, "{results}");
     assert_eq!(number(&results, &format!("@out[{pid}]")), 123, "{results}");
@@ -89,7 +87,7 @@ fn what_a_process_of_p_runs_is_traced_though_its_file_was_replaced_before() {
     let libraries = folder.path("");
     let library = copy_of_libc(libraries.trim_end_matches('/'));
     let program = folder.path("copy");
-    fs::copy(workload(), &program).expect("a copy");
+    machine::copy(workload(), &program);
     let mut target = OnDemand::start(&program, Some(&libraries));
     let pid = target.pid().to_string();
     let mut expect = |state: &str, calls: u64| {
@@ -97,8 +95,7 @@ fn what_a_process_of_p_runs_is_traced_though_its_file_was_replaced_before() {
             let script = format!(
                 "uprobe:{file}:{function} {{ @in = count(); }} uretprobe:{file}:{function} {{ @out = count(); }}"
             );
-            let running = Running::start(&mut profiler(&["-q", "-p", &pid, "-e", &script]));
-            wait_for("two links", || links(&running, 2));
+            let running = machine::attached(&["-q", "-p", &pid, "-e", &script]);
             target.call(calls);
             running.signal("TERM");
             let ended = running.end();

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use super::super::machine::{Folder, Running, assert_gone, held, profiler, skip, wait_for, workload};
+use super::super::machine::{self, Folder, Running, assert_gone, held, profiler, skip, wait_for, workload};
 use super::{OnDemand, counting_script, lines, number};
 
 /// What tracefs holds of probes: none of ours, before, while and after.
@@ -135,11 +135,8 @@ fn an_ignored_hangup_stays_ignored() {
 }
 
 fn attached(script: &str) -> (Running, BTreeSet<(&'static str, u32)>) {
-    let running = Running::start(&mut profiler(&["-q", "-e", script]));
-    let ids = wait_for("all probes", || {
-        let ids = held(running.pid());
-        (ids.iter().filter(|(kind, _)| *kind == "link").count() >= 4).then_some(ids)
-    });
+    let running = machine::attached(&["-q", "-e", script]);
+    let ids = held(running.pid());
     (running, ids)
 }
 

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::machine::{Ended, Running, held, workload};
+use super::machine::{self, Ended, workload};
 
 /// Far longer than a step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -89,11 +89,6 @@ impl Drop for OnDemand {
     }
 }
 
-/// Whether a profiler holds so many links.
-fn links(profiler: &Running, least: usize) -> Option<()> {
-    (held(profiler.pid()).iter().filter(|(kind, _)| *kind == "link").count() >= least).then_some(())
-}
-
 /// The numbers that a map without keys, or one of its keys, shows; 0 when it is not there.
 fn number(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
@@ -132,7 +127,7 @@ fn copy_of_libc(folder: &str) -> String {
     let maps = fs::read_to_string("/proc/self/maps").expect("own mappings");
     let path = maps.lines().find_map(|line| line.find('/').map(|at| &line[at..]).filter(|p| p.ends_with("/libc.so.6")));
     let copy = format!("{folder}/libc.so.6");
-    fs::copy(path.expect("this test is linked with libc"), &copy).expect("a copy");
+    machine::copy(path.expect("this test is linked with libc"), &copy);
     copy
 }
 

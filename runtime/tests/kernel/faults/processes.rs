@@ -7,13 +7,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::super::machine::{Folder, Running, assert_gone, held, profiler, run, skip, wait_for, workload};
+use super::super::machine::{
+    Folder, Running, assert_gone, attached, copy, held, patience, profiler, run, skip, wait_for, workload,
+};
 use super::{OnDemand, counting_script, lines, lost, memory_kb, number};
-
-/// Waits until a profiler holds its links.
-fn attached(profiler: &Running, links: usize) {
-    wait_for("an attached probe", || super::links(profiler, links));
-}
 
 #[test]
 fn a_killed_process_of_p_ends_the_run_with_all_its_counts() {
@@ -22,8 +19,7 @@ fn a_killed_process_of_p_ends_the_run_with_all_its_counts() {
     }
     let mut target = OnDemand::start(workload(), None);
     let pid = target.pid().to_string();
-    let running = Running::start(&mut profiler(&["-q", "-p", &pid, "-e", &counting_script("")]));
-    attached(&running, 4);
+    let running = attached(&["-q", "-p", &pid, "-e", &counting_script("")]);
     let ids = held(running.pid());
     target.call(1234);
     target.kill();
@@ -54,8 +50,7 @@ fn a_process_killed_in_a_probe_is_counted_to_its_last_call() {
     for round in 0..5 {
         let command = ["functions", "1000000000000"];
         let mut target = Command::new(workload).args(command).stdout(Stdio::null()).spawn().expect("a workload");
-        let running = Running::start(&mut profiler(&["-q", "-p", &target.id().to_string(), "-e", &script]));
-        attached(&running, 2);
+        let running = attached(&["-q", "-p", &target.id().to_string(), "-e", &script]);
         // On a busy machine it may not run at all for a while.
         let before = ticks(target.id());
         wait_for("some calls", || (ticks(target.id()) > before + round).then_some(()));
@@ -104,8 +99,7 @@ fn a_traced_process_that_is_killed_takes_nothing_with_it() {
     }
     let (mut first, mut second) = (OnDemand::start(workload(), None), OnDemand::start(workload(), None));
     let filter = format!("/pid == {} || pid == {}/", first.pid(), second.pid());
-    let running = Running::start(&mut profiler(&["-q", "-e", &counting_script(&filter)]));
-    attached(&running, 4);
+    let running = attached(&["-q", "-e", &counting_script(&filter)]);
     first.call(500);
     second.call(70);
     first.kill();
@@ -116,6 +110,30 @@ fn a_traced_process_that_is_killed_takes_nothing_with_it() {
     assert_eq!((number(&ended.stdout, "@calls"), number(&ended.stdout, "@steps")), (575, 575), "{}", ended.stdout);
     // The one that lives has names; addresses of the other are shown as such, or by the names they had.
     assert!(ended.stdout.contains("workload_step"), "{}", ended.stdout);
+}
+
+/// Whoever watches all processes has the kernel stop at the function's returns everywhere.
+#[test]
+fn a_return_of_p_is_of_that_process_also_when_another_run_watches_them_all() {
+    if skip() {
+        return;
+    }
+    let (mut own, mut other) = (OnDemand::start(workload(), None), OnDemand::start(workload(), None));
+    let probe = format!("uretprobe:{}:workload_step", workload());
+    let both = format!("{probe} /pid == {} || pid == {}/ {{ @returns = count(); }}", own.pid(), other.pid());
+    let of_all = attached(&["-q", "-e", &both]);
+    let script = format!("{probe} {{ @returns = count(); @sum = sum(retval); }}");
+    let of_one = attached(&["-q", "-p", &own.pid().to_string(), "-e", &script]);
+    other.call(300);
+    own.call(40);
+    other.call(5);
+    let ended = [of_one, of_all].map(|running| {
+        running.signal("TERM");
+        running.end().stdout
+    });
+    let count = |index: usize, name| number(&ended[index], name);
+    assert_eq!((count(0, "@returns"), count(0, "@sum")), (40, 40 * 40), "{}", ended[0]);
+    assert_eq!(count(1, "@returns"), 345, "{}", ended[1]);
 }
 
 #[test]
@@ -138,7 +156,9 @@ fn a_process_that_has_ended_already_is_told() {
 }
 
 /// How many processes make the storm: as fast as this machine starts them, a thousand and more a second.
-const PROCESSES: u64 = 6000;
+fn processes() -> u64 {
+    6000 / u64::from(patience())
+}
 
 /// Every start of a program is counted, and every one of its calls, under the process's own number.
 #[test]
@@ -146,11 +166,11 @@ fn an_exec_storm_is_counted_exactly_and_costs_no_memory() {
     if skip() {
         return;
     }
-    let folder = Folder::new("storm");
+    let (folder, processes) = (Folder::new("storm"), processes());
     let output = folder.path("out");
     // Others run the workload at the same time: this one has a name of its own.
     let program = folder.path("stormy");
-    fs::copy(workload(), &program).expect("a copy");
+    copy(workload(), &program);
     let script = format!(
         "config = {{ max_map_keys = 10000 }}
          tracepoint:sched:sched_process_exec /comm == \"stormy\"/ {{ @execs = count(); }}
@@ -158,14 +178,14 @@ fn an_exec_storm_is_counted_exactly_and_costs_no_memory() {
          uprobe:{program}:workload_step {{ @steps[pid] = count(); printf(\"step\\n%s\\n\", ustack(4)); }}
          END {{ printf(\"processes %d\\n\", len(@steps)); clear(@steps); }}"
     );
-    let command = format!("{program} execs {PROCESSES} 2 4");
+    let command = format!("{program} execs {processes} 2 4");
     let running = Running::start(&mut profiler(&["-q", "-o", &output, "-e", &script, "-c", &command]));
     let pid = running.pid();
     let (mut early_kb, mut most_kb) = (None, 0);
     let steps = || fs::read_to_string(&output).map_or(0, |text| lines(&text, "step"));
     while let Some(now_kb) = memory_kb(pid, "VmRSS") {
         // A tenth of the storm fills what is filled once: tables of symbols, buffers.
-        if early_kb.is_none() && steps() > PROCESSES / 5 {
+        if early_kb.is_none() && steps() > processes / 5 {
             early_kb = Some(now_kb);
         }
         most_kb = most_kb.max(now_kb);
@@ -175,12 +195,12 @@ fn an_exec_storm_is_counted_exactly_and_costs_no_memory() {
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
     let results = fs::read_to_string(&output).expect("results");
     // The storm's own process is one more; its exit is the run's last event.
-    assert_eq!(number(&results, "@execs"), PROCESSES + 1, "{}", ended.stderr);
-    assert_eq!(number(&results, "@exits"), PROCESSES + 1, "{}", ended.stderr);
-    assert_eq!(lines(&results, &format!("processes {PROCESSES}")), 1);
+    assert_eq!(number(&results, "@execs"), processes + 1, "{}", ended.stderr);
+    assert_eq!(number(&results, "@exits"), processes + 1, "{}", ended.stderr);
+    assert_eq!(lines(&results, &format!("processes {processes}")), 1);
     let dropped = lost(&ended, &format!("events of uprobe:{program}:workload_step: ring buffer full"));
     let printed = lines(&results, "step");
-    assert_eq!(printed + dropped, 2 * PROCESSES, "{printed} printed, {dropped} dropped");
+    assert_eq!(printed + dropped, 2 * processes, "{printed} printed, {dropped} dropped");
     // Were 300 bytes a process kept for ever, it would be less; a page a process would be 24 MB.
     let grown_kb = most_kb - early_kb.unwrap_or(most_kb);
     assert!(grown_kb < 12_000 && most_kb < 100_000, "{early_kb:?} kB early, {most_kb} kB at most");
