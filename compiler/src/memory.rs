@@ -15,7 +15,7 @@ use crate::units::Unit;
 pub struct Memory {
     /// Its kind in words.
     pub kind: &'static str,
-    /// Most keys; `None` for a map without.
+    /// Most keys, or pages of them; `None` for a map without.
     pub keys: Option<u32>,
     /// Bytes of one key with its value, on all CPUs.
     pub bytes_per_key: u64,
@@ -36,6 +36,7 @@ pub fn of(map: &UserMap, cpus: u64) -> Memory {
         }
         Storage::Map { per_cpu, key_size_bytes, value_size_bytes, max_entries, on_demand, evicts, .. } => {
             let kind = match (*per_cpu, *evicts) {
+                _ if map.value.pages().is_some() => "pages of keys",
                 (false, false) => "hash",
                 (true, false) => "percpuhash",
                 (false, true) => "lruhash",

@@ -65,6 +65,9 @@ fn of_loss(facts: &Facts<'_>, loss: &Loss, count: u64) -> Missing {
 
 fn size(map: &UserMap) -> String {
     match &map.storage {
+        Storage::Map { max_entries, .. } if map.value.pages().is_some() => {
+            format!(", it holds {max_entries} pages of keys")
+        }
         Storage::Map { max_entries, .. } => format!(", it holds {max_entries} keys"),
         Storage::Global { .. } => String::new(),
     }
@@ -73,6 +76,9 @@ fn size(map: &UserMap) -> String {
 /// What to write for room for four times as many keys.
 fn larger(map: &UserMap) -> Option<String> {
     let Storage::Map { max_entries, per_cpu, evicts: false, .. } = &map.storage else { return None };
+    if map.value.pages().is_some() {
+        return Some(format!("write `let {} = percpuhash(KEYS);` with more keys, or raise `max_map_keys`", map.name));
+    }
     let kind = if *per_cpu { "percpuhash" } else { "hash" };
     let keys = u64::from(*max_entries) * 4;
     let declaration = format!("`let {} = {kind}({keys});`", map.name);
