@@ -4,6 +4,7 @@
 //! Guarantee: free of the parser generator; every node knows its span.
 
 mod definitions;
+mod states;
 mod view;
 
 pub use definitions::{
@@ -11,6 +12,8 @@ pub use definitions::{
     RecordDefinition,
 };
 pub use view::{Every, Sort, Top, View, ViewColumn, ViewName};
+
+pub use states::{STATE_MARK, State, StatePart};
 
 use crate::source::Span;
 
@@ -31,6 +34,8 @@ pub struct Script {
     pub definitions: Vec<Definition>,
     /// Probe blocks in source order.
     pub blocks: Vec<ProbeBlock>,
+    /// `state name by key { … }`, in source order.
+    pub states: Vec<State>,
     /// `view "title" { … }`, in source order.
     pub views: Vec<View>,
 }

@@ -4,10 +4,12 @@
 //! Guarantee: two trees print alike only if they mean the same; spans are left out, so that moving code changes nothing.
 
 mod definitions;
+mod states;
 mod view;
 
 use crate::ast::{
-    AttachPoint, BinaryOp, Expr, ExprKind, ProbeBlock, Script, Stmt, StmtKind, TypeName, TypeSuffix, TypeTag,
+    AttachPoint, BinaryOp, Expr, ExprKind, ProbeBlock, STATE_MARK, Script, Stmt, StmtKind, TypeName, TypeSuffix,
+    TypeTag,
 };
 use std::fmt::Write as _;
 
@@ -28,6 +30,9 @@ pub fn print(script: &Script) -> String {
         }
         for definition in &script.definitions {
             p.definition(definition);
+        }
+        for state in &script.states {
+            p.state(state);
         }
         for block in &script.blocks {
             p.block(block);
@@ -199,7 +204,10 @@ impl Printer {
             ExprKind::Bool(value) => self.line(&format!("bool {value}")),
             ExprKind::Name(name) => self.line(&format!("name {name}")),
             ExprKind::Var(name) => self.line(&format!("var ${name}")),
-            ExprKind::Map { name, keys } => self.exprs(&format!("map @{name}"), keys),
+            ExprKind::Map { name, keys } => match name.strip_prefix(STATE_MARK) {
+                Some(state) => self.exprs(&format!("state {state}"), keys),
+                None => self.exprs(&format!("map @{name}"), keys),
+            },
             ExprKind::Positional(position) => self.line(&format!("argument ${position}")),
             ExprKind::PositionalCount => self.line("argument $#"),
             ExprKind::Call { name, args } => self.exprs(&format!("call {}", name.text), args),

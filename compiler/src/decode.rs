@@ -166,7 +166,7 @@ fn member(member: &Member, bytes: &[u8], lookup: &dyn Lookup) -> Value {
 }
 
 fn stack_value(ty: StackType, bytes: &[u8], lookup: &dyn Lookup) -> Option<Stack> {
-    let id = word64(bytes, 0)? as i64;
+    let id = (word64(bytes, 0)? as i64).wrapping_sub(1);
     let pid = match ty.space {
         Space::Kernel => 0,
         Space::User => word32(bytes, 8)?,

@@ -93,10 +93,11 @@ fn stacks_come_from_the_table() {
     let stack = |space| StackType { space, mode: StackMode::Bpftrace, limit: 9 };
     let value = |space, pid, frames| Value::Stack(Stack { space, mode: StackMode::Bpftrace, pid, frames });
     let kernel = Type::Stack(stack(Space::Kernel));
-    assert_eq!(decoded(&kernel, &words(&[7])), value(Space::Kernel, 0, vec![0x10, 0x20, 9]));
-    assert_eq!(decoded(&kernel, &words(&[-14i64 as u64])), value(Space::Kernel, 0, vec![]));
+    assert_eq!(decoded(&kernel, &words(&[8])), value(Space::Kernel, 0, vec![0x10, 0x20, 9]));
+    assert_eq!(decoded(&kernel, &words(&[0])), value(Space::Kernel, 0, vec![]), "nothing was written");
+    assert_eq!(decoded(&kernel, &words(&[-13i64 as u64])), value(Space::Kernel, 0, vec![]));
     let user = Type::Stack(stack(Space::User));
-    assert_eq!(decoded(&user, &words(&[7, 31 | 32 << 32])), value(Space::User, 31, vec![0x10, 0x20, 9]));
+    assert_eq!(decoded(&user, &words(&[8, 31 | 32 << 32])), value(Space::User, 31, vec![0x10, 0x20, 9]));
 }
 
 #[test]

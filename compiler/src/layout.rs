@@ -11,8 +11,8 @@
 //! | array | the elements |
 //! | tuple, record | the parts at C offsets |
 //! | struct, union | as in the memory that it was read from; aligned to 8 bytes |
-//! | kernel stack | `i64` id in the stack table, negative: the kernel's error |
-//! | user stack | `i64` id, `u32` process, `u32` thread |
+//! | kernel stack | `i64` id in the stack table plus 1; 0 or negative: none |
+//! | user stack | the same, `u32` process, `u32` of zero |
 //! | kernel symbol, user name, probe name | `u64` address, user id, index into the object's probe names |
 //! | user symbol | `u64` address, `u64` process |
 //! | inet | `u64` family (2 or 10), 16 bytes of address |

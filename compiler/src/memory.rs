@@ -34,6 +34,9 @@ pub fn of(map: &UserMap, cpus: u64) -> Memory {
             let kind = if *copies > 1 { "a value a CPU" } else { "one value" };
             Memory { kind, keys: None, bytes_per_key: bytes, total_bytes: bytes * places, on_demand: false }
         }
+        Storage::Threads(_) => {
+            Memory { kind: "a value a thread", keys: None, bytes_per_key: 0, total_bytes: 0, on_demand: true }
+        }
         Storage::Map { per_cpu, key_size_bytes, value_size_bytes, max_entries, on_demand, evicts, .. } => {
             let kind = match (*per_cpu, *evicts) {
                 _ if map.value.pages().is_some() => "pages of keys",

@@ -294,6 +294,11 @@ impl UserMap {
     pub fn place(&self, generation: u64) -> &Storage {
         self.alternate.as_ref().filter(|_| generation == 1).unwrap_or(&self.storage)
     }
+
+    /// Whether it holds declared states, which are printed where the script asks for it only.
+    pub fn is_state(&self) -> bool {
+        !self.name.starts_with('@')
+    }
 }
 
 /// What a map holds.
@@ -357,6 +362,22 @@ pub enum Storage {
         /// outside must subtract them there.
         length_offset: Option<u32>,
     },
+    /// A value for each thread, which goes with it. The key is the thread's number.
+    Threads(ThreadMap),
+}
+
+/// A map with a value for each thread, and what reads all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadMap {
+    /// Its name in the object.
+    pub map: String,
+    /// The name of a program for the iterator of tasks. It writes out, for each thread that has a value, its bytes and a `u64` with
+    /// the thread's number in the low half and 1 in the high one.
+    pub reader: String,
+    /// Offset in `.bss` of a `u64`: when it is not 0, the program removes the values instead.
+    pub order_offset: u32,
+    /// Size of a value, a multiple of 8.
+    pub value_size_bytes: u32,
 }
 
 /// A kind of ring-buffer record: bytes 0..4 are the event's index, 4..8 the record's size, then its fields.

@@ -48,6 +48,8 @@ pub struct Map {
     pub span: Span,
     /// Its storage, when the script declares it.
     pub declared: Option<Declared>,
+    /// Whether it has a value for each thread, which goes with it. The key is then the current thread.
+    pub of_threads: bool,
     /// What its values count.
     pub unit: Unit,
 }
@@ -201,6 +203,10 @@ pub enum StmtKind {
     AssignMap(MapIndex, Option<Expr>, Expr),
     /// `@x[key] op= value` on integers: one atomic operation where the machine has one.
     UpdateMap(MapIndex, Option<Expr>, BinaryOp, Expr),
+    /// `@x[key].field = value`: nothing else of the record is touched.
+    AssignField(Field, Expr),
+    /// `@x[key].field op= value` on integers: one atomic operation where the machine has one of the field's size.
+    UpdateField(Field, BinaryOp, Expr),
     /// `@x[key] = count()` and its kin.
     Aggregate(MapIndex, Option<Expr>, Vec<Expr>),
     /// A condition.
@@ -296,6 +302,15 @@ pub enum ExprKind {
         /// The value after the change, or before.
         prefix: bool,
     },
+    /// `@x[k].field++` and kin: atomic where the machine can.
+    StepField {
+        /// Which.
+        field: Field,
+        /// What is added.
+        by: i64,
+        /// The value after the change, or before.
+        prefix: bool,
+    },
     /// Integer conversion to this expression's type (also bool and pointers).
     Convert(Box<Expr>),
     /// A field of the tracepoint's record: byte offset in the context, read directly.
@@ -355,6 +370,19 @@ pub enum ExprKind {
     Block(Vec<Stmt>, Box<Expr>),
 }
 
+/// A field of the record that a map holds.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// The map.
+    pub map: MapIndex,
+    /// The record's key.
+    pub key: Option<Box<Expr>>,
+    /// Where the field lies in the record.
+    pub offset_bytes: u32,
+    /// Its type.
+    pub ty: Type,
+}
+
 /// A call of a function.
 #[derive(Debug, Clone)]
 pub struct Call {
@@ -373,6 +401,7 @@ impl Expr {
         test(&self.kind)
             || match &self.kind {
                 ExprKind::Map(_, key) | ExprKind::StepMap { key, .. } => in_key(key),
+                ExprKind::StepField { field, .. } => in_key(&field.key),
                 ExprKind::Call(call) => call.args.iter().any(|arg| arg.any(test)),
                 ExprKind::Unary(_, inner)
                 | ExprKind::Convert(inner)

@@ -97,6 +97,14 @@ impl Printer<'_> {
                 let verb = format!("update {}=", op.symbol());
                 self.keyed(probe, &verb, *map, key.as_ref(), |p| p.expr(probe, value));
             }
+            StmtKind::AssignField(field, value) => {
+                let verb = format!("assign +{} of", field.offset_bytes);
+                self.keyed(probe, &verb, field.map, field.key.as_deref(), |p| p.expr(probe, value));
+            }
+            StmtKind::UpdateField(field, op, value) => {
+                let verb = format!("update {}= +{} of", op.symbol(), field.offset_bytes);
+                self.keyed(probe, &verb, field.map, field.key.as_deref(), |p| p.expr(probe, value));
+            }
             StmtKind::Aggregate(map, key, values) => {
                 self.keyed(probe, "aggregate", *map, key.as_ref(), |p| p.exprs(probe, values));
             }
@@ -187,6 +195,9 @@ impl Printer<'_> {
             ExprKind::Ternary(..) => "choice".into(),
             ExprKind::StepVar { var, by, prefix } => step(&var_name(probe, *var), *by, *prefix),
             ExprKind::StepMap { map, by, prefix, .. } => step(self.map_name(*map), *by, *prefix),
+            ExprKind::StepField { field, by, prefix } => {
+                step(&format!("+{} of {}", field.offset_bytes, self.map_name(field.map)), *by, *prefix)
+            }
             ExprKind::Convert(_) => "convert".into(),
             ExprKind::ContextField(offset) => format!("context field at {offset}"),
             ExprKind::ContextData(offset) => format!("context data described at {offset}"),
@@ -218,6 +229,11 @@ impl Printer<'_> {
     fn parts(&mut self, probe: &Probe, kind: &ExprKind) {
         match kind {
             ExprKind::Map(_, Some(key)) | ExprKind::StepMap { key: Some(key), .. } => self.expr(probe, key),
+            ExprKind::StepField { field, .. } => {
+                if let Some(key) = &field.key {
+                    self.expr(probe, key);
+                }
+            }
             ExprKind::Call(call) => self.exprs(probe, &call.args),
             ExprKind::Unary(_, inner) | ExprKind::Convert(inner) | ExprKind::AddressOf(inner) => {
                 self.expr(probe, inner);

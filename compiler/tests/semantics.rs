@@ -99,6 +99,14 @@ fn evaluated(program: &ir::Program, object: &Object, cpus: &[u32]) -> BTreeMap<S
                     found.insert(map.name.clone(), show(&copies));
                 }
             }
+            Storage::Threads(threads) => {
+                let id = program.maps.iter().position(|m| m.name == threads.map).expect("the map");
+                for (_, copies) in machine.map_entries(MapId(id as u32)) {
+                    let (value, mark) = copies[0].split_at(threads.value_size_bytes as usize);
+                    let thread = shown(&decode(map.key.as_ref().expect("a key"), &mark[..4], &Nothing));
+                    found.insert(format!("{}[{thread}]", map.name), show(&[value.to_vec()]));
+                }
+            }
             Storage::Map { map: name, .. } => {
                 let id = program.maps.iter().position(|m| m.name == *name).expect("the map");
                 if let MapValue::Aggregate { word, params, signed } = &map.value
@@ -275,6 +283,99 @@ fn histograms_have_their_bounds() {
     let values = "@l = lhist(-1, 0, 10, 5); @l = lhist(0, 0, 10, 5); @l = lhist(4, 0, 10, 5); @l = lhist(5, 0, 10, 5);
         @l = lhist(9, 0, 10, 5); @l = lhist(10, 0, 10, 5); @l = lhist(1000, 0, 10, 5);";
     holds(&format!("BEGIN {{ {values} }}"), &[("@l", "(...,0) 1; [0,5) 2; [5,10) 2; [10,...) 2")]);
+}
+
+#[test]
+fn a_field_of_a_record_is_written_and_the_others_stay() {
+    holds(
+        "BEGIN { @t[1].a = 5; @t[1].b = \"x\"; @t[1].a += 2; @t[1].n++; ++@t[1].n; @t[2].b = comm; @old = @t[1].a--; @new = ++@t[2].a; }",
+        &[
+            ("@new", "1"),
+            ("@old", "7"),
+            ("@t[1]", "{ .a = 6, .b = x, .n = 2 }"),
+            ("@t[2]", "{ .a = 1, .b = bash, .n = 0 }"),
+        ],
+    );
+    holds(
+        "BEGIN { @one.a = 3; @one.b |= 6; @one.b &= 3; @one.a *= @one.a; @one.c = @one.a > 8; }",
+        &[("@one", "{ .a = 9, .b = 2, .c = true }")],
+    );
+    holds(
+        "BEGIN { @t[pid].a = @t[pid].a + uid - 1000; @r = @t[pid]; }",
+        &[("@r", "{ .a = 0 }"), ("@t[1234]", "{ .a = 0 }")],
+    );
+}
+
+#[test]
+fn fields_are_read_where_they_are_not_yet_written() {
+    holds(
+        "BEGIN { $r = @t[1]; @before = $r.b; if (pid == 1234) { @t[1].b = 7; } @t[1].a = \"a\"; $q = @t[1]; @after = $q.b; @none = @t[2].a == \"\"; }",
+        &[("@after", "7"), ("@before", "0"), ("@none", "true"), ("@t[1]", "{ .b = 7, .a = a }")],
+    );
+}
+
+#[test]
+fn whole_records_and_fields_go_together() {
+    holds(
+        "BEGIN { @t[1] = (a = 1, b = \"x\"); @t[1].b = \"yy\"; @t[2].a = pid; @t[3] = (b = \"z\", a = -1); @t[3].a -= 4; delete(@t[1]); }",
+        &[("@t[2]", "{ .a = 1234, .b =  }"), ("@t[3]", "{ .a = -5, .b = z }")],
+    );
+    holds(
+        "BEGIN { @t[1].a = 1; @s[2] = @t[1]; @t[1].a = 2; @s[2].a += 10; }",
+        &[("@s[2]", "{ .a = 11 }"), ("@t[1]", "{ .a = 2 }")],
+    );
+}
+
+#[test]
+fn states_keep_their_declared_types() {
+    holds(
+        "state thread by tid { n: u8, s: int16, ok: bool, name: comm, since: time, took: duration }
+        BEGIN { thread.n = pid; thread.n += 50; @n = thread.n; thread.s = -1; thread.s--; @s = thread.s--; thread.ok = pid; thread.name = comm;
+        thread.took = thread.since - 5; @again = ++thread.n; @whole = thread; @there = has_key(thread); }",
+        &[
+            ("@again", "5"),
+            ("@n", "4"),
+            ("@s", "-2"),
+            ("@there", "true"),
+            ("@whole", "{ .n = 5, .s = -3, .ok = true, .name = bash, .since = 0, .took = -5 }"),
+            ("thread[1235]", "{ .n = 5, .s = -3, .ok = true, .name = bash, .since = 0, .took = -5 }"),
+        ],
+    );
+}
+
+#[test]
+fn a_state_has_the_key_that_it_declares() {
+    holds(
+        "state conn by (pid, fd: int32) { bytes: bytes, last: string[8]; limit 10 } state process by pid { calls: u32 }
+        BEGIN { conn[pid, 3].bytes += 4; conn[pid, 3].last = \"x\"; conn[1, (int32)uid].bytes = 2; process.calls++; process[7].calls = 9;
+        @mine = process.calls; @other = process[7].calls; delete(conn[1, 1000]); @gone = has_key(conn[1, 1000]); }",
+        &[
+            ("@gone", "false"),
+            ("@mine", "1"),
+            ("@other", "9"),
+            ("conn[(1234, 3)]", "{ .bytes = 4, .last = x }"),
+            ("process[1234]", "{ .calls = 1 }"),
+            ("process[7]", "{ .calls = 9 }"),
+        ],
+    );
+}
+
+#[test]
+fn a_state_is_assigned_as_a_whole_and_deleted() {
+    holds(
+        "BEGIN { thread = (b = 300, a = 7); thread.a += 1; @a = thread.a; delete(thread); @b = thread.b; @there = has_key(thread); }
+        state thread by tid { a: u8, b: u16 }",
+        &[("@a", "8"), ("@b", "0"), ("@there", "false")],
+    );
+}
+
+#[test]
+fn the_names_of_states_mean_other_things_elsewhere() {
+    holds(
+        "state state by tid { state: u32, by: u32, limit: u32 }
+        BEGIN { $state = 1; state.state = 2; state.limit = 3; @state = (state = $state, by = state.state); @state.by = state.limit; }",
+        &[("@state", "{ .state = 1, .by = 3 }"), ("state[1235]", "{ .state = 2, .by = 0, .limit = 3 }")],
+    );
 }
 
 #[test]

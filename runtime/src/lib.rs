@@ -24,6 +24,7 @@ pub mod session;
 pub mod symbols;
 pub mod sys;
 pub mod tables;
+pub mod threads;
 pub mod timers;
 pub mod view;
 pub mod windows;

@@ -16,6 +16,7 @@ use profiler_compiler::value::Value;
 use crate::load::Loaded;
 use crate::render::MapSnapshot;
 use crate::sys::map::{Batch, Map, Take};
+use crate::threads;
 
 /// An entry of a map as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,13 @@ pub fn contents(map: &UserMap, generation: u64, loaded: &Loaded, take: Take) -> 
             if take == Take::Remove {
                 clear_place(place, loaded)?;
             }
+        }
+        Storage::Threads(values) => {
+            let entry = |(thread, value): (u32, Vec<u8>)| Entry {
+                key: thread.to_ne_bytes().to_vec(),
+                pages: vec![Page { number: 0, copies: vec![value] }],
+            };
+            contents.entries = threads::values(values, loaded)?.into_iter().map(entry).collect();
         }
         Storage::Map { length_offset, .. } => {
             let owned = |value: &[u8]| copies(place, value).into_iter().map(<[u8]>::to_vec).collect();
@@ -123,6 +131,11 @@ pub fn snapshot<'a>(
                 snapshot.entries.push(entry(map, key, value, lookup));
             })?;
         }
+        Storage::Threads(values) => {
+            for (thread, value) in threads::values(values, loaded)? {
+                snapshot.entries.push(thread_entry(map, thread, &value, lookup));
+            }
+        }
     }
     Ok(snapshot)
 }
@@ -153,6 +166,12 @@ pub fn snapshot_entry<'a>(
     lookup: &dyn Lookup,
 ) -> io::Result<MapSnapshot<'a>> {
     let mut snapshot = empty_snapshot(map);
+    if let Storage::Threads(values) = map.place(generation) {
+        let all = threads::values(values, loaded)?;
+        let one = all.iter().find(|(thread, _)| key.starts_with(&thread.to_ne_bytes()));
+        snapshot.entries.extend(one.map(|(thread, value)| thread_entry(map, *thread, value, lookup)));
+        return Ok(snapshot);
+    }
     let place = map.place(generation);
     let elements = find(place, loaded)?;
     if let Some(pages) = map.value.pages() {
@@ -179,6 +198,7 @@ fn clear_place(place: &Storage, loaded: &Loaded) -> io::Result<()> {
             Ok(())
         }
         Storage::Map { .. } => each_entry(&find(place, loaded)?, Take::Remove, &mut |_, _| {}),
+        Storage::Threads(values) => threads::clear(values, loaded),
     }
 }
 
@@ -202,6 +222,8 @@ pub fn zero(map: &UserMap, generation: u64, loaded: &Loaded) -> io::Result<()> {
             }
             Ok(())
         }
+        // The checker refuses it.
+        Storage::Threads(_) => Err(io::ErrorKind::Unsupported.into()),
     }
 }
 
@@ -250,6 +272,12 @@ fn copies<'v>(place: &Storage, value: &'v [u8]) -> Vec<&'v [u8]> {
     // The kernel rounds each CPU's value up to 8 bytes.
     let stride = if *per_cpu { size.next_multiple_of(8) } else { value.len() };
     value.chunks_exact(stride.max(1)).map(|value| &value[..size.min(value.len())]).collect()
+}
+
+/// The same of a thread.
+fn thread_entry(map: &UserMap, thread: u32, value: &[u8], lookup: &dyn Lookup) -> (Option<Value>, Value) {
+    let key = map.key.as_ref().map(|ty| decode(ty, &thread.to_ne_bytes(), lookup));
+    (key, merge(map, &[value], lookup))
 }
 
 /// What the bytes of all CPUs, or of one, stand for.

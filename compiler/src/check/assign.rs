@@ -20,6 +20,7 @@ impl Body<'_, '_> {
         match &target.kind {
             ExprKind::Var(name) => self.assign_var(name, target.span, op, value),
             ExprKind::Map { name, keys } => self.assign_map(name, keys, target, op, value),
+            ExprKind::Field(..) => self.assign_field(target, op, value),
             ExprKind::Name(name) if name == "_" && op.is_none() => Some(StmtKind::Expr(self.expr(value))),
             _ => {
                 let message = "only a variable `$x` or a map `@x` can be assigned to";
@@ -271,6 +272,9 @@ impl Body<'_, '_> {
 
     /// Records that a map is given values of a type; reports a clash.
     pub fn map_holds(&mut self, map: MapIndex, ty: &Type, span: Span) -> Option<()> {
+        if self.env.maps.get(map).is_state() {
+            return self.state_holds(map, ty, span);
+        }
         let stored = match ty {
             // Integers are kept in 8 bytes, so that one atomic operation fits all of them.
             Type::Int(int) => Type::Int(Int { size_bytes: 8, signed: int.signed }),
@@ -288,6 +292,12 @@ impl Body<'_, '_> {
             Some(MapValue::Aggregate { .. }) => None,
         };
         let Some(unified) = unified else {
+            if let Some(MapValue::Plain(known)) = &info.value
+                && let Some(diagnostic) = self.other_fields(map, known, ty, span)
+            {
+                self.error(diagnostic);
+                return None;
+            }
             let (name, first) = (info.name.clone(), info.value_span);
             let holds = match &info.value {
                 Some(MapValue::Aggregate { word, .. }) => format!("`{}()`", word.name()),

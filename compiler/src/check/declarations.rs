@@ -26,7 +26,7 @@ pub fn apply(script: &Script, options: &Options, maps: &mut Maps, report: &mut R
     for declaration in &script.maps {
         let name = &declaration.name;
         let span = name.span;
-        let Some(at) = maps.list.iter().position(|map| map.name[1..] == name.text) else {
+        let Some(at) = maps.list.iter().position(|map| map.id == name.text) else {
             let message = format!("`@{}` is declared, and no probe uses it", name.text);
             report.push(Diagnostic::warning(Code(902), span, message).help("remove the declaration"));
             continue;

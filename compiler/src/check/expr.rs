@@ -181,6 +181,7 @@ impl Body<'_, '_> {
                 let kind = typed::ExprKind::StepMap { map, key, by: sign * size, prefix };
                 typed::Expr { kind, ty, span }
             }
+            ExprKind::Field(..) => self.step_in_record(target, sign, prefix, span),
             _ => self.fail(Diagnostic::error(
                 Code(316),
                 target.span,

@@ -49,93 +49,120 @@ impl Facts {
     }
 }
 
+/// A statement or an expression.
+#[derive(Debug, Clone, Copy)]
+pub enum Node<'a> {
+    /// A statement.
+    Stmt(&'a Stmt),
+    /// An expression.
+    Expr(&'a Expr),
+}
+
 /// Calls `visit` on every expression in `stmts`, outer ones first.
 pub fn walk_stmts(stmts: &[Stmt], visit: &mut dyn FnMut(&Expr)) {
+    walk(stmts, &mut |node| {
+        if let Node::Expr(e) = node {
+            visit(e);
+        }
+    });
+}
+
+/// Calls `visit` on an expression and all inside it, outer ones first.
+pub fn walk_expr(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
+    walk_within(expr, &mut |node| {
+        if let Node::Expr(e) = node {
+            visit(e);
+        }
+    });
+}
+
+/// Calls `visit` on every statement and expression in `stmts`, outer ones first.
+pub fn walk(stmts: &[Stmt], visit: &mut dyn FnMut(Node<'_>)) {
     for stmt in stmts {
         walk_stmt(stmt, visit);
     }
 }
 
-fn walk_stmt(stmt: &Stmt, visit: &mut dyn FnMut(&Expr)) {
+fn walk_stmt(stmt: &Stmt, visit: &mut dyn FnMut(Node<'_>)) {
+    visit(Node::Stmt(stmt));
     match &stmt.kind {
-        StmtKind::Expr(e) | StmtKind::Return(Some(e)) => walk_expr(e, visit),
+        StmtKind::Expr(e) | StmtKind::Return(Some(e)) => walk_within(e, visit),
         StmtKind::Assign { target, value, .. } => {
-            walk_expr(target, visit);
-            walk_expr(value, visit);
+            walk_within(target, visit);
+            walk_within(value, visit);
         }
         StmtKind::Let { ty, value, .. } => {
             if let Some(ty) = ty {
                 walk_type(ty, visit);
             }
             if let Some(value) = value {
-                walk_expr(value, visit);
+                walk_within(value, visit);
             }
         }
         StmtKind::If { cond, then, otherwise } => {
-            walk_expr(cond, visit);
-            walk_stmts(then, visit);
-            walk_stmts(otherwise, visit);
+            walk_within(cond, visit);
+            walk(then, visit);
+            walk(otherwise, visit);
         }
         StmtKind::Unroll { count: e, body }
         | StmtKind::While { cond: e, body }
         | StmtKind::ForMap { map: e, body, .. } => {
-            walk_expr(e, visit);
-            walk_stmts(body, visit);
+            walk_within(e, visit);
+            walk(body, visit);
         }
         StmtKind::ForRange { start, end, body, .. } => {
-            walk_expr(start, visit);
-            walk_expr(end, visit);
-            walk_stmts(body, visit);
+            walk_within(start, visit);
+            walk_within(end, visit);
+            walk(body, visit);
         }
-        StmtKind::Block(body) => walk_stmts(body, visit),
+        StmtKind::Block(body) => walk(body, visit),
         StmtKind::Return(None) | StmtKind::Break | StmtKind::Continue => {}
     }
 }
 
 /// `typeof(e)` holds an expression.
-fn walk_type(ty: &TypeName, visit: &mut dyn FnMut(&Expr)) {
+fn walk_type(ty: &TypeName, visit: &mut dyn FnMut(Node<'_>)) {
     if let Some(e) = &ty.of {
-        walk_expr(e, visit);
+        walk_within(e, visit);
     }
     if let Some(inner) = &ty.inner {
         walk_type(inner, visit);
     }
 }
 
-/// Calls `visit` on an expression and all inside it, outer ones first.
-pub fn walk_expr(expr: &Expr, visit: &mut dyn FnMut(&Expr)) {
-    visit(expr);
+fn walk_within(expr: &Expr, visit: &mut dyn FnMut(Node<'_>)) {
+    visit(Node::Expr(expr));
     match &expr.kind {
         ExprKind::Map { keys: list, .. } | ExprKind::Tuple(list) | ExprKind::Call { args: list, .. } => {
             for e in list {
-                walk_expr(e, visit);
+                walk_within(e, visit);
             }
         }
         ExprKind::Unary(_, e)
         | ExprKind::Field(e, _)
         | ExprKind::TupleField(e, _)
         | ExprKind::SizeofExpr(e)
-        | ExprKind::Step { target: e, .. } => walk_expr(e, visit),
+        | ExprKind::Step { target: e, .. } => walk_within(e, visit),
         ExprKind::Cast(ty, e) => {
             walk_type(ty, visit);
-            walk_expr(e, visit);
+            walk_within(e, visit);
         }
         ExprKind::SizeofType(ty) | ExprKind::Offsetof(ty, _) => walk_type(ty, visit),
-        ExprKind::Record(parts) => parts.iter().for_each(|(_, e)| walk_expr(e, visit)),
+        ExprKind::Record(parts) => parts.iter().for_each(|(_, e)| walk_within(e, visit)),
         ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => {
-            walk_expr(a, visit);
-            walk_expr(b, visit);
+            walk_within(a, visit);
+            walk_within(b, visit);
         }
         ExprKind::Ternary { cond, then, otherwise } => {
-            walk_expr(cond, visit);
+            walk_within(cond, visit);
             if let Some(e) = then {
-                walk_expr(e, visit);
+                walk_within(e, visit);
             }
-            walk_expr(otherwise, visit);
+            walk_within(otherwise, visit);
         }
         ExprKind::Block(body, value) => {
-            walk_stmts(body, visit);
-            walk_expr(value, visit);
+            walk(body, visit);
+            walk_within(value, visit);
         }
         _ => {}
     }

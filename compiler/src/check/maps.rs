@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::ast::{ExprKind, Script};
-use crate::check::{Report, declarations, facts};
+use crate::ast::{ExprKind, STATE_MARK, Script};
+use crate::check::states::StateInfo;
+use crate::check::{Report, declarations, facts, records};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue};
@@ -16,7 +17,9 @@ use crate::units::Unit;
 /// What is known of a map.
 #[derive(Debug)]
 pub struct MapInfo {
-    /// Name with sigil.
+    /// What the tree calls it: the name without sigil, or with that of states.
+    pub id: String,
+    /// Name with sigil; that of a state has none.
     pub name: String,
     /// Where it was seen first.
     pub span: Span,
@@ -30,8 +33,14 @@ pub struct MapInfo {
     pub is_written: bool,
     /// Where a value was assigned first.
     pub value_span: Span,
+    /// Fields of the record that it holds, where the script names them first.
+    pub fields: Vec<(String, Span)>,
+    /// What its fields count, as `unit` says of a whole value.
+    pub field_units: Vec<(String, Option<Unit>)>,
     /// Its storage, when the script declares it.
     pub declared: Option<typed::Declared>,
+    /// What its declaration says, when it holds states.
+    pub state: Option<StateInfo>,
     /// What its values count; none when they differ, `None` as long as only bare numbers were assigned.
     pub unit: Option<Unit>,
 }
@@ -41,6 +50,13 @@ pub struct MapInfo {
 pub struct Maps {
     /// The maps.
     pub list: Vec<MapInfo>,
+}
+
+impl MapInfo {
+    /// Whether the script declares it with the types of its fields.
+    pub fn is_state(&self) -> bool {
+        self.state.is_some()
+    }
 }
 
 impl Maps {
@@ -64,14 +80,18 @@ impl Maps {
             spans.entry(name).or_insert(span);
         }
         let info = |(name, span): (String, Span)| MapInfo {
-            name: format!("@{name}"),
+            name: name.strip_prefix(STATE_MARK).map_or_else(|| format!("@{name}"), str::to_owned),
+            id: name,
             span,
             key: None,
             key_span: span,
             value: None,
             is_written: false,
             value_span: span,
+            fields: Vec::new(),
+            field_units: Vec::new(),
             declared: None,
+            state: None,
             unit: None,
         };
         Maps { list: spans.into_iter().map(info).collect() }
@@ -79,7 +99,7 @@ impl Maps {
 
     /// The map of a name without sigil.
     pub fn index(&self, name: &str) -> MapIndex {
-        let found = self.list.binary_search_by(|m| m.name[1..].cmp(name));
+        let found = self.list.binary_search_by(|m| m.id.as_str().cmp(name));
         MapIndex(found.unwrap_or_else(|_| panic!("map @{name} was not collected")))
     }
 
@@ -95,16 +115,23 @@ impl Maps {
 
     /// Whether there is a map that is assigned to and of whose values nothing is known.
     pub fn have_unknown(&self) -> bool {
-        self.list.iter().any(|info| matches!(info.value, Some(MapValue::Plain(Type::Unknown))))
+        self.list.iter().any(|info| matches!(&info.value, Some(MapValue::Plain(ty)) if records::has_unknown(ty)))
     }
 
     /// Gives maps of which nothing is known integers as values; whether there were any.
     pub fn assume_integers(&mut self) -> bool {
         let mut unknown = false;
         for info in &mut self.list {
-            if matches!(info.value, None | Some(MapValue::Plain(Type::Unknown))) {
-                info.value = Some(MapValue::Plain(Type::I64));
-                unknown = true;
+            match &mut info.value {
+                Some(MapValue::Plain(ty @ Type::Record(_))) if records::has_unknown(ty) => {
+                    records::assume_integers(ty);
+                    unknown = true;
+                }
+                None | Some(MapValue::Plain(Type::Unknown)) => {
+                    info.value = Some(MapValue::Plain(Type::I64));
+                    unknown = true;
+                }
+                Some(_) => {}
             }
         }
         unknown
@@ -115,7 +142,7 @@ impl Maps {
     pub fn finish(&mut self, report: &mut Report) -> Vec<typed::Map> {
         let mut maps = Vec::with_capacity(self.list.len());
         for info in &self.list {
-            let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(Type::Unknown)));
+            let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(ty) if records::has_unknown(ty)));
             let Some(value) = known else {
                 match info.is_written {
                     false => report.push(never_assigned(info)),
@@ -130,8 +157,9 @@ impl Maps {
                 declarations::check(declared, &info.name, key.is_some(), &value, report);
             }
             let declared = info.declared.clone();
+            let of_threads = info.state.as_ref().is_some_and(|state| state.of_threads);
             let unit = info.unit.unwrap_or_default();
-            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared, unit });
+            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared, unit, of_threads });
         }
         maps
     }

@@ -28,6 +28,8 @@ mod names;
 mod operators;
 pub mod parameters;
 mod points;
+mod records;
+mod states;
 mod statistics;
 mod types;
 mod units;
@@ -145,6 +147,8 @@ pub fn check(
     };
     env.report.extend(settings.diagnostics);
     parameters::check(script, options, &mut env.report);
+    states::declare(script, &mut env);
+    records::collect(script, &mut env.maps);
     declarations::apply(script, options, &mut env.maps, &mut env.report);
     let mut program = typed::Program {
         config: settings.runtime,

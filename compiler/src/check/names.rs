@@ -60,7 +60,7 @@ impl Body<'_, '_> {
         let catalogue = self.env.catalogue;
         let mut diagnostic = Diagnostic::error(Code(201), span, format!("`{name}` is not known here"));
         let is_var = self.find_var(name).is_some();
-        let is_map = self.env.maps.list.iter().any(|m| &m.name[1..] == name);
+        let is_map = self.env.maps.list.iter().any(|m| m.id == name);
         let functions = catalogue.functions.iter().map(|w| w.name());
         let known = catalogue.builtins.iter().map(|w| w.name()).chain(functions.clone());
         if is_var {
@@ -116,6 +116,9 @@ impl Body<'_, '_> {
 
     /// Checks a map's key and records its type.
     pub fn map_key(&mut self, map: MapIndex, keys: &[Expr], span: Span) -> Option<typed::Expr> {
+        if self.env.maps.get(map).is_state() {
+            return self.state_key(map, keys, span);
+        }
         let mut parts: Vec<typed::Expr> = keys.iter().map(|k| self.value_for(k)).collect();
         let key = match parts.len() {
             0 => None,

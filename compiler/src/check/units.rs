@@ -63,6 +63,12 @@ impl Body<'_, '_> {
             ExprKind::Field(base, name) if matches!(&base.kind, ExprKind::Name(args) if args == "args") => {
                 self.unit_of_field(&name.text)
             }
+            ExprKind::Field(base, name) => match &base.kind {
+                ExprKind::Map { name: map, .. } => {
+                    self.env.maps.get(self.env.maps.index(map)).field_unit(&name.text).unwrap_or_default()
+                }
+                _ => Unit::None,
+            },
             ExprKind::Block(_, last) => self.unit_of(last),
             _ => Unit::None,
         }

@@ -537,6 +537,8 @@ pub enum Helper {
     ProbeReadKernelStr = 115,
     GetNsCurrentPidTgid = 120,
     KtimeGetBootNs = 125,
+    /// In programs of iterators.
+    SeqWrite = 127,
     RingbufOutput = 130,
     RingbufReserve = 131,
     RingbufSubmit = 132,
@@ -609,6 +611,7 @@ impl Helper {
             | Helper::ProbeReadUserStr
             | Helper::ProbeReadKernelStr
             | Helper::MapLookupPercpuElem
+            | Helper::SeqWrite
             | Helper::RingbufReserve => 3,
             Helper::Loop
             | Helper::ForEachMapElem

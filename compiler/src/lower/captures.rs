@@ -113,6 +113,10 @@ impl Captures {
                 self.exprs(key);
                 self.expr(value);
             }
+            StmtKind::AssignField(field, value) | StmtKind::UpdateField(field, _, value) => {
+                self.key(field.key.as_deref());
+                self.expr(value);
+            }
             StmtKind::Aggregate(_, key, values) => {
                 self.exprs(key);
                 self.exprs(values);
@@ -180,6 +184,7 @@ impl Captures {
                 self.key(key.as_deref());
             }
             ExprKind::StepMap { key, .. } => self.key(key.as_deref()),
+            ExprKind::StepField { field, .. } => self.key(field.key.as_deref()),
             ExprKind::Call(call) => self.exprs(&call.args),
             ExprKind::Unary(_, inner)
             | ExprKind::Convert(inner)

@@ -70,6 +70,7 @@ impl Body<'_, '_> {
                 let value = if *prefix { self.b.bin(BinOp::Add, Width::W64, old, *by) } else { old };
                 Value::Scalar(value.into())
             }
+            ExprKind::StepField { field, by, prefix } => self.stepped_field(field, *by, *prefix),
             ExprKind::Convert(inner) => self.convert(inner, &e.ty),
             ExprKind::ContextField(offset) => self.context_field(*offset, &e.ty),
             ExprKind::ContextData(offset) => {

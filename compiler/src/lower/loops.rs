@@ -380,6 +380,9 @@ fn may_jump(stmts: &[Stmt]) -> bool {
         StmtKind::AssignMap(_, key, value) | StmtKind::UpdateMap(_, key, _, value) => {
             value.any(&is_block) || key.as_ref().is_some_and(|key| key.any(&is_block))
         }
+        StmtKind::AssignField(field, value) | StmtKind::UpdateField(field, _, value) => {
+            value.any(&is_block) || field.key.as_ref().is_some_and(|key| key.any(&is_block))
+        }
         StmtKind::Aggregate(_, key, values) => key.iter().chain(values).any(|e| e.any(&is_block)),
         StmtKind::ForRange { start, end, .. } => start.any(&is_block) || end.any(&is_block),
         StmtKind::Unroll(_) | StmtKind::ForMap { .. } | StmtKind::While(..) | StmtKind::Clear(_) | StmtKind::Return => {

@@ -127,6 +127,10 @@ impl Body<'_, '_> {
                 self.report_missing_key(found);
                 self.value_or_zero(found, ty)
             }
+            Place::Threads { id, .. } => {
+                let found = self.thread_value_once(map, id, key);
+                self.value_or_zero(found, ty)
+            }
         }
     }
 
@@ -182,6 +186,15 @@ impl Body<'_, '_> {
                 self.store_as(value, &ty, to);
                 let key = self.key(map, key);
                 self.put(map, id, length_offset, key, to, &ty);
+            }
+            Place::Threads { .. } => {
+                let from = self.room_for(&ty, "value");
+                self.store_as(value, &ty, from);
+                let (to, done) = self.value_place(map, key);
+                let size_bytes = self.layout(&ty).size_bytes;
+                self.copy(to, from, size_bytes);
+                self.b.jump(done);
+                self.b.switch_to(done);
             }
         }
     }
@@ -242,21 +255,42 @@ impl Body<'_, '_> {
         self.b.atomic_add(Addr::reg(counter, 0), by, Size::B8);
     }
 
-    /// The address of the key's value, made zero when it was not there; goes to `full` when there is no room.
-    fn find_or_insert(&mut self, map: MapIndex, id: MapId, length: Option<u32>, key: Addr, full: BlockId) -> VReg {
+    /// The address of the key's value, made zero when it was not there; goes to `full` when there is no room. Where no entry ever
+    /// goes away, what was looked up before is looked up no more. `page` is a key that was made already.
+    fn find_or_insert(
+        &mut self,
+        map: MapIndex,
+        (id, length): (MapId, Option<u32>),
+        key: Option<&Expr>,
+        page: Option<Addr>,
+        full: BlockId,
+    ) -> VReg {
+        let stays = page.is_none() && self.entries_stay(map);
+        let known = self.known_lookup(map, key).filter(|_| stays);
         self.forget_lookups(map);
         let value_size_bytes = self.shared.ir.maps[id.0 as usize].value_size_bytes;
         let result = self.b.new_vreg();
         let (miss, found_block, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
-        let found = self.look_up(id, key);
+        let looked_up = match known {
+            Some(_) => page,
+            None => Some(page.unwrap_or_else(|| self.key(map, key))),
+        };
+        let found = match (known, looked_up) {
+            (None, Some(place)) => self.look_up(id, place),
+            (known, _) => known.unwrap_or(result),
+        };
         self.b.branch(CmpOp::Ne, Width::W64, found, 0, found_block, miss, Likely::Then);
         self.b.switch_to(found_block);
         self.b.assign(result, found);
         self.b.jump(done);
         self.b.switch_to(miss);
+        let place = match looked_up {
+            Some(place) => place,
+            None => self.key(map, key),
+        };
         let offset = self.shared.zeros(value_size_bytes);
         let zeros = self.b.data_addr(Section::Rodata, offset);
-        let inserted = self.update(id, key, Addr::reg(zeros, 0), NOEXIST);
+        let inserted = self.update(id, place, Addr::reg(zeros, 0), NOEXIST);
         if let Some(offset) = length {
             let (new, old) = (self.b.new_block(), self.b.new_block());
             self.b.branch(CmpOp::Eq, Width::W32, inserted, 0, new, old, Likely::Otherwise);
@@ -266,21 +300,30 @@ impl Body<'_, '_> {
             self.b.switch_to(old);
         }
         // Another CPU may have inserted it first, so the second look decides.
-        let again = self.look_up(id, key);
-        let (got, refused) = (self.b.new_block(), self.b.new_block());
-        self.b.branch(CmpOp::Ne, Width::W64, again, 0, got, refused, Likely::Then);
+        let again = self.look_up(id, place);
+        self.b.assign(result, again);
+        let refused = self.b.new_block();
+        self.b.branch(CmpOp::Ne, Width::W64, again, 0, done, refused, Likely::Then);
         self.b.switch_to(refused);
         self.count_loss(Loss::MapFull { map: map.0 });
         self.b.jump(full);
-        self.b.switch_to(got);
-        self.b.assign(result, again);
-        self.b.jump(done);
         self.b.switch_to(done);
+        if stays {
+            self.remember_lookup(map, key, result);
+        }
         result
     }
 
-    /// The address of an integer value that is about to be changed in place; with the block behind it all.
-    fn integer_place(&mut self, map: MapIndex, key: Option<&Expr>) -> (Addr, BlockId) {
+    /// Whether an address of a map's value stays the key's as long as a program runs. In the first round nobody knows.
+    fn entries_stay(&self, map: MapIndex) -> bool {
+        let facts = &self.shared.facts;
+        let evicts = self.shared.program.maps[map.0].declared.as_ref().is_some_and(|declared| declared.kind.evicts);
+        !facts.writers.is_empty() && !evicts && !facts.deleted.contains(&map.0)
+    }
+
+    /// The address of a value that is about to be changed in place; with the block behind it all, where the code goes on at once
+    /// when there is no room for a new key.
+    pub(super) fn value_place(&mut self, map: MapIndex, key: Option<&Expr>) -> (Addr, BlockId) {
         let done = self.b.new_block();
         let addr = match self.map_place(map) {
             Place::Global { offset_bytes, .. } => {
@@ -289,9 +332,9 @@ impl Body<'_, '_> {
                 Addr::reg(base, 8)
             }
             Place::Map { id, length_offset, .. } => {
-                let key = self.key(map, key);
-                Addr::reg(self.find_or_insert(map, id, length_offset, key, done), 0)
+                Addr::reg(self.find_or_insert(map, (id, length_offset), key, None, done), 0)
             }
+            Place::Threads { id, .. } => Addr::reg(self.thread_value_for(map, id, key, done), 0),
         };
         (addr, done)
     }
@@ -300,7 +343,7 @@ impl Body<'_, '_> {
         if let Some(old) = old {
             self.b.assign(old, 0);
         }
-        let (addr, done) = self.integer_place(map, key);
+        let (addr, done) = self.value_place(map, key);
         let by = self.b.copy(by);
         self.b.inst(Inst::Atomic { op: BinOp::Add, addr, src: by, fetch: old, size: Size::B8 });
         self.b.jump(done);
@@ -310,7 +353,7 @@ impl Body<'_, '_> {
     pub(super) fn update_map(&mut self, map: MapIndex, key: Option<&Expr>, op: BinaryOp, value: &Expr) {
         let signed = value.ty.as_int().is_some_and(|int| int.signed);
         let value = self.scalar(value);
-        let (addr, done) = self.integer_place(map, key);
+        let (addr, done) = self.value_place(map, key);
         let atomic = match op {
             BinaryOp::Add | BinaryOp::Sub => Some(BinOp::Add),
             BinaryOp::BitAnd => Some(BinOp::And),
@@ -346,14 +389,22 @@ impl Body<'_, '_> {
                 AggregateSlot { addr: Addr::reg(copy, 8), atomic: contended, signed, params, size_bytes, bucket }
             }
             Place::Map { id, per_cpu, length_offset } => {
-                let (key, bucket) = match (word.pages(&params), bucket) {
-                    (Some(pages), Some(bucket)) => self.key_of_page(map, key, pages, bucket),
-                    _ => (self.key(map, key), bucket),
+                let (page, bucket) = match (word.pages(&params), bucket) {
+                    (Some(pages), Some(bucket)) => {
+                        let (page, bucket) = self.key_of_page(map, key, pages, bucket);
+                        (Some(page), bucket)
+                    }
+                    _ => (None, bucket),
                 };
-                let found = self.find_or_insert(map, id, length_offset, key, done);
+                let found = self.find_or_insert(map, (id, length_offset), key, page, done);
                 let size_bytes = self.shared.ir.maps[id.0 as usize].value_size_bytes;
                 let atomic = contended || !per_cpu;
                 AggregateSlot { addr: Addr::reg(found, 0), atomic, signed, params, size_bytes, bucket }
+            }
+            Place::Threads { id, .. } => {
+                let found = self.thread_value_for(map, id, key, done);
+                let size_bytes = self.shared.ir.maps[id.0 as usize].value_size_bytes;
+                AggregateSlot { addr: Addr::reg(found, 0), atomic: contended, signed, params, size_bytes, bucket }
             }
         };
         word.lower(self, &slot, &args);
@@ -423,6 +474,10 @@ impl Body<'_, '_> {
                     Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, found, 0).into())
                 }
             },
+            Place::Threads { id, .. } => {
+                let found = self.thread_value_once(map, id, key);
+                Value::Scalar(self.b.set(CmpOp::Ne, Width::W64, found, 0).into())
+            }
         }
     }
 
@@ -455,6 +510,11 @@ impl Body<'_, '_> {
                 }
                 Value::Scalar(removed.into())
             }
+            Place::Threads { id, .. } => {
+                self.forget_lookups(map);
+                let result = self.thread_delete(id);
+                Value::Scalar(self.b.set(CmpOp::Eq, Width::W32, result, 0).into())
+            }
         }
     }
 
@@ -462,7 +522,7 @@ impl Body<'_, '_> {
     pub fn map_length(&mut self, map: MapIndex) -> Value {
         self.shared.learned.measured.insert(map.0);
         match self.map_place(map) {
-            Place::Global { .. } => self.map_has(map, None),
+            Place::Global { .. } | Place::Threads { .. } => self.map_has(map, None),
             Place::Map { length_offset, .. } => {
                 let offset = length_offset.unwrap_or(0);
                 let counter = self.b.data_addr(Section::Bss, offset);

@@ -21,12 +21,14 @@ mod memory;
 mod pages;
 mod prologue;
 mod readings;
+mod records;
 mod search;
 mod spell;
 mod static_arguments;
 mod stmt;
 mod storage;
 mod table;
+mod threads;
 mod variables;
 mod windows;
 mod words;
@@ -96,6 +98,8 @@ struct Shared<'a> {
     wall_clock: Option<u32>,
     result: Option<u32>,
     zeros: (u32, u32),
+    /// Programs by which the runtime reads the values of threads; they are no probes.
+    readers: Vec<ir::Function>,
 }
 
 /// Lowers a program.
@@ -130,6 +134,7 @@ impl<'a> Shared<'a> {
             wall_clock: None,
             result: None,
             zeros: (0, 0),
+            readers: Vec::new(),
         };
         shared.learned.writers = vec![storage::Writers::default(); program.maps.len()];
         shared.learned.scratch_bytes = vec![0; program.probes.len()];
@@ -148,6 +153,7 @@ impl<'a> Shared<'a> {
             let function = Body::new(self, index).lower();
             self.ir.functions.push(function);
         }
+        self.ir.functions.append(&mut self.readers);
         self.ir.rodata.resize(self.ir.rodata.len().next_multiple_of(8), 0);
     }
 

@@ -42,6 +42,10 @@ impl Body<'_, '_> {
                 let found = self.b.call(Helper::MapLookupElem, &[Arg::Map(id), key]);
                 self.of_one_copy(map, found)
             }
+            Place::Threads { id, .. } => {
+                let found = self.thread_value_once(map, id, key);
+                self.of_one_copy(map, found)
+            }
             Place::Map { id, per_cpu: true, .. } => {
                 let key = self.key(map, key);
                 self.over_cpus(map, Copies::PerCpu { id, key }, self.shared.target.possible_cpus())

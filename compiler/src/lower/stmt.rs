@@ -21,6 +21,8 @@ impl Body<'_, '_> {
             StmtKind::AssignVar(var, value) => self.assign_var(*var, value),
             StmtKind::AssignMap(map, key, value) => self.assign_map(*map, key.as_ref(), value),
             StmtKind::UpdateMap(map, key, op, value) => self.update_map(*map, key.as_ref(), *op, value),
+            StmtKind::AssignField(field, value) => self.assign_field(field, value),
+            StmtKind::UpdateField(field, op, value) => self.update_field(field, *op, value),
             StmtKind::Aggregate(map, key, args) => self.aggregate(*map, key.as_ref(), args),
             StmtKind::If(cond, then, otherwise) => self.if_else(cond, then, otherwise),
             StmtKind::Block(body) => self.stmts(body),
@@ -40,6 +42,7 @@ impl Body<'_, '_> {
     fn effect(&mut self, e: &Expr) {
         match &e.kind {
             ExprKind::StepMap { map, key, by, .. } => self.step_map(*map, key.as_deref(), *by, None),
+            ExprKind::StepField { field, by, .. } => self.step_field(field, *by, None),
             _ => {
                 self.expr(e);
             }

@@ -40,6 +40,13 @@ pub enum Place {
         /// `.bss` offset of its number of entries, when the script asks for it.
         length_offset: Option<u32>,
     },
+    /// A value of each thread, in its own storage.
+    Threads {
+        /// Which.
+        id: MapId,
+        /// How the runtime reads it.
+        read_by: object::ThreadMap,
+    },
 }
 
 /// Which programs update a map, by how they can interrupt each other on one CPU.
@@ -102,6 +109,12 @@ impl Shared<'_> {
             let offset_bytes = self.bss_aligned(stride_bytes * copies, CACHE_LINE_BYTES);
             return Place::Global { offset_bytes, stride_bytes, copies, value_size_bytes };
         };
+        if map.of_threads {
+            let name = symbol_name(prefix, &map.name);
+            let id = self.thread_map(name, value_size_bytes);
+            let read_by = self.thread_reader(id, map.span);
+            return Place::Threads { id, read_by };
+        }
         let max_entries = map.declared.as_ref().map_or(self.program.max_map_keys, |declared| declared.max_entries);
         let evicts = map.declared.as_ref().is_some_and(|declared| declared.kind.evicts);
         let mut key_size_bytes = layout::of(key, self.target.btf_if_needed(key)).size_bytes.max(1);
@@ -159,6 +172,7 @@ impl Shared<'_> {
     /// A place in the words of the object.
     pub fn storage(&self, place: &Place) -> object::Storage {
         match place {
+            Place::Threads { read_by, .. } => object::Storage::Threads(read_by.clone()),
             Place::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => object::Storage::Global {
                 offset_bytes: *offset_bytes,
                 stride_bytes: *stride_bytes,
@@ -182,7 +196,10 @@ impl Shared<'_> {
     }
 }
 
-/// A map's name as a symbol: `@` is `at_`, `@start` is `at_start`.
+/// A map's name as a symbol: `@` is `at_`, `@start` is `at_start`; of a state, `thread` is `state_thread`.
 fn symbol_name(prefix: &str, name: &str) -> String {
-    format!("{prefix}_{}", &name[1..])
+    match name.strip_prefix('@') {
+        Some(name) => format!("{prefix}_{name}"),
+        None => format!("state_{name}"),
+    }
 }

@@ -132,7 +132,9 @@ impl Body<'_, '_> {
         self.b.jump(done);
         self.b.switch_to(done);
         let to = self.room_unwritten(ty);
-        self.b.store(to, id, Size::B8);
+        // Zeros are no stack, so that what was never written is none.
+        let number = self.b.bin(BinOp::Add, Width::W64, id, 1);
+        self.b.store(to, number, Size::B8);
         if stack.space == Space::User {
             let both = self.process_ids();
             let process = self.b.bin(BinOp::Shr, Width::W64, both, 32);

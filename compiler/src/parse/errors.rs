@@ -246,7 +246,7 @@ pub(super) fn bad_escape(span: Span, escape: &str) -> Diagnostic {
 pub(super) fn not_assignable(span: Span) -> Diagnostic {
     error(132, span, "nothing can be assigned to this")
         .label("not a variable or map")
-        .help("assign to a variable ($x) or a map (@x, @x[key])")
+        .help("assign to a variable ($x), a map (@x, @x[key]) or a field of its record (@x[key].a)")
 }
 
 pub(super) fn assigned_name(span: Span, name: &str) -> Diagnostic {
@@ -257,7 +257,7 @@ pub(super) fn assigned_name(span: Span, name: &str) -> Diagnostic {
 pub(super) fn not_steppable(span: Span, mark: &str) -> Diagnostic {
     error(132, span, format!("`{mark}` cannot change this"))
         .label("not a variable or map")
-        .help("it works on a variable ($x) or a map (@x, @x[key])")
+        .help("it works on a variable ($x), a map (@x, @x[key]) or a field of its record (@x[key].a)")
 }
 
 pub(super) fn unsupported_function(span: Span) -> Diagnostic {

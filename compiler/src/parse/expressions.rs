@@ -102,7 +102,7 @@ fn binding(op: BinaryOp) -> u8 {
 /// Whether an assignment only discards its value (`_ = e`); fails when `target` cannot be assigned to.
 pub(super) fn check_target(target: &Expr, op: &str) -> Result<bool, Diagnostic> {
     match &target.kind {
-        ExprKind::Var(_) | ExprKind::Map { .. } => Ok(false),
+        _ if is_place(target) => Ok(false),
         ExprKind::Name(name) if name == "_" && op == "=" => Ok(true),
         ExprKind::Name(name) => Err(errors::assigned_name(target.span, name)),
         // `char *p = …` reads as a product.
@@ -127,8 +127,13 @@ pub(super) fn is_c_type(word: &str) -> bool {
     WORDS.contains(&word) || matches!(sized, Some("8" | "16" | "32" | "64"))
 }
 
+/// Variables, maps, and fields of the records that maps hold.
 fn is_place(expr: &Expr) -> bool {
-    matches!(expr.kind, ExprKind::Var(_) | ExprKind::Map { .. })
+    match &expr.kind {
+        ExprKind::Var(_) | ExprKind::Map { .. } => true,
+        ExprKind::Field(record, _) => !matches!(record.kind, ExprKind::Var(_)) && is_place(record),
+        _ => false,
+    }
 }
 
 fn step(target: Expr, increment: bool, prefix: bool, span: Span, problems: &mut Vec<Diagnostic>) -> Expr {

@@ -49,7 +49,8 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
         }
         let visible = hide(&text, &lexed.directives.blanks);
         let is_root = range.start == 0;
-        let mut assembly = Assembly { source, visible: &visible, is_root, script, problems };
+        let states = state_names(source, &lexed.tokens, &script);
+        let mut assembly = Assembly { source, visible: &visible, is_root, states, script, problems };
         assembly.problems.extend_from_slice(&lexed.directives.problems);
         for define in &lexed.directives.defines {
             assembly.define(define);
@@ -58,6 +59,24 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
         (script, problems) = (assembly.script, assembly.problems);
     }
     finish(script, problems)
+}
+
+/// The names of the states that a file declares or imports. They are known before any item is parsed, so that a state may be declared
+/// behind the probes that use it.
+fn state_names(source: &Source, tokens: &[Token], imported: &Script) -> Vec<String> {
+    let mut names: Vec<String> = imported.states.iter().map(|state| state.name.text.clone()).collect();
+    let mut depth = 0_usize;
+    for three in tokens.windows(3) {
+        match source.slice(three[0].span) {
+            "{" => depth += 1,
+            "}" => depth = depth.saturating_sub(1),
+            "state" if depth == 0 && source.slice(three[2].span) == "by" => {
+                names.push(source.slice(three[1].span).to_owned());
+            }
+            _ => {}
+        }
+    }
+    names
 }
 
 /// The imports of a script's text, as far as they can be told without parsing it, with the span of each path.
@@ -113,6 +132,8 @@ struct Assembly<'a> {
     visible: &'a str,
     /// Whether this is the script itself, not a file that it imports.
     is_root: bool,
+    /// Names of the states of this file and of what it imports.
+    states: Vec<String>,
     script: Script,
     problems: Vec<Diagnostic>,
 }
@@ -128,7 +149,11 @@ impl Assembly<'_> {
         // The splitter bounds the nesting of the value as it does that of a block.
         let broken = !lexed.problems.is_empty()
             || items::split(self.source, &tokens).iter().any(|item| !item.problems.is_empty());
-        let parsed = if broken { Ok(None) } else { tree::define_value(&text, line.value, &tokens, &mut self.problems) };
+        let parsed = if broken {
+            Ok(None)
+        } else {
+            tree::define_value(&text, line.value, &tokens, &self.states, &mut self.problems)
+        };
         match parsed {
             Ok(Some(value)) => self.script.defines.push(Define { name, value }),
             _ => self.problems.push(errors::define_with_bad_value(line.value)),
@@ -157,9 +182,10 @@ impl Assembly<'_> {
     }
 
     fn item(&mut self, item: &Item, tokens: &[Token], config: &mut Option<Span>) {
-        match tree::item(self.visible, item.span, tokens, &mut self.problems) {
+        match tree::item(self.visible, item.span, tokens, &self.states, &mut self.problems) {
             Ok(Some(Parsed::Block(block))) => self.script.blocks.push(block),
             Ok(Some(Parsed::Import(import))) => self.script.imports.push(import),
+            Ok(Some(Parsed::State(state))) => self.script.states.push(state),
             Ok(Some(Parsed::Macro(made))) => self.script.macros.push(made),
             Ok(Some(Parsed::Map(declaration))) => self.script.maps.push(declaration),
             Ok(Some(Parsed::View(view))) => self.script.views.push(*view),
@@ -202,7 +228,7 @@ impl Assembly<'_> {
             text = hide(&text, &[span]).into_owned();
             tokens.drain(range);
             let mut more = Vec::new();
-            match tree::item(&text, item.span, &tokens, &mut more) {
+            match tree::item(&text, item.span, &tokens, &self.states, &mut more) {
                 Ok(_) => self.problems.append(&mut more),
                 Err(failure) => {
                     let (problem, next) = slips::explain(self.source, &tokens, &failure);

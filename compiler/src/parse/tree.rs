@@ -5,6 +5,7 @@
 
 mod c_definitions;
 mod definitions;
+mod states;
 mod values;
 mod view;
 
@@ -13,8 +14,8 @@ use super::literals;
 use super::tokens::Token;
 use super::{errors, expressions};
 use crate::ast::{
-    AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, ProbeBlock, Stmt,
-    StmtKind, View,
+    AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, ProbeBlock, State,
+    Stmt, StmtKind, View,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -42,6 +43,8 @@ pub(super) enum Parsed {
     Map(MapDeclaration),
     /// A C definition.
     Definition(Definition),
+    /// `state`.
+    State(State),
     /// A probe block.
     Block(ProbeBlock),
     /// `view "title" { … }`.
@@ -63,12 +66,14 @@ pub(super) fn item(
     text: &str,
     span: Span,
     tokens: &[Token],
+    states: &[String],
     problems: &mut Vec<Diagnostic>,
 ) -> Result<Option<Parsed>, Failure> {
     let pairs = parse(Rule::item, text.get(span.start as usize..span.end as usize).unwrap_or(""), span)?;
-    let mut builder = Builder { base: span.start as usize, tokens, problems };
+    let mut builder = Builder { base: span.start as usize, tokens, states, problems };
     for pair in pairs {
         match pair.as_rule() {
+            Rule::state_def => return Ok(Some(Parsed::State(builder.state(pair)))),
             Rule::config => return Ok(Some(Parsed::Config(builder.config(pair)))),
             Rule::import => return Ok(Some(Parsed::Import(builder.import(pair)))),
             Rule::macro_def => return Ok(Some(Parsed::Macro(builder.macro_def(pair)))),
@@ -87,10 +92,11 @@ pub(super) fn define_value(
     text: &str,
     span: Span,
     tokens: &[Token],
+    states: &[String],
     problems: &mut Vec<Diagnostic>,
 ) -> Result<Option<Expr>, Failure> {
     let mut pairs = parse(Rule::define_value, text, span)?;
-    let mut builder = Builder { base: span.start as usize, tokens, problems };
+    let mut builder = Builder { base: span.start as usize, tokens, states, problems };
     Ok(pairs.find(|pair| pair.as_rule() == Rule::expr).map(|pair| builder.expr(pair)))
 }
 
@@ -135,7 +141,6 @@ fn in_words(rule: Rule) -> &'static str {
         Rule::infix_op | Rule::divide_op | Rule::question | Rule::assign_op | Rule::step_op => "an operator",
         Rule::type_name | Rule::known_type | Rule::known_name | Rule::c_type => "a type",
         Rule::declarator | Rule::enumerator => "a name",
-        Rule::field_name => "a field's name",
         Rule::kw_of | Rule::kw_show | Rule::kw_sort | Rule::kw_top | Rule::kw_every => {
             "`of`, `show`, `sort`, `top` or `every`"
         }
@@ -145,6 +150,8 @@ fn in_words(rule: Rule) -> &'static str {
         Rule::kw_clear => "`clear`",
         Rule::kw_as => "`as`",
         Rule::ascending | Rule::descending => "`asc` or `desc`",
+        Rule::field_name | Rule::state_field => "a field's name",
+        Rule::kw_by => "`by`",
         Rule::var => "a variable",
         Rule::semi => "`;`",
         Rule::comma => "`,`",
@@ -164,6 +171,8 @@ fn in_words(rule: Rule) -> &'static str {
 struct Builder<'a> {
     base: usize,
     tokens: &'a [Token],
+    /// Names that mean the records of states.
+    states: &'a [String],
     problems: &'a mut Vec<Diagnostic>,
 }
 

@@ -56,6 +56,10 @@ pub trait Builtin: Debug + Sync {
     fn is_constant(&self) -> bool {
         false
     }
+    /// Whether it is the number of the current thread.
+    fn identifies_thread(&self) -> bool {
+        false
+    }
     /// The typed expression for this use; reports what is wrong.
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr;
     /// The same for `name(arguments)`; `None` when it takes none.

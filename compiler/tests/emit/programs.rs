@@ -32,7 +32,13 @@ pub fn all() -> Vec<Function> {
         hash_count(),
         start_stop(),
         ring_record(),
-        task_storage(),
+        task_storage("task_storage", "tp_btf/sched_switch"),
+        task_storage("task_storage_raw_tp", "raw_tp/sys_enter"),
+        task_storage("task_storage_tp", "tp/sched/sched_switch"),
+        task_storage("task_storage_kprobe", "kprobe/do_nanosleep"),
+        task_storage("task_storage_uprobe", "uprobe"),
+        task_storage("task_storage_perf", "perf_event"),
+        storage_of_tasks(),
         arguments(),
         tracepoint(),
         all_operations(),
@@ -140,14 +146,31 @@ fn ring_record() -> Function {
     b.finish()
 }
 
-fn task_storage() -> Function {
-    let mut b = Builder::new("task_storage", "tp_btf/sched_switch");
+/// Whatever the kind of program, the kernel lets it reach the current thread's storage.
+fn task_storage(name: &str, section: &str) -> Function {
+    let mut b = Builder::new(name, section);
     let task = b.call(Helper::GetCurrentTaskBtf, &[]);
     let own = b.call(Helper::TaskStorageGet, &[Arg::Map(TASK), value(task), value(0), value(1)]);
     b.null_check(own);
     let old = b.load(Addr::reg(own, 8), Size::B8);
     let new = b.add(old, 1);
     b.store(Addr::reg(own, 8), new, Size::B8);
+    b.call_void(Helper::TaskStorageDelete, &[Arg::Map(TASK), value(task)]);
+    b.ret(0);
+    b.finish()
+}
+
+/// A program of the iterator of tasks writes a task's storage out.
+fn storage_of_tasks() -> Function {
+    let mut b = Builder::new("storage_of_tasks", "iter/task");
+    let context = b.reg();
+    b.push(Inst::Context { dst: context });
+    let (meta, task) = (b.load(Addr::reg(context, 0), Size::B8), b.load(Addr::reg(context, 8), Size::B8));
+    b.null_check(task);
+    let own = b.call(Helper::TaskStorageGet, &[Arg::Map(TASK), value(task), value(0), value(0)]);
+    b.null_check(own);
+    let sequence = b.load(Addr::reg(meta, 0), Size::B8);
+    b.call_void(Helper::SeqWrite, &[value(sequence), value(own), value(24)]);
     b.ret(0);
     b.finish()
 }

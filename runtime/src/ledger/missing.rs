@@ -52,6 +52,10 @@ fn of_loss(facts: &Facts<'_>, loss: &Loss, count: u64) -> Missing {
         ),
         Loss::Control { program } => (format!("actions of {}: control ring full", probe(program)), None),
         Loss::MapFull { map } => match object.maps.get(*map) {
+            Some(UserMap { name, storage: Storage::Threads(_), .. }) => (
+                format!("updates of {name}: the kernel had no memory for a thread's value, or was at work on it"),
+                None,
+            ),
             Some(map) => (format!("updates of {}: map full{}", map.name, size(map)), larger(map)),
             None => ("updates of : map full".into(), None),
         },
@@ -69,7 +73,7 @@ fn size(map: &UserMap) -> String {
             format!(", it holds {max_entries} pages of keys")
         }
         Storage::Map { max_entries, .. } => format!(", it holds {max_entries} keys"),
-        Storage::Global { .. } => String::new(),
+        Storage::Global { .. } | Storage::Threads(_) => String::new(),
     }
 }
 

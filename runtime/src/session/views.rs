@@ -104,8 +104,9 @@ impl Session<'_> {
         let last = self.windows.last_turns().map_err(system("closing the last window"))?;
         let whole = self.windows.whole();
         let once: Vec<usize> = (0..object.views.len()).filter(|view| object.views[*view].every.is_none()).collect();
-        let bare: Vec<usize> =
-            (0..object.maps.len()).filter(|map| !object.views.iter().any(|view| view.maps.contains(map))).collect();
+        let bare: Vec<usize> = (0..object.maps.len())
+            .filter(|map| !object.maps[*map].is_state() && !object.views.iter().any(|view| view.maps.contains(map)))
+            .collect();
         // Everything is read before anything is shown: naming the addresses of one map takes long enough for the next to change.
         let turns: Vec<_> = last.into_iter().map(|turn| (self.contents(&turn.views, turn.take), turn)).collect();
         let of_once = self.contents(&once, None);

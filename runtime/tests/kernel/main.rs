@@ -17,6 +17,7 @@ mod namespaces;
 mod own_probes;
 mod probes;
 mod prompt;
+mod records;
 mod static_probes;
 mod trials;
 mod views;

@@ -13,7 +13,7 @@ use profiler_compiler::emit::bpf::Insn;
 use profiler_compiler::ir::build::FunctionBuilder;
 use profiler_compiler::ir::eval::{Environment, Fault, Machine};
 use profiler_compiler::ir::{self, Addr, Helper, MapId, Section, Size};
-use profiler_compiler::object::{Loss, Object, Storage};
+use profiler_compiler::object::{Loss, Object, Storage, ThreadMap};
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::{Defined, Target as _};
 use profiler_compiler::{CATALOGUE, emit, expand, lower, parse};
@@ -246,8 +246,32 @@ pub fn run_by_kernel(object: &Object, setting: &Setting) -> Result<Outcome, Stri
         object,
         (data, control),
         |at, size| loaded.globals().bss_bytes(at as u32, size as u32).expect("inside of .bss"),
-        |name, size| entries(&loaded, name, size).unwrap_or_else(|error| panic!("{name}: {error}")),
+        |name, size| {
+            let threads = object.maps.iter().find_map(|map| match &map.storage {
+                Storage::Threads(threads) if threads.map == name => Some(threads),
+                _ => None,
+            });
+            let found = match threads {
+                Some(threads) => thread_values(&loaded, threads),
+                None => entries(&loaded, name, size),
+            };
+            found.unwrap_or_else(|error| panic!("{name}: {error}"))
+        },
     ))
+}
+
+/// The values that the threads have in the kernel.
+fn thread_values(loaded: &Loaded, threads: &ThreadMap) -> std::io::Result<Entries> {
+    let values = profiler_runtime::threads::values(threads, loaded)?;
+    Ok(values.into_iter().map(|(thread, value)| (thread.to_ne_bytes().to_vec(), vec![value])).collect())
+}
+
+/// The same without what tells one thread from another: each executor has its own.
+fn of_threads(found: Entries, threads: &ThreadMap) -> Entries {
+    let size = threads.value_size_bytes as usize;
+    let values = found.into_values().flatten().map(|value| value[..size].to_vec());
+    let values: Vec<Vec<u8>> = values.collect();
+    if values.is_empty() { Entries::new() } else { Entries::from([(Vec::new(), values)]) }
 }
 
 /// Puts together what can be read of `.bss` and maps.
@@ -260,6 +284,7 @@ fn outcome(
     let contents = |storage: &Storage| match storage {
         Storage::Global { .. } => copies(storage, &bss),
         Storage::Map { map: name, value_size_bytes, .. } => map(name, *value_size_bytes as usize),
+        Storage::Threads(threads) => of_threads(map(&threads.map, threads.value_size_bytes as usize), threads),
     };
     let maps = object.maps.iter().map(|map| (map.name.clone(), contents(&map.storage))).collect();
     let word = |at: u32| bss(at as usize, 8).iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));

@@ -17,6 +17,8 @@ const EFAULT: u64 = -14i64 as u64;
 const EEXIST: u64 = -17i64 as u64;
 /// Flags of `map_update_elem`.
 const NO_EXIST: u64 = 1;
+/// `BPF_LOCAL_STORAGE_GET_F_CREATE`.
+const CREATE: u64 = 1;
 const EXIST: u64 = 2;
 /// In front of each record.
 const HEADER_BYTES: u64 = 8;
@@ -145,6 +147,13 @@ impl Kernel<'_> {
         let unknown = Fault::UnknownHelper { number };
         let map = if is(Helper::GetStackid) { args[1] } else { args[0] };
         let at = (0..self.tables.len()).find(|at| map_address(MapId(*at as u32)) == map).ok_or(unknown)?;
+        if is(Helper::TaskStorageGet) {
+            return Ok(self.task_value(at, args, memory));
+        }
+        if is(Helper::TaskStorageDelete) {
+            let removed = self.tables[at].entries.remove(args[1].to_le_bytes().as_slice());
+            return Ok(if removed.is_some() { 0 } else { ENOENT });
+        }
         let key = || Ok(memory.bytes(args[1], self.program.maps[at].key_size_bytes as usize)?.to_vec());
         if is(Helper::MapLookupElem) {
             return Ok(self.tables[at].entries.get(&key()?).copied().unwrap_or(0));
@@ -173,6 +182,18 @@ impl Kernel<'_> {
         }
         // A kernel that has no stack to give.
         if is(Helper::GetStackid) { Ok(EFAULT) } else { Err(unknown) }
+    }
+
+    /// A task's value by its address; of zeros, where it is to be made.
+    fn task_value(&mut self, at: usize, [_, task, initial, flags, _]: [u64; 5], memory: &mut Memory) -> u64 {
+        assert_eq!(initial, 0, "the compiler lets values begin with zeros");
+        let size = self.program.maps[at].value_size_bytes as usize;
+        let entries = &mut self.tables[at].entries;
+        match entries.get(task.to_le_bytes().as_slice()) {
+            Some(address) => *address,
+            None if flags & CREATE == 0 => 0,
+            None => *entries.entry(task.to_le_bytes().to_vec()).or_insert_with(|| memory.add(vec![0; size])),
+        }
     }
 
     fn update(&mut self, at: usize, key: Vec<u8>, args: [u64; 5], memory: &mut Memory) -> Result<u64, Fault> {

@@ -5,8 +5,8 @@
 use std::fmt::Write as _;
 
 use profiler_compiler::ast::{
-    AttachPoint, BinaryOp, Expr, ExprKind, Macro, MacroParamKind, ProbeBlock, Script, Stmt, StmtKind, TypeName,
-    TypeSuffix, TypeTag,
+    AttachPoint, BinaryOp, Expr, ExprKind, Macro, MacroParamKind, ProbeBlock, STATE_MARK, Script, StatePart, Stmt,
+    StmtKind, TypeName, TypeSuffix, TypeTag,
 };
 
 /// The text of a script.
@@ -28,6 +28,16 @@ pub fn print(script: &Script) -> String {
     }
     for of in &script.macros {
         printer.of_macro(of);
+    }
+    for state in &script.states {
+        let part = |part: &StatePart| match &part.ty {
+            Some(ty) => format!("{}: {}", part.name.text, type_name(ty)),
+            None => part.name.text.clone(),
+        };
+        let key: Vec<String> = state.key.iter().map(part).collect();
+        let mut fields: Vec<String> = state.fields.iter().map(part).collect();
+        fields.extend(state.limit.as_ref().map(|limit| format!("limit {}", expr(limit))));
+        printer.line(&format!("state {} by ({}) {{ {} }}", state.name.text, key.join(", "), fields.join(", ")));
     }
     for block in &script.blocks {
         printer.block(block);
@@ -184,8 +194,10 @@ pub fn expr(value: &Expr) -> String {
         ExprKind::Bool(value) => value.to_string(),
         ExprKind::Name(name) => name.clone(),
         ExprKind::Var(name) => format!("${name}"),
-        ExprKind::Map { name, keys } if keys.is_empty() => format!("@{name}"),
-        ExprKind::Map { name, keys } => format!("@{name}[{}]", list(keys)),
+        ExprKind::Map { name, keys } => {
+            let name = name.strip_prefix(STATE_MARK).map_or_else(|| format!("@{name}"), str::to_owned);
+            if keys.is_empty() { name } else { format!("{name}[{}]", list(keys)) }
+        }
         ExprKind::Positional(n) => format!("${n}"),
         ExprKind::PositionalCount => "$#".into(),
         ExprKind::Unary(op, value) => format!("({}{})", op.symbol(), expr(value)),

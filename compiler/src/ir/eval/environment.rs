@@ -57,6 +57,8 @@ pub struct Environment {
     pub user_stack: Option<Vec<u64>>,
     /// Out: signals sent, in order.
     pub signals: Vec<u32>,
+    /// Out: what programs of iterators gave to their reader.
+    pub sequence: Vec<u8>,
     /// Out: lines traced, in order.
     pub traced: Vec<Traced>,
 }
@@ -87,6 +89,7 @@ impl Default for Environment {
             kernel_stack: Some(vec![0xffff_ffff_8110_0000]),
             user_stack: Some(vec![0x40_1000]),
             signals: Vec::new(),
+            sequence: Vec::new(),
             traced: Vec::new(),
         }
     }

@@ -175,6 +175,11 @@ impl Machine<'_> {
             }
             Helper::TaskStorageGet => return self.task_storage_get(args),
             Helper::TaskStorageDelete => self.delete(args.map(0)?, &args.number(1)?.to_le_bytes())?,
+            Helper::SeqWrite => {
+                let bytes = self.memory.read(args.number(1)?, args.size(2)?)?;
+                self.environment.sequence.extend(bytes.value);
+                0
+            }
             Helper::GetStackid => self.get_stackid(args)?,
             Helper::RingbufReserve => return self.reserve(args.map(0)?, args.size(1)? as u64),
             Helper::RingbufOutput => self.output(args)?,

@@ -145,6 +145,7 @@ impl Check<'_> {
                 [Memory(constant(1)), Any, Any, Any, Any]
             }
             Helper::GetStack => [Context, Memory(constant(2)), Any, Any, Any],
+            Helper::SeqWrite => [Any, Memory(constant(2)), Any, Any, Any],
             Helper::ProbeWriteUser => [Any, Memory(constant(2)), Any, Any, Any],
             Helper::GetNsCurrentPidTgid => [Any, Any, Memory(constant(3)), Any, Any],
             _ => [Any; 5],

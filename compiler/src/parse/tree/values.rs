@@ -7,7 +7,7 @@ use super::super::errors;
 use super::super::expressions::{self, Chain, Postfix, Prefix};
 use super::super::literals::{self, Number};
 use super::{Builder, Rule};
-use crate::ast::{Expr, ExprKind, Ident, Stmt, StmtKind, TypeName, TypeSuffix};
+use crate::ast::{Expr, ExprKind, Ident, STATE_MARK, Stmt, StmtKind, TypeName, TypeSuffix};
 use crate::source::Span;
 use pest::iterators::Pair;
 
@@ -140,7 +140,7 @@ impl Builder<'_> {
             Rule::var => ExprKind::Var(text[1..].to_owned()),
             Rule::map => ExprKind::Map { name: text[1..].to_owned(), keys: Vec::new() },
             Rule::boolean => ExprKind::Bool(text == "true"),
-            Rule::name => ExprKind::Name(text.trim_end().to_owned()),
+            Rule::name => self.name(text.trim_end()),
             Rule::call => self.call(pair),
             Rule::sizeof => self.sizeof(pair),
             Rule::offsetof => self.offsetof(pair),
@@ -150,6 +150,14 @@ impl Builder<'_> {
             _ => return self.paren(pair),
         };
         Expr { kind, span }
+    }
+
+    /// A bare name, which may be that of a state.
+    fn name(&self, name: &str) -> ExprKind {
+        if self.states.iter().any(|state| state == name) {
+            return ExprKind::Map { name: format!("{STATE_MARK}{name}"), keys: Vec::new() };
+        }
+        ExprKind::Name(name.to_owned())
     }
 
     fn position(&mut self, text: &str, span: Span) -> ExprKind {

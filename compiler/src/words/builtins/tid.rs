@@ -31,6 +31,10 @@ impl Builtin for Tid {
         true
     }
 
+    fn identifies_thread(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let kind = ExprKind::Builtin(self, Vec::new());
         typed::Expr { kind, ty: Type::U32, span }

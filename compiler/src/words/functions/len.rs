@@ -51,6 +51,9 @@ impl Function for Len {
             let message = "`len` takes a whole map or a stack";
             return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `len(@x)`"));
         };
+        if !cx.is_walkable(map, "`len`", args[0].span) {
+            return check::Body::poison(span);
+        }
         let info = cx.env.maps.get(map);
         if info.key == Some(None) {
             let message = format!("`{}` has no keys, so it has no entries to count", info.name);

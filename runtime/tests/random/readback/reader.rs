@@ -144,7 +144,17 @@ impl Types {
         assert_eq!((definition.size_or_target, definition.length as u32 * 8), (size_bytes, size_bytes), "{name}");
         let mut map = MapDefinition { name: name.into(), ..MapDefinition::default() };
         for member in definition.rest.chunks_exact(3) {
+            let size_of = |kind| self.get(self.get(member[1], POINTER).size_or_target, kind).size_or_target;
             let place = match string(&self.strings, member[0]).as_str() {
+                // Values of threads: the kernel wants the types themselves.
+                "key" => {
+                    map.key_bytes = size_of(INT);
+                    continue;
+                }
+                "value" => {
+                    map.value_bytes = size_of(STRUCT);
+                    continue;
+                }
                 "type" => &mut map.kind,
                 "key_size" => &mut map.key_bytes,
                 "value_size" => &mut map.value_bytes,
