@@ -148,7 +148,8 @@ fn what_maps_take_is_shown_before_anything_is_loaded() {
 
 #[test]
 fn many_large_maps_are_not_all_allocated_beforehand() {
-    let script: String = (0..50).map(|n| format!("BEGIN {{ @h{n}[1] = lhist(5, 0, 1000, 1); }}\n")).collect();
+    let map = |n: u32| format!("BEGIN {{ @h{n}[1] = lhist(5, 0, 1000, 1); }}");
+    let script = (0..50).map(map).collect::<Vec<_>>().join("\n");
     let text = stderr(&profiler(&["check", "-v", "-e", &script]));
     let bounded = format!("config = {{ max_map_memory_mb = 1 }} {script}");
     let all = stderr(&profiler(&["check", "-v", "-e", &bounded]));

@@ -4,7 +4,6 @@
 //! Guarantee: what is drawn never scrolls what stands above it away by more than its own height, also when the terminal was made narrower
 //! meanwhile; after [`Screen::erase`] the cursor stands where the views began, in an empty line.
 
-use std::fmt::Write as _;
 use std::io::IsTerminal;
 
 use super::table::{Layout, Line};
@@ -94,9 +93,9 @@ impl Screen {
         let columns = (self.terminal.size)().map_or(usize::MAX, |(columns, _)| columns.max(1));
         // A line that is wider than the terminal has become takes several lines of it.
         let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
-        let mut codes = String::new();
-        let _ = write!(codes, "\r\x1b[{rows}A\x1b[J");
-        out.extend_from_slice(codes.as_bytes());
+        // Line by line: what is cleared as a whole screen, some terminals keep above it. The present line may have a `^C`.
+        out.extend_from_slice(b"\r\x1b[2K");
+        out.extend(b"\x1b[1A\x1b[2K".repeat(rows));
         self.drawn.clear();
     }
 

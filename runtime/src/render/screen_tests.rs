@@ -20,7 +20,7 @@ fn a_view_is_drawn_over_itself() {
     screen.update(0, vec![line("a"), line("aa")]);
     assert_eq!(codes(|out| screen.draw(out)), "a\naa\n\nb\n\n");
     assert_eq!(codes(|out| screen.draw(out)), "", "it is drawn already");
-    assert_eq!(codes(|out| screen.erase(out)), "\r\x1b[5A\x1b[J");
+    assert_eq!(codes(|out| screen.erase(out)), format!("\r\x1b[2K{}", "\x1b[1A\x1b[2K".repeat(5)));
     assert_eq!(codes(|out| screen.erase(out)), "", "nothing is drawn any more");
     screen.forget(0);
     assert_eq!(codes(|out| screen.draw(out)), "b\n\n");
@@ -32,7 +32,7 @@ fn lines_that_a_narrower_terminal_broke_are_erased_whole() {
     screen.update(0, vec![line("0123456789abcdef"), line("short")]);
     codes(|out| screen.draw(out));
     screen.terminal.size = NARROW;
-    assert_eq!(codes(|out| screen.erase(out)), "\r\x1b[4A\x1b[J");
+    assert_eq!(codes(|out| screen.erase(out)), format!("\r\x1b[2K{}", "\x1b[1A\x1b[2K".repeat(4)));
 }
 
 #[test]
