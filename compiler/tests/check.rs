@@ -125,7 +125,8 @@ fn mistakes_get_their_exact_messages() {
     for path in golden_files() {
         let whole = read(&path);
         let (text, expected) = whole.split_at(whole.find("//! ").unwrap_or(whole.len()));
-        let source = Source::new("test", text);
+        let is_bt = text.lines().next().is_some_and(|line| line.starts_with("// with: ") && line.contains(" bt"));
+        let source = Source::new(if is_bt { "test.bt" } else { "test.prof" }, text);
         let found = shown(&source, &diagnostics(&source));
         assert!(!found.is_empty(), "{} has no mistake", path.display());
         if bless {

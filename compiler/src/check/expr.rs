@@ -18,7 +18,7 @@ impl Body<'_, '_> {
         let span = e.span;
         match &e.kind {
             ExprKind::Int(n) | ExprKind::Duration(n) => Self::int_literal(*n, span),
-            ExprKind::Decimal { .. } => self.fail(decimal_elsewhere(span)),
+            ExprKind::Decimal { percent, .. } => self.fail(decimal_elsewhere(*percent, span)),
             ExprKind::Str(text) => Self::str_literal(text, span),
             ExprKind::Bool(b) => typed::Expr { kind: typed::ExprKind::Int(i64::from(*b)), ty: Type::Bool, span },
             ExprKind::Name(name) => self.name(name, span),
@@ -332,9 +332,13 @@ impl Body<'_, '_> {
 }
 
 /// Numbers are whole; the words that take a share read it themselves.
-fn decimal_elsewhere(span: Span) -> Diagnostic {
-    Diagnostic::error(Code(394), span, "a fraction or percentage stands only where a word asks for one")
-        .help("for example `dist(v, 2%)` or `percentile(@x, 99.9)`; numbers are whole")
+fn decimal_elsewhere(percent: bool, span: Span) -> Diagnostic {
+    if !percent {
+        return Diagnostic::error(Code(123), span, "there are no floating point numbers")
+            .help("use a smaller unit or scale the value, such as 1500 for 1.5 thousand");
+    }
+    Diagnostic::error(Code(394), span, "a percentage stands only where a word asks for one")
+        .help("for example `dist(v, 2%)`; `%` between two numbers is the remainder")
 }
 
 /// Most parts of a tuple, those of the tuples in it counted; without a limit, `@x = (@x, @x)` would grow for ever.

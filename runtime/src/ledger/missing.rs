@@ -70,7 +70,7 @@ fn of_loss(facts: &Facts<'_>, loss: &Loss, count: u64) -> Missing {
 fn size(map: &UserMap) -> String {
     match &map.storage {
         Storage::Map { max_entries, .. } if map.value.pages().is_some() => {
-            format!(", it holds {max_entries} pages of keys")
+            format!(", it holds {max_entries} entries, one for each power of two of a key's values")
         }
         Storage::Map { max_entries, .. } => format!(", it holds {max_entries} keys"),
         Storage::Global { .. } | Storage::Threads(_) => String::new(),
