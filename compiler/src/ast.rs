@@ -6,12 +6,14 @@
 mod definitions;
 mod modules;
 mod states;
+mod view;
 
 pub use definitions::{
     Attributes, CType, CTypeKind, Declarator, Definition, DefinitionKind, EnumDefinition, MemberDefinition,
     RecordDefinition,
 };
 pub use modules::{Module, Param, ParamValue, Public, PublicKind, Use, default_prefix};
+pub use view::{Every, Sort, Top, View, ViewColumn, ViewName};
 
 pub use states::{STATE_MARK, State, StatePart};
 
@@ -44,6 +46,8 @@ pub struct Script {
     pub modules: Vec<Module>,
     /// `state name by key { … }`, in source order.
     pub states: Vec<State>,
+    /// `view "title" { … }`, in source order.
+    pub views: Vec<View>,
 }
 
 /// One `key = value` of the config block.

@@ -6,6 +6,7 @@
 mod definitions;
 mod modules;
 mod states;
+mod view;
 
 use crate::ast::{
     AttachPoint, BinaryOp, Expr, ExprKind, ProbeBlock, STATE_MARK, Script, Stmt, StmtKind, TypeName, TypeSuffix,
@@ -105,6 +106,9 @@ impl Printer {
         self.outside(script);
         for block in &script.blocks {
             self.block(block);
+        }
+        for view in &script.views {
+            self.view(view);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::emit::{self, Emitted};
 use crate::expand;
 use crate::ir;
 use crate::lower;
+use crate::memory;
 use crate::object::Object;
 use crate::parse;
 use crate::source::Source;
@@ -78,6 +79,7 @@ pub fn stages(
     }
     let lower::Lowered { mut ir, object } = lower::lower(&typed, target);
     emit::check_size(&ir)?;
+    memory::check(&typed, &ir.maps, u64::from(target.possible_cpus()))?;
     debug_assert_eq!(
         ir::verify::verify(&ir),
         Ok(()),

@@ -20,6 +20,7 @@ pub mod histogram;
 pub mod ir;
 pub mod layout;
 pub mod lower;
+pub mod memory;
 pub mod numbers;
 pub mod object;
 pub mod params;
@@ -39,6 +40,7 @@ pub mod types;
 pub mod units;
 pub mod usdt;
 pub mod value;
+pub mod view;
 pub mod words;
 
 pub use compile::{Compiled, compile};

@@ -10,6 +10,7 @@ use crate::params::Param;
 use crate::source::Span;
 use crate::types::Type;
 use crate::units::Unit;
+use crate::view::View;
 use crate::words::{Aggregation, Function, Pages};
 
 /// A compiled script.
@@ -51,6 +52,11 @@ pub struct Object {
     pub config: Config,
     /// The script's parameters, with the values that it was made with and where other values go.
     pub params: Vec<Param>,
+    /// How maps are shown.
+    pub views: Vec<View>,
+    /// Offset in `.bss` of a `u64`, 0 or 1: into which of their two places programs that start now put what they find of maps with an
+    /// [`UserMap::alternate`].
+    pub generation_offset: Option<u32>,
 }
 
 /// What the number of a stack has added to it when it is one of the table of collisions.
@@ -280,11 +286,18 @@ pub struct UserMap {
     pub unit: Unit,
     /// Where it lives.
     pub storage: Storage,
+    /// Where it lives while the generation is 1, when a view takes it by windows.
+    pub alternate: Option<Storage>,
     /// First use in the script.
     pub span: Span,
 }
 
 impl UserMap {
+    /// Where programs put what they find while the generation is this.
+    pub fn place(&self, generation: u64) -> &Storage {
+        self.alternate.as_ref().filter(|_| generation == 1).unwrap_or(&self.storage)
+    }
+
     /// Whether it holds declared states, which are printed where the script asks for it only.
     pub fn is_state(&self) -> bool {
         !self.name.starts_with('@')
@@ -344,6 +357,10 @@ pub enum Storage {
         value_size_bytes: u32,
         /// Room for entries.
         max_entries: u32,
+        /// Whether entries get their memory as they come, instead of beforehand.
+        on_demand: bool,
+        /// Whether the entry that was not used for longest makes room for a new one.
+        evicts: bool,
         /// `.bss` offset of a `u64` with the number of entries, when programs keep one: whoever removes entries from
         /// outside must subtract them there.
         length_offset: Option<u32>,

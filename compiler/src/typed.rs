@@ -10,6 +10,7 @@ use crate::source::Span;
 use crate::types::Type;
 use crate::units::Unit;
 use crate::usdt::Argument;
+use crate::view::View;
 use crate::words::{Aggregation, Builtin, Function, Pages};
 
 /// A checked script.
@@ -31,6 +32,10 @@ pub struct Program {
     pub reports_failures: bool,
     /// Parameters, in the order of the script.
     pub params: Vec<Param>,
+    /// Most bytes of maps that are allocated beforehand.
+    pub max_map_memory_bytes: u64,
+    /// How maps are shown.
+    pub views: Vec<View>,
 }
 
 /// A map.

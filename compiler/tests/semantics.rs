@@ -65,13 +65,22 @@ fn maps_after(script: &str, cpus: &[u32]) -> BTreeMap<String, String> {
     let stages = compile::stages(&source, &CATALOGUE, &target, &Options::default())
         .unwrap_or_else(|errors| panic!("{script}: {errors:?}"));
     let lowered = lower::lower(&stages.typed, &target);
-    let maps = evaluated(&lowered.ir, &lowered.object, cpus);
-    assert_eq!(evaluated(&stages.ir, &lowered.object, cpus), maps, "{script}: the optimised program");
+    let maps = evaluated(&lowered.ir, &lowered.object, cpus, (0, 0));
+    assert_eq!(evaluated(&stages.ir, &lowered.object, cpus, (0, 0)), maps, "{script}: the optimised program");
     maps
 }
 
-fn evaluated(program: &ir::Program, object: &Object, cpus: &[u32]) -> BTreeMap<String, String> {
+/// What is in the places of one generation after the program ran in another.
+fn evaluated(
+    program: &ir::Program,
+    object: &Object,
+    cpus: &[u32],
+    (ran_in, read): (u8, u64),
+) -> BTreeMap<String, String> {
     let mut machine = eval::Machine::new(program);
+    if let Some(offset) = object.generation_offset {
+        machine.bss_mut()[offset as usize] = ran_in;
+    }
     for space in [Space::Kernel, Space::User] {
         machine.add_memory(space, TEXT_AT, b"hello\0behind".to_vec());
     }
@@ -89,7 +98,7 @@ fn evaluated(program: &ir::Program, object: &Object, cpus: &[u32]) -> BTreeMap<S
             };
             shown(&value)
         };
-        match &map.storage {
+        match map.place(read) {
             Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => {
                 let at = |copy: u32| (offset_bytes + copy * stride_bytes) as usize;
                 let copies = (0..*copies).filter(|copy| machine.bss()[at(*copy)..at(*copy) + 8] != [0; 8]);
@@ -416,4 +425,25 @@ fn distributions_of_all_cpus_are_one() {
     let (most, sum) = (u64::MAX, u128::from(u64::MAX) * 2 - 1);
     assert_eq!(maps["@u"], format!("{{{}: 3}} Some(({most}, {most})) {sum} 0", index(most, 6)));
     assert_eq!(maps["@k[1]"], "{0: 2, 1: 1} Some((0, 1)) 1 0");
+}
+
+#[test]
+fn each_generation_of_a_windowed_map_has_a_place_of_its_own() {
+    let body = r#"BEGIN {
+        for $i : 0..10 { @counted[$i % 3] = count(); @assigned[$i] = $i * 2; if ($i == 7) { delete(@assigned, 4); } }
+        @bare = sum(5); @number += 3; @read = @counted[1] + @assigned[3] + @number;
+        @spread["x"] = hist(100); @deep["y"] = dist(9); @seen = has_key(@assigned, 4) ? 1 : 2;
+    }"#;
+    let plain = maps_after(body, &[0, 1, 1]);
+    let view = r#"view "v" { of @counted, @assigned  every 1s clear } view "w" { of @bare, @number, @read, @seen  every 1s clear }
+        view "x" { of @spread, @deep  every 1s clear }"#;
+    let script = format!("{view}\n{body}");
+    let (target, source) = (fixture::Machine::new(true), Source::new("semantics", script.as_str()));
+    let stages = compile::stages(&source, &CATALOGUE, &target, &Options::default())
+        .unwrap_or_else(|errors| panic!("{errors:?}"));
+    for (generation, other) in [(0, 1), (1, 0)] {
+        let after = |read| evaluated(&stages.ir, &stages.object, &[0, 1, 1], (generation, read));
+        assert_eq!(after(u64::from(generation)), plain, "what a run does is what it does without windows");
+        assert_eq!(after(other), BTreeMap::new(), "nothing is in the other place");
+    }
 }

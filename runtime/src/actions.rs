@@ -59,9 +59,14 @@ impl<'a> Actions<'a> {
         }
     }
 
+    /// Into which place programs that start now put what they find.
+    pub fn generation(&self) -> u64 {
+        self.tables.generation()
+    }
+
     /// What a map holds now.
     pub fn snapshot(&mut self, map: usize) -> Option<MapSnapshot<'a>> {
-        self.with_map(map, |map, this| maps::snapshot(map, this.loaded, this.tables))
+        self.with_map(map, |map, this| maps::snapshot(map, this.generation(), this.loaded, this.tables))
     }
 
     /// Writes what a map held.
@@ -95,22 +100,24 @@ impl Sink for Actions<'_> {
     }
 
     fn print_map(&mut self, map: usize, top: u64, div: u64) {
-        let snapshot = self.with_map(map, |map, this| maps::snapshot_or_zero(map, this.loaded, this.tables));
+        let snapshot =
+            self.with_map(map, |map, this| maps::snapshot_or_zero(map, this.generation(), this.loaded, this.tables));
         self.show(snapshot, MapPrint { top, div });
     }
 
     fn print_entry(&mut self, map: usize, key: &[u8]) {
-        let snapshot = self.with_map(map, |map, this| maps::snapshot_entry(map, key, this.loaded, this.tables));
+        let snapshot =
+            self.with_map(map, |map, this| maps::snapshot_entry(map, this.generation(), key, this.loaded, this.tables));
         // A key that is gone since the call has nothing to print.
         self.show(snapshot.filter(|snapshot| !snapshot.entries.is_empty()), MapPrint::default());
     }
 
     fn clear_map(&mut self, map: usize) {
-        self.with_map(map, |map, this| maps::clear(map, this.loaded));
+        self.with_map(map, |map, this| maps::clear(map, this.generation(), this.loaded));
     }
 
     fn zero_map(&mut self, map: usize) {
-        self.with_map(map, |map, this| maps::zero(map, this.loaded));
+        self.with_map(map, |map, this| maps::zero(map, this.generation(), this.loaded));
     }
 
     fn exit(&mut self, code: u8) {

@@ -1,26 +1,32 @@
-//! What was lost, counted by the programs themselves and by the kernel.
+//! How good the results are: what was lost, counted by the programs themselves and by the kernel, and what measuring cost.
 //!
-//! In: the counters of the object in `.bss`, and the kernel's of runs that it skipped. Out: each loss in words, and how often.
+//! In: the counters of the object in `.bss`, and the kernel's. Out: [`Section`]s in words and in fields.
 //! Guarantee: the sum over a program's records received and counted here is the number that it tried to send.
 
-use profiler_compiler::object::{Loss, MAX_ROUNDS, Object, Storage, UserMap};
+mod cost;
+mod missing;
+
+pub use cost::{Cost, costs};
+
+use profiler_compiler::object::{Loss, Object};
 
 use crate::load::Loaded;
-use crate::sys::bpf::{program_id, skipped_runs};
+use crate::sys::bpf::program_state;
 
 /// All losses that happened, in the order of the object's counters, then of its programs; counters of one loss are added up.
 /// `missed` is what the links say: the numbers of programs, and how often they were not called.
 pub fn read(object: &Object, loaded: &Loaded, missed: &[(u32, u64)]) -> Vec<(Loss, u64)> {
     let mut losses = collect(object, |offset_bytes| loaded.globals().bss_u64(offset_bytes).unwrap_or(0));
     losses.extend(skipped(object, |name| {
-        loaded.program(name).map_or(0, |program| skipped_runs(program) + missed_of(program_id(program), missed))
+        let Some(state) = loaded.program(name).and_then(program_state) else { return 0 };
+        state.skipped_runs + missed_of(state.id, missed)
     }));
     losses
 }
 
 /// How often the program of this number was not called, over all its links.
-fn missed_of(program: Option<u32>, missed: &[(u32, u64)]) -> u64 {
-    missed.iter().filter(|(id, _)| Some(*id) == program).map(|(_, count)| count).sum()
+fn missed_of(program: u32, missed: &[(u32, u64)]) -> u64 {
+    missed.iter().filter(|(id, _)| *id == program).map(|(_, count)| count).sum()
 }
 
 fn skipped(object: &Object, count: impl Fn(&str) -> u64) -> impl Iterator<Item = (Loss, u64)> {
@@ -50,38 +56,49 @@ pub fn records(losses: &[(Loss, u64)]) -> u64 {
     losses.iter().filter(|(loss, _)| matches!(loss, Loss::Events { .. } | Loss::Control { .. })).map(|(_, n)| n).sum()
 }
 
-/// The losses in words.
-pub fn describe(object: &Object, losses: &[(Loss, u64)]) -> Vec<(String, u64)> {
-    losses.iter().map(|(loss, count)| (words(object, loss), *count)).collect()
+/// What a section is made from.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// What was compiled.
+    pub object: &'a Object,
+    /// What was lost.
+    pub losses: &'a [(Loss, u64)],
+    /// Addresses that were shown without a name.
+    pub unnamed: u64,
+    /// What each program cost, when that was measured.
+    pub costs: Option<&'a [Cost]>,
 }
 
-fn words(object: &Object, loss: &Loss) -> String {
-    let probe =
-        |index: &usize| object.programs.get(*index).map_or_else(String::new, |program| program.probes.join(","));
-    match loss {
-        Loss::Events { program } => format!("events of {}: ring buffer full", probe(program)),
-        Loss::Control { program } => format!("actions of {}: control ring full", probe(program)),
-        Loss::MapFull { map } => {
-            let map = object.maps.get(*map);
-            if let Some(UserMap { name, storage: Storage::Threads(_), .. }) = map {
-                return format!(
-                    "updates of {name}: the kernel had no memory for a thread's value, or was at work on it"
-                );
-            }
-            let size = match map.map(|map| (&map.storage, map.value.pages())) {
-                Some((Storage::Map { max_entries, .. }, None)) => format!(", it holds {max_entries} keys"),
-                Some((Storage::Map { max_entries, .. }, Some(_))) => {
-                    format!(", it holds {max_entries} entries, one for each power of two of a key's values")
-                }
-                _ => String::new(),
-            };
-            format!("updates of {}: map full{size}", map.map_or("", |map| map.name.as_str()))
-        }
-        Loss::Rounds { program } => format!("loops of {}: cut after {MAX_ROUNDS} rounds", probe(program)),
-        Loss::Stacks => "stacks not taken".into(),
-        Loss::Scratch { program } => format!("runs of {}: no scratch memory free", probe(program)),
-        Loss::Skipped { program } => format!("runs of {}: skipped by the kernel", probe(program)),
-    }
+/// A part of what is said of the quality of results.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// The line above it in text.
+    pub title: String,
+    /// Its lines in text.
+    pub lines: Vec<String>,
+    /// Its objects in JSON.
+    pub entries: Vec<Vec<(&'static str, Field)>>,
+}
+
+/// A value of an object in JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Field {
+    /// Words.
+    Text(String),
+    /// How many.
+    Count(u64),
+    /// A quantity.
+    Real(f64),
+}
+
+/// All sections, in the order in which they are shown. One more is a line here and a file beside the others.
+const SECTIONS: [fn(&Facts<'_>) -> Option<Section>; 2] = [missing::section, cost::section];
+
+/// The sections that have something to say.
+pub fn sections(facts: &Facts<'_>) -> Vec<Section> {
+    SECTIONS.iter().filter_map(|section| section(facts)).collect()
 }
 
 #[cfg(test)]
@@ -91,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    fn object(losses: Vec<Loss>) -> Object {
+    pub(super) fn object(losses: Vec<Loss>) -> Object {
         let program = Program {
             name: "p".into(),
             probes: vec!["kprobe:f".into(), "kprobe:g".into()],
@@ -119,7 +136,19 @@ mod tests {
             ledger: ledger.collect(),
             config: Config::default(),
             params: Vec::new(),
+            views: Vec::new(),
+            generation_offset: None,
         }
+    }
+
+    fn said(object: &Object, losses: &[(Loss, u64)]) -> Vec<String> {
+        let sections = sections(&Facts { object, losses, unnamed: 0, costs: None });
+        sections.into_iter().flat_map(|section| section.lines).collect()
+    }
+
+    #[test]
+    fn without_a_loss_nothing_is_said() {
+        assert_eq!(said(&object(Vec::new()), &[]), [""; 0]);
     }
 
     #[test]
@@ -129,9 +158,9 @@ mod tests {
         let losses = collect(&object, |offset| if offset == 8 { 0 } else { u64::from(offset) + 1 });
         assert_eq!(losses, [(event, 18), (Loss::Control { program: 0 }, 25)]);
         assert_eq!(records(&losses), 43);
-        let words = describe(&object, &losses);
-        assert_eq!(words[0], ("events of kprobe:f,kprobe:g: ring buffer full".into(), 18));
-        assert!(words[1].0.starts_with("actions of kprobe:f"));
+        let lines = said(&object, &losses);
+        assert_eq!(lines[0], "  events of kprobe:f,kprobe:g: ring buffer full: 18");
+        assert!(lines.iter().any(|line| line.starts_with("  actions of kprobe:f")));
     }
 
     #[test]
@@ -139,14 +168,14 @@ mod tests {
         let object = object(Vec::new());
         let losses: Vec<_> = skipped(&object, |name| if name == "p" { 3 } else { 0 }).collect();
         assert_eq!(losses, [(Loss::Skipped { program: 0 }, 3)]);
-        assert_eq!(describe(&object, &losses)[0].0, "runs of kprobe:f,kprobe:g: skipped by the kernel");
+        assert_eq!(said(&object, &losses)[0], "  runs of kprobe:f,kprobe:g: skipped by the kernel: 3");
         assert_eq!(skipped(&object, |_| 0).count(), 0);
     }
 
     #[test]
     fn a_program_misses_what_all_its_links_missed() {
         let missed = [(3, 10), (4, 5), (3, 1)];
-        assert_eq!((missed_of(Some(3), &missed), missed_of(Some(5), &missed), missed_of(None, &missed)), (11, 0, 0));
+        assert_eq!((missed_of(3, &missed), missed_of(5, &missed)), (11, 0));
     }
 
     #[test]
@@ -157,6 +186,6 @@ mod tests {
     #[test]
     fn an_index_out_of_range_still_has_words() {
         let object = object(Vec::new());
-        assert_eq!(describe(&object, &[(Loss::MapFull { map: 9 }, 1)])[0].0, "updates of : map full");
+        assert_eq!(said(&object, &[(Loss::MapFull { map: 9 }, 1)])[0], "  updates of : map full: 1");
     }
 }

@@ -27,3 +27,5 @@ pub mod sys;
 pub mod tables;
 pub mod threads;
 pub mod timers;
+pub mod view;
+pub mod windows;

@@ -18,19 +18,109 @@ use crate::render::MapSnapshot;
 use crate::sys::map::{Batch, Map, Take};
 use crate::threads;
 
-/// A map's contents at this moment.
-pub fn snapshot<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> io::Result<MapSnapshot<'a>> {
-    let mut snapshot = empty_snapshot(map);
-    match &map.storage {
+/// An entry of a map as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The script's key; empty for a scalar.
+    pub key: Vec<u8>,
+    /// Its value; in pages when it is kept so, else one.
+    pub pages: Vec<Page>,
+}
+
+/// The bytes of a value, or of a page of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// The page's number; 0 where there are none.
+    pub number: u64,
+    /// One, or each CPU's.
+    pub copies: Vec<Vec<u8>>,
+}
+
+/// What a map held, as bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// In any order.
+    pub entries: Vec<Entry>,
+    /// Whether values are in pages.
+    pub is_paged: bool,
+}
+
+/// What is in a place of a map now; with [`Take::Remove`], nothing is there any more.
+pub fn contents(map: &UserMap, generation: u64, loaded: &Loaded, take: Take) -> io::Result<Contents> {
+    let place = map.place(generation);
+    let mut contents = Contents::default();
+    match place {
         Storage::Global { .. } => {
-            let copies = read_global(&map.storage, loaded)?;
+            let copies = read_global(place, loaded)?;
+            if !copies.is_empty() {
+                contents.entries.push(Entry { key: Vec::new(), pages: vec![Page { number: 0, copies }] });
+            }
+            if take == Take::Remove {
+                clear_place(place, loaded)?;
+            }
+        }
+        Storage::Threads(values) => {
+            let entry = |(thread, value): (u32, Vec<u8>)| Entry {
+                key: thread.to_ne_bytes().to_vec(),
+                pages: vec![Page { number: 0, copies: vec![value] }],
+            };
+            contents.entries = threads::values(values, loaded)?.into_iter().map(entry).collect();
+        }
+        Storage::Map { length_offset, .. } => {
+            let owned = |value: &[u8]| copies(place, value).into_iter().map(<[u8]>::to_vec).collect();
+            let elements = find(place, loaded)?;
+            contents.is_paged = map.value.pages().is_some();
+            if contents.is_paged {
+                let mut found = pages::Found::default();
+                each_entry(&elements, take, &mut |key, value| found.add(key, value))?;
+                let page = |(number, value): (u64, Vec<u8>)| Page { number, copies: owned(&value) };
+                let entry = |(key, pages): (_, Vec<_>)| Entry { key, pages: pages.into_iter().map(page).collect() };
+                contents.entries = found.into_pages().map(entry).collect();
+            } else {
+                each_entry(&elements, take, &mut |key, value| {
+                    let page = Page { number: 0, copies: owned(value) };
+                    contents.entries.push(Entry { key: key.to_vec(), pages: vec![page] });
+                })?;
+            }
+            if let (Take::Remove, Some(offset)) = (take, length_offset) {
+                loaded.globals().set_bss_u64(*offset, 0);
+            }
+        }
+    }
+    Ok(contents)
+}
+
+/// The value that several entries of a map with an aggregation are together.
+pub fn merge_entries(map: &UserMap, is_paged: bool, entries: &[&Entry], lookup: &dyn Lookup) -> Value {
+    let pages = entries.iter().flat_map(|entry| &entry.pages);
+    if is_paged {
+        let pages: Vec<(u64, Vec<&[u8]>)> =
+            pages.map(|page| (page.number, page.copies.iter().map(Vec::as_slice).collect())).collect();
+        return pages::merged(map, &pages);
+    }
+    let copies: Vec<&[u8]> = pages.flat_map(|page| &page.copies).map(Vec::as_slice).collect();
+    merge(map, &copies, lookup)
+}
+
+/// A map's contents at this moment, in the place that programs use while the generation is this.
+pub fn snapshot<'a>(
+    map: &'a UserMap,
+    generation: u64,
+    loaded: &Loaded,
+    lookup: &dyn Lookup,
+) -> io::Result<MapSnapshot<'a>> {
+    let mut snapshot = empty_snapshot(map);
+    let place = map.place(generation);
+    match place {
+        Storage::Global { .. } => {
+            let copies = read_global(place, loaded)?;
             let values: Vec<&[u8]> = copies.iter().map(Vec::as_slice).collect();
             if !values.is_empty() {
                 snapshot.entries.push((None, merge(map, &values, lookup)));
             }
         }
         Storage::Map { .. } => {
-            let elements = find(map, loaded)?;
+            let elements = find(place, loaded)?;
             if map.value.pages().is_some() {
                 let mut found = pages::Found::default();
                 each_entry(&elements, Take::Copy, &mut |key, value| found.add(key, value))?;
@@ -51,8 +141,13 @@ pub fn snapshot<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> i
 }
 
 /// The same, where a scalar that was never written is the zero of its type. A histogram without values stays empty.
-pub fn snapshot_or_zero<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Lookup) -> io::Result<MapSnapshot<'a>> {
-    let mut snapshot = snapshot(map, loaded, lookup)?;
+pub fn snapshot_or_zero<'a>(
+    map: &'a UserMap,
+    generation: u64,
+    loaded: &Loaded,
+    lookup: &dyn Lookup,
+) -> io::Result<MapSnapshot<'a>> {
+    let mut snapshot = snapshot(map, generation, loaded, lookup)?;
     if let (Storage::Global { value_size_bytes, .. }, true) = (&map.storage, snapshot.entries.is_empty()) {
         let zero = merge(map, &[&vec![0u8; *value_size_bytes as usize]], lookup);
         if !matches!(zero, Value::Histogram(_) | Value::Series(_) | Value::Missing) {
@@ -65,45 +160,52 @@ pub fn snapshot_or_zero<'a>(map: &'a UserMap, loaded: &Loaded, lookup: &dyn Look
 /// One entry of a map, by the key's bytes; no entries when the key is not there.
 pub fn snapshot_entry<'a>(
     map: &'a UserMap,
+    generation: u64,
     key: &[u8],
     loaded: &Loaded,
     lookup: &dyn Lookup,
 ) -> io::Result<MapSnapshot<'a>> {
     let mut snapshot = empty_snapshot(map);
-    if let Storage::Threads(values) = &map.storage {
+    if let Storage::Threads(values) = map.place(generation) {
         let all = threads::values(values, loaded)?;
         let one = all.iter().find(|(thread, _)| key.starts_with(&thread.to_ne_bytes()));
         snapshot.entries.extend(one.map(|(thread, value)| thread_entry(map, *thread, value, lookup)));
         return Ok(snapshot);
     }
+    let place = map.place(generation);
+    let elements = find(place, loaded)?;
     if let Some(pages) = map.value.pages() {
-        let elements = find(map, loaded)?;
         snapshot.entries = pages::of_key(map, pages, key, &elements)?.entries(map, lookup);
         return Ok(snapshot);
     }
-    if let Some(value) = find(map, loaded)?.lookup(key)? {
+    if let Some(value) = elements.lookup(key)? {
         snapshot.entries.push(entry(map, key, &value, lookup));
     }
     Ok(snapshot)
 }
 
 /// Removes all entries.
-pub fn clear(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
-    match &map.storage {
+pub fn clear(map: &UserMap, generation: u64, loaded: &Loaded) -> io::Result<()> {
+    clear_place(map.place(generation), loaded)
+}
+
+fn clear_place(place: &Storage, loaded: &Loaded) -> io::Result<()> {
+    match place {
         Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => {
             for copy in 0..*copies {
                 loaded.globals().zero_bss(offset_bytes + copy * stride_bytes, FLAG_BYTES + value_size_bytes);
             }
             Ok(())
         }
-        Storage::Map { .. } => each_entry(&find(map, loaded)?, Take::Remove, &mut |_, _| {}),
+        Storage::Map { .. } => each_entry(&find(place, loaded)?, Take::Remove, &mut |_, _| {}),
         Storage::Threads(values) => threads::clear(values, loaded),
     }
 }
 
 /// Sets all values to zero and keeps the keys.
-pub fn zero(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
-    match &map.storage {
+pub fn zero(map: &UserMap, generation: u64, loaded: &Loaded) -> io::Result<()> {
+    let place = map.place(generation);
+    match place {
         Storage::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => {
             for copy in 0..*copies {
                 loaded.globals().zero_bss(offset_bytes + copy * stride_bytes + FLAG_BYTES, *value_size_bytes);
@@ -111,7 +213,7 @@ pub fn zero(map: &UserMap, loaded: &Loaded) -> io::Result<()> {
             Ok(())
         }
         Storage::Map { .. } => {
-            let elements = find(map, loaded)?;
+            let elements = find(place, loaded)?;
             let mut keys = Vec::new();
             each_entry(&elements, Take::Copy, &mut |key, _| keys.push(key.to_vec()))?;
             let nothing = vec![0u8; elements.value_size_bytes()];
@@ -136,8 +238,8 @@ fn empty_snapshot(map: &UserMap) -> MapSnapshot<'_> {
     MapSnapshot { name: &map.name, keyed: map.key.is_some(), aggregation, entries: Vec::new() }
 }
 
-fn find<'a>(map: &UserMap, loaded: &'a Loaded) -> io::Result<Map<'a>> {
-    let Storage::Map { map: name, .. } = &map.storage else { return Err(io::ErrorKind::InvalidInput.into()) };
+fn find<'a>(place: &Storage, loaded: &'a Loaded) -> io::Result<Map<'a>> {
+    let Storage::Map { map: name, .. } = place else { return Err(io::ErrorKind::InvalidInput.into()) };
     loaded.map(name).ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
@@ -159,13 +261,13 @@ fn read_global(storage: &Storage, loaded: &Loaded) -> io::Result<Vec<Vec<u8>>> {
 
 /// Key and value of an entry as the kernel returned them.
 fn entry(map: &UserMap, key: &[u8], value: &[u8], lookup: &dyn Lookup) -> (Option<Value>, Value) {
-    let values = copies(map, value);
+    let values = copies(&map.storage, value);
     (map.key.as_ref().map(|ty| decode(ty, key, lookup)), merge(map, &values, lookup))
 }
 
 /// Each CPU's bytes of a value as the kernel returned it.
-fn copies<'v>(map: &UserMap, value: &'v [u8]) -> Vec<&'v [u8]> {
-    let Storage::Map { per_cpu, value_size_bytes, .. } = &map.storage else { return Vec::new() };
+fn copies<'v>(place: &Storage, value: &'v [u8]) -> Vec<&'v [u8]> {
+    let Storage::Map { per_cpu, value_size_bytes, .. } = place else { return Vec::new() };
     let size = *value_size_bytes as usize;
     // The kernel rounds each CPU's value up to 8 bytes.
     let stride = if *per_cpu { size.next_multiple_of(8) } else { value.len() };

@@ -196,8 +196,11 @@ fn the_values_of_all_cpus_are_merged() {
             key_size_bytes: 4,
             value_size_bytes: 8,
             max_entries: 10,
+            on_demand: false,
+            evicts: false,
             length_offset: None,
         },
+        alternate: None,
         span: Span { start: 0, end: 0 },
     };
     let bytes: Vec<u8> = [1u64, 20, 300].iter().flat_map(|n| n.to_ne_bytes()).collect();

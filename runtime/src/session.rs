@@ -4,7 +4,9 @@
 //! Guarantee: nothing stays attached, whatever ends the run; what was not shown was counted.
 
 mod trials;
+mod views;
 
+use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -25,12 +27,15 @@ use crate::orders::{Orders, Task};
 use crate::params::Values;
 use crate::render::{MapPrint, Render};
 use crate::ring::{Drained, Rings};
+use crate::symbols::counting::Counting;
 use crate::sys::bpf::test_run;
 use crate::sys::poll;
 use crate::sys::ring::MappedRing;
 use crate::sys::signal::{Signals, UserSignal};
+use crate::sys::stats::Measuring;
 use crate::tables::Tables;
 use crate::timers::{Timer, Timers};
+use crate::windows::Windows;
 
 /// Which probes of a script run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +65,8 @@ pub struct RunOptions<'a> {
     pub duration: Option<Duration>,
     /// Any loss makes the exit status 4.
     pub strict: bool,
+    /// Measure what the probes cost, and say it.
+    pub stats: bool,
     /// `system` may run commands.
     pub allow_unsafe: bool,
     /// Which probes run.
@@ -152,6 +159,9 @@ pub fn run(
     let loaded = load_with(object, &values, LoadOptions::default()).map_err(RunError::Load)?;
     let tables = Tables { object, loaded: &loaded };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
+    let measuring = options.stats.then(Measuring::start).transpose().map_err(system("measuring the programs"))?;
+    let unnamed = Cell::new(0);
+    let symbols = &Counting::new(symbols, &unnamed);
     let actions = Actions {
         object,
         loaded: &loaded,
@@ -173,6 +183,9 @@ pub fn run(
         report_due: Instant::now(),
         child: options.child.take(),
         signals,
+        windows: Windows::new(object).map_err(system("preparing windows"))?,
+        measuring,
+        unnamed: &unnamed,
         orders: options.orders.take(),
         is_stopped: false,
         user_signal: on_signal.then(UserSignal::listen).transpose().map_err(system("listening for SIGUSR1"))?,
@@ -222,6 +235,12 @@ struct Session<'a> {
     /// SIGUSR1, when the script has a probe for it.
     user_signal: Option<UserSignal>,
     target: Option<OwnedFd>,
+    /// When views are shown.
+    windows: Windows,
+    /// While it is open, the kernel measures what programs cost.
+    measuring: Option<Measuring>,
+    /// Addresses that were shown without a name.
+    unnamed: &'a Cell<u64>,
 }
 
 impl Session<'_> {
@@ -254,7 +273,8 @@ impl Session<'_> {
         if let Some(child) = &mut self.child {
             child.resume().map_err(RunError::Child)?;
         }
-        self.collect(options.duration.map(|duration| Instant::now() + duration))?;
+        self.windows.begin();
+        self.collect(options.duration.map(|duration| Instant::now() + duration), &links)?;
         timers.stop().map_err(system("running a timer"))?;
         links.drop_quick();
         Ok(links)
@@ -333,7 +353,7 @@ impl Session<'_> {
     }
 
     /// Reads records until something ends the run.
-    fn collect(&mut self, deadline: Option<Instant>) -> Result<(), RunError> {
+    fn collect(&mut self, deadline: Option<Instant>, links: &Links) -> Result<(), RunError> {
         if self.is_over() {
             self.drain();
             return Ok(());
@@ -351,6 +371,7 @@ impl Session<'_> {
             if drained.records > 0 {
                 last_record = now;
             }
+            self.turn(links)?;
             self.report_losses(now);
             let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
             if self.ended() || left.is_some_and(|left| left.is_zero()) {
@@ -360,6 +381,8 @@ impl Session<'_> {
             if drained.data_bytes > self.rings.data_size_bytes() / 8 {
                 continue;
             }
+            let due = self.windows.next_due().map(|due| due.saturating_duration_since(Instant::now()));
+            let left = [left, due].into_iter().flatten().min();
             let active = !drained.complete || now - last_record < ACTIVE;
             let waited = if active { self.wait(left.map_or(POLL, |left| left.min(POLL))) } else { self.sleep(left) };
             process_ended = waited.map_err(system("waiting"))?;
@@ -431,6 +454,7 @@ impl Session<'_> {
         fds.extend(self.signals.as_ref().map(AsFd::as_fd));
         fds.extend(self.orders.as_ref().map(AsFd::as_fd));
         fds.extend(self.user_signal.as_ref().map(AsFd::as_fd));
+        fds.extend(self.windows.wake_fd());
         fds.extend(rings);
         let ready = poll::wait(&fds, limit)?;
         Ok(ready & ((1 << processes) - 1) != 0)
@@ -500,10 +524,12 @@ impl Session<'_> {
         self.drain_finished();
         let losses = ledger::read(self.actions.object, self.actions.loaded, &links.missed_runs());
         self.report(&losses);
-        if self.actions.object.config.print_maps_on_exit && self.output_failure.is_none() && !self.is_stopped {
-            self.print_maps();
+        if self.output_failure.is_none() && !self.is_stopped {
+            let quality = self.quality(&links);
+            self.print_results(&quality)?;
         }
-        self.actions.render.ledger(&ledger::describe(self.actions.object, &losses));
+        let quality = self.quality(&links);
+        self.actions.render.quality(&quality);
         self.flush();
         drop(links);
         if let Some((name, error)) = self.actions.failure.take() {
@@ -525,20 +551,6 @@ impl Session<'_> {
         let deadline = Instant::now() + UNFINISHED;
         while !self.drain().complete && Instant::now() < deadline {
             std::thread::sleep(POLL);
-        }
-    }
-
-    /// All maps, read before any is shown: naming the addresses of one takes long enough for the next to change.
-    fn print_maps(&mut self) {
-        // At a prompt, the blank line that parts a run from its maps parts nothing.
-        if self.orders.is_none() {
-            self.actions.render.end_of_run();
-        }
-        let maps = self.actions.object.maps.iter().enumerate();
-        let printed = maps.filter(|(_, map)| !map.is_state() && !map.is_private());
-        let snapshots: Vec<_> = printed.map(|(map, _)| self.actions.snapshot(map)).collect();
-        for snapshot in snapshots {
-            self.actions.show(snapshot, MapPrint::default());
         }
     }
 }

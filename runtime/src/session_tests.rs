@@ -113,7 +113,8 @@ impl Render for Kept {
     fn end_of_run(&mut self) {}
     fn trial(&mut self, _trial: &crate::render::Trial<'_>) {}
     fn lost(&mut self, _events: u64) {}
-    fn ledger(&mut self, _losses: &[(String, u64)]) {}
+    fn view(&mut self, _shown: &crate::render::Shown<'_>, _symbols: &dyn Symbols) {}
+    fn quality(&mut self, _sections: &[crate::ledger::Section]) {}
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -148,6 +149,8 @@ fn object(programs: &[usize]) -> Object {
         ledger: Vec::new(),
         config: Config::default(),
         params: Vec::new(),
+        views: Vec::new(),
+        generation_offset: None,
     }
 }
 

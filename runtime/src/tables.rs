@@ -23,6 +23,14 @@ pub struct Tables<'a> {
     pub loaded: &'a Loaded,
 }
 
+impl Tables<'_> {
+    /// Into which place programs that start now put what they find.
+    pub fn generation(&self) -> u64 {
+        let offset = self.object.generation_offset;
+        offset.and_then(|offset| self.loaded.globals().bss_u64(offset)).unwrap_or(0)
+    }
+}
+
 impl Lookup for Tables<'_> {
     fn stack(&self, ty: StackType, id: i64) -> Option<Vec<u64>> {
         let table = self.object.stack_tables.iter().find(|table| table.limit == ty.limit)?;
@@ -52,8 +60,8 @@ impl Lookup for Tables<'_> {
     fn statistic(&self, map: usize, key: &[u8], statistic: Statistic) -> Option<Number> {
         let map = self.object.maps.get(map)?;
         let snapshot = match &map.key {
-            Some(_) => maps::snapshot_entry(map, key, self.loaded, self),
-            None => maps::snapshot_or_zero(map, self.loaded, self),
+            Some(_) => maps::snapshot_entry(map, self.generation(), key, self.loaded, self),
+            None => maps::snapshot_or_zero(map, self.generation(), self.loaded, self),
         };
         snapshot.ok()?.entries.first()?.1.statistic(&statistic)
     }

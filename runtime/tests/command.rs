@@ -119,3 +119,42 @@ fn completions_and_manual_pages_know_every_command() {
         }
     }
 }
+
+/// The columns of a line of `check -v`; the sizes depend on the number of CPUs.
+fn map_line(text: &str, map: &str) -> Vec<String> {
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(map));
+    line.unwrap_or_else(|| panic!("{map}: {text}"))
+        .split("  ")
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn what_maps_take_is_shown_before_anything_is_loaded() {
+    let script = r#"let @last = lruhash(1000);
+        view "v" { of @windows  every 1s clear }
+        BEGIN { @last[1] = 2; @plain["a"] = 1; @windows[1] = 1; @one = 5; }"#;
+    let output = profiler(&["check", "-v", "-e", script]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert_eq!(map_line(&text, "@last"), ["@last", "lruhash", "1000", "80 B", "78.1 KiB", "from the start"]);
+    assert_eq!(map_line(&text, "@plain")[1..3], ["hash", "4096"]);
+    assert_eq!(map_line(&text, "@windows")[1..3], ["hash, twice", "4096"]);
+    assert_eq!(map_line(&text, "@one")[1..4], ["one value", "-", "64 B"]);
+    assert!(text.contains("\ntogether: ") && text.contains(" from the start\n"), "{text}");
+}
+
+#[test]
+fn many_large_maps_are_not_all_allocated_beforehand() {
+    let map = |n: u32| format!("BEGIN {{ @h{n}[1] = lhist(5, 0, 1000, 1); }}");
+    let script = (0..50).map(map).collect::<Vec<_>>().join("\n");
+    let text = stderr(&profiler(&["check", "-v", "-e", &script]));
+    let bounded = format!("config = {{ max_map_memory_mb = 1 }} {script}");
+    let all = stderr(&profiler(&["check", "-v", "-e", &bounded]));
+    assert!(text.contains("as keys come") && text.contains(" when all are full\n"), "{text}");
+    assert!(!all.contains("MiB  from the start"), "{all}");
+    let refused = profiler(&["check", "-e", "let @x = lruhash(20000000); BEGIN { @x[1] = 1; }"]);
+    assert!(stderr(&refused).starts_with("error[E0521]: ") && refused.status.code() == Some(1), "{}", stderr(&refused));
+}

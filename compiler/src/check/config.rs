@@ -23,6 +23,8 @@ pub struct Settings {
     pub max_strlen: u32,
     /// Bytes of the data ring.
     pub ring_size_bytes: u32,
+    /// Most bytes of maps that are allocated beforehand.
+    pub max_map_memory_bytes: u64,
     /// Most probes.
     pub max_probes: u32,
     /// What a probe that does not exist is, when the script says.
@@ -50,13 +52,17 @@ pub enum MissingProbes {
 /// A power of two; 8 MiB hold a quarter of a second of a million small records a second.
 const RING_SIZE_BYTES: u32 = 8 << 20;
 
+/// Most memory of all maps together that is allocated beforehand, unless the script says otherwise.
+const MAX_MAP_MEMORY_BYTES: u64 = 512 << 20;
+
 /// Most probes unless the script says otherwise. bpftrace has 1024; a wildcard over functions costs little here.
 const MAX_PROBES: u32 = 1 << 16;
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "license",
     "max_cat_bytes",
     "max_map_keys",
+    "max_map_memory_mb",
     "max_probes",
     "max_strlen",
     "missing_probes",
@@ -101,6 +107,7 @@ pub fn read(entries: &[ConfigEntry], environment: &[(String, String)]) -> Settin
         max_map_keys: 4096,
         max_strlen: 1024,
         ring_size_bytes: RING_SIZE_BYTES,
+        max_map_memory_bytes: MAX_MAP_MEMORY_BYTES,
         max_probes: MAX_PROBES,
         missing_probes: None,
         stack_mode: StackMode::Bpftrace,
@@ -143,6 +150,7 @@ impl Settings {
             "print_maps_on_exit" => self.runtime.print_maps_on_exit = boolean(entry)?,
             "max_cat_bytes" => self.runtime.max_cat_bytes = number(entry, 1, 1 << 30)?,
             "max_map_keys" => self.max_map_keys = number(entry, 1, 1 << 24)? as u32,
+            "max_map_memory_mb" => self.max_map_memory_bytes = number(entry, 1, 1 << 20)? << 20,
             "max_probes" => self.max_probes = number(entry, 1, 1 << 20)? as u32,
             "max_strlen" => {
                 self.max_strlen = number(entry, 1, 16 << 10)? as u32;
@@ -185,6 +193,7 @@ impl Settings {
             ("lazy_symbolication", Value::Bool(true)),
             ("max_cat_bytes", number(self.runtime.max_cat_bytes)),
             ("max_map_keys", number(self.max_map_keys.into())),
+            ("max_map_memory_mb", number(self.max_map_memory_bytes >> 20)),
             ("max_probes", number(self.max_probes.into())),
             ("max_strlen", number(self.max_strlen.into())),
             ("perf_rb_pages", number(u64::from(self.ring_size_bytes) / 4096)),

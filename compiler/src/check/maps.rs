@@ -72,8 +72,13 @@ impl Maps {
             block.predicate.iter().for_each(|e| facts::walk_expr(e, &mut note));
             facts::walk_stmts(&block.body, &mut note);
         }
+        let shown = script.views.iter().flat_map(|view| &view.of);
+        let shown: Vec<(String, Span)> = shown.map(|map| (map.text.clone(), map.span)).collect();
         // A constant may stand for a map.
         script.defines.iter().for_each(|define| facts::walk_expr(&define.value, &mut note));
+        for (name, span) in shown {
+            spans.entry(name).or_insert(span);
+        }
         let info = |(name, span): (String, Span)| MapInfo {
             name: name.strip_prefix(STATE_MARK).map_or_else(|| format!("@{name}"), str::to_owned),
             id: name,

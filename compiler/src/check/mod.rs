@@ -34,6 +34,7 @@ mod states;
 mod statistics;
 mod types;
 mod units;
+mod views;
 
 use std::collections::BTreeMap;
 
@@ -161,6 +162,7 @@ pub fn check(
         max_map_keys: settings.max_map_keys,
         ring_size_bytes: settings.ring_size_bytes,
         reports_failures: options.report_failures,
+        max_map_memory_bytes: settings.max_map_memory_bytes,
         ..typed::Program::default()
     };
     let work = expand(script, &mut env, &mut program.probe_names);
@@ -174,6 +176,9 @@ pub fn check(
         program.maps = env.maps.finish(&mut env.report);
     }
     program.params = env.params;
+    if is_whole && !env.report.has_errors() {
+        program.views = views::check(script, &program.maps, target, &mut env.report);
+    }
     (program, env.report.finish())
 }
 

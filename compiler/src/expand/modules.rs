@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::substitute::{Part, for_each_part, for_each_part_of};
 use crate::ast::{
     AttachPoint, Expr, ExprKind, Ident, Macro, MacroParamKind, Module, PublicKind, STATE_MARK, Script, Stmt, StmtKind,
-    Use, default_prefix,
+    Use, View, default_prefix,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::similar;
@@ -51,6 +51,7 @@ fn append(whole: &mut Script, part: Script) {
     whole.blocks.extend(part.blocks);
     whole.params.extend(part.params);
     whole.states.extend(part.states);
+    whole.views.extend(part.views);
 }
 
 /// The name of each module in the whole: what the script calls it, else the last part of its path, else all of it.
@@ -211,6 +212,18 @@ impl<'a> Linker<'a> {
                 self.expr(predicate, &scope);
             }
             self.stmts(&mut block.body, &scope);
+        }
+        for view in &mut script.views {
+            self.view(view, &scope);
+        }
+    }
+
+    /// The maps that a view shows.
+    fn view(&mut self, view: &mut View, scope: &Scope<'_>) {
+        let columns = view.show.iter_mut().filter_map(|column| column.name.map.as_mut());
+        let sorted = view.sort.iter_mut().filter_map(|sort| sort.name.map.as_mut());
+        for map in view.of.iter_mut().chain(columns).chain(sorted) {
+            self.reference(&mut map.text, PublicKind::Map, map.span, scope);
         }
     }
 

@@ -79,6 +79,34 @@ pub struct Map {
     pub no_prealloc: bool,
 }
 
+/// What the kernel keeps beside key and value of an entry of a hash map (`struct htab_elem`, its bucket, a pointer to the CPUs' values).
+pub const ENTRY_OVERHEAD_BYTES: u64 = 64;
+
+impl Map {
+    /// Memory that it takes when it is full, on a machine with so many CPUs; for a hash map within some percent.
+    pub fn memory_bytes(&self, cpus: u64) -> u64 {
+        let (key, value) = (u64::from(self.key_size_bytes), u64::from(self.value_size_bytes).next_multiple_of(8));
+        let entry = match self.kind {
+            MapKind::RingBuf => return u64::from(self.max_entries),
+            MapKind::PerCpuHash | MapKind::LruPerCpuHash => ENTRY_OVERHEAD_BYTES + key + value * cpus,
+            MapKind::PerCpuArray => value * cpus,
+            MapKind::Array => value,
+            MapKind::Hash | MapKind::LruHash | MapKind::StackTrace | MapKind::TaskStorage => {
+                ENTRY_OVERHEAD_BYTES + key + value
+            }
+        };
+        u64::from(self.max_entries) * entry
+    }
+}
+
+/// Memory that hash maps take as soon as they exist.
+pub fn preallocated_bytes(maps: &[Map], cpus: u64) -> u64 {
+    let is_hash = |map: &&Map| {
+        matches!(map.kind, MapKind::Hash | MapKind::PerCpuHash | MapKind::LruHash | MapKind::LruPerCpuHash)
+    };
+    maps.iter().filter(is_hash).filter(|map| !map.no_prealloc).map(|map| map.memory_bytes(cpus)).sum()
+}
+
 /// The kernel's map types that we use. Numbers: `enum bpf_map_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "each variant is the kernel's map type of its name")]

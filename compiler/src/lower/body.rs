@@ -93,6 +93,8 @@ pub struct Body<'a, 'p> {
     pub(super) depth: u32,
     /// Where the expression being lowered should put its bytes.
     pub(super) wanted: Option<Wanted>,
+    /// Which place of maps with two of them the present code means: 0 or 1.
+    pub(super) generation: usize,
 }
 
 impl<'a, 'p> Body<'a, 'p> {
@@ -120,11 +122,24 @@ impl<'a, 'p> Body<'a, 'p> {
             lookups: Vec::new(),
             depth: 0,
             wanted: None,
+            generation: 0,
         }
     }
 
     pub(super) fn lower(mut self) -> ir::Function {
         self.prologue();
+        self.in_generations();
+        self.b.switch_to(self.exit);
+        self.epilogue();
+        self.b.ret(0);
+        self.shared.learned.scratch_bytes[self.index] = self.scratch_used_bytes;
+        let mut function = self.b.finish();
+        function.context_size_bytes = context_size_bytes(self.probe.context.kind);
+        function
+    }
+
+    /// What the script says of the probe, up to the way out.
+    pub(super) fn predicate_and_statements(&mut self) {
         self.declare_vars();
         if let Some(predicate) = &self.probe.predicate {
             let (body, exit) = (self.b.new_block(), self.exit);
@@ -133,13 +148,6 @@ impl<'a, 'p> Body<'a, 'p> {
         }
         self.stmts(&self.probe.body);
         self.b.jump(self.exit);
-        self.b.switch_to(self.exit);
-        self.epilogue();
-        self.b.ret(0);
-        self.shared.learned.scratch_bytes[self.index] = self.scratch_used_bytes;
-        let mut function = self.b.finish();
-        function.context_size_bytes = context_size_bytes(self.probe.context.kind);
-        function
     }
 
     fn declare_vars(&mut self) {

@@ -50,8 +50,10 @@ impl AggregateSlot {
 }
 
 impl Body<'_, '_> {
-    pub(super) fn map_place(&self, map: MapIndex) -> Place {
-        self.shared.places[map.0].clone()
+    pub(super) fn map_place(&mut self, map: MapIndex) -> Place {
+        let Some(alternate) = &self.shared.alternates[map.0] else { return self.shared.places[map.0].clone() };
+        self.shared.learned.windowed.insert(self.index);
+        if self.generation == 0 { self.shared.places[map.0].clone() } else { alternate.clone() }
     }
 
     /// The key's bytes in memory.

@@ -31,6 +31,7 @@ mod storage;
 mod table;
 mod threads;
 mod variables;
+mod windows;
 mod words;
 
 pub use body::{Body, Value};
@@ -70,6 +71,8 @@ struct Facts {
     measured: BTreeSet<usize>,
     /// How each program that updates a map can be interrupted, by map.
     writers: Vec<storage::Writers>,
+    /// Programs that touch a map with two places.
+    windowed: BTreeSet<usize>,
 }
 
 /// What all programs share while they are lowered.
@@ -81,6 +84,10 @@ struct Shared<'a> {
     learned: Facts,
     ir: ir::Program,
     places: Vec<storage::Place>,
+    /// The second place of maps that a view takes by windows.
+    alternates: Vec<Option<storage::Place>>,
+    /// The `.bss` offset of the generation, when there are such maps.
+    generation: Option<u32>,
     events: Vec<Event>,
     strings: Vec<String>,
     ledger: Vec<Counter>,
@@ -121,6 +128,8 @@ impl<'a> Shared<'a> {
             learned: Facts::default(),
             ir: ir::Program::default(),
             places: Vec::new(),
+            alternates: Vec::new(),
+            generation: None,
             events: Vec::new(),
             strings: Vec::new(),
             ledger: Vec::new(),
@@ -141,7 +150,12 @@ impl<'a> Shared<'a> {
         shared.learned.scratch_bytes = vec![0; program.probes.len()];
         shared.place_params();
         shared.make_rings();
-        shared.places = (0..program.maps.len()).map(|map| shared.place(map)).collect();
+        shared.places = (0..program.maps.len()).map(|map| shared.place(map, "at")).collect();
+        let windowed = windows::windowed(program);
+        let alternate = |map| windowed.contains(&map).then(|| shared.place(map, "alt"));
+        shared.alternates = (0..program.maps.len()).map(alternate).collect();
+        shared.generation = (!windowed.is_empty()).then(|| shared.bss(8));
+        shared.limit_memory();
         shared
     }
 
@@ -228,7 +242,8 @@ impl<'a> Shared<'a> {
                 }
             },
             unit: map.unit,
-            storage: self.storage(index),
+            storage: self.storage(&self.places[index]),
+            alternate: self.alternates[index].as_ref().map(|place| self.storage(place)),
             span: map.span,
         });
         let maps: Vec<_> = maps.collect();
@@ -251,6 +266,8 @@ impl<'a> Shared<'a> {
             ledger: self.ledger,
             config: self.program.config.clone(),
             params,
+            views: self.program.views.clone(),
+            generation_offset: self.generation,
         };
         Lowered { ir: self.ir, object }
     }

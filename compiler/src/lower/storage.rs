@@ -11,7 +11,7 @@
 //! | keyed aggregation | per-CPU hash; a shared hash with atomics when per-CPU copies would be large | 16 ns |
 //! | keyed, assigned | hash | 15–60 ns |
 
-use crate::ir::{Map, MapId, MapKind};
+use crate::ir::{Map, MapId, MapKind, preallocated_bytes};
 use crate::layout;
 use crate::lower::Shared;
 use crate::object;
@@ -98,8 +98,8 @@ const MAX_PREALLOCATED_BYTES: u64 = 64 << 20;
 const CACHE_LINE_BYTES: u32 = 64;
 
 impl Shared<'_> {
-    /// Makes the place of a map.
-    pub fn place(&mut self, index: usize) -> Place {
+    /// Makes a place for a map.
+    pub fn place(&mut self, index: usize, prefix: &str) -> Place {
         let map = &self.program.maps[index];
         let mut value_size_bytes = self.value_size_bytes(&map.value);
         let aggregate = matches!(map.value, MapValue::Aggregate { .. });
@@ -110,7 +110,7 @@ impl Shared<'_> {
             return Place::Global { offset_bytes, stride_bytes, copies, value_size_bytes };
         };
         if map.of_threads {
-            let name = symbol_name(index, &map.name);
+            let name = symbol_name(index, prefix, &map.name);
             let id = self.thread_map(name, value_size_bytes);
             let read_by = self.thread_reader(id, map.span);
             return Place::Threads { id, read_by };
@@ -128,10 +128,8 @@ impl Shared<'_> {
         let entries = u64::from(max_entries);
         let fits = entries * cpus * u64::from(value_size_bytes) <= MAX_PER_CPU_BYTES;
         let per_cpu = aggregate && (fits || map.declared.is_some());
-        let copies = if per_cpu { cpus } else { 1 };
-        let total = entries * (u64::from(value_size_bytes) * copies + u64::from(key_size_bytes) + 48);
-        let name = symbol_name(index, &map.name);
-        self.ir.maps.push(Map {
+        let name = symbol_name(index, prefix, &map.name);
+        let mut made = Map {
             name,
             kind: match (per_cpu, evicts) {
                 (true, true) => MapKind::LruPerCpuHash,
@@ -142,12 +140,26 @@ impl Shared<'_> {
             key_size_bytes,
             value_size_bytes,
             max_entries,
-            // A map that drops entries has them all from the start.
-            no_prealloc: total > MAX_PREALLOCATED_BYTES && !evicts,
-        });
+            no_prealloc: false,
+        };
+        // A map that drops entries has them all from the start.
+        made.no_prealloc = made.memory_bytes(cpus) > MAX_PREALLOCATED_BYTES && !evicts;
+        self.ir.maps.push(made);
         let id = MapId(self.ir.maps.len() as u32 - 1);
         let length_offset = self.facts.measured.contains(&index).then(|| self.bss(8));
         Place::Map { id, per_cpu, length_offset }
+    }
+
+    /// Lets the largest maps get their memory as entries come, until what all of them take beforehand is within bounds.
+    pub fn limit_memory(&mut self) {
+        let cpus = u64::from(self.target.possible_cpus());
+        while preallocated_bytes(&self.ir.maps, cpus) > self.program.max_map_memory_bytes {
+            let is_open = |map: &&mut Map| matches!(map.kind, MapKind::Hash | MapKind::PerCpuHash) && !map.no_prealloc;
+            let Some(map) = self.ir.maps.iter_mut().filter(is_open).max_by_key(|map| map.memory_bytes(cpus)) else {
+                return;
+            };
+            map.no_prealloc = true;
+        }
     }
 
     fn value_size_bytes(&self, value: &MapValue) -> u32 {
@@ -157,9 +169,9 @@ impl Shared<'_> {
         }
     }
 
-    /// The place of a map in the words of the object.
-    pub fn storage(&self, index: usize) -> object::Storage {
-        match &self.places[index] {
+    /// A place in the words of the object.
+    pub fn storage(&self, place: &Place) -> object::Storage {
+        match place {
             Place::Threads { read_by, .. } => object::Storage::Threads(read_by.clone()),
             Place::Global { offset_bytes, stride_bytes, copies, value_size_bytes } => object::Storage::Global {
                 offset_bytes: *offset_bytes,
@@ -175,6 +187,8 @@ impl Shared<'_> {
                     key_size_bytes: map.key_size_bytes,
                     value_size_bytes: map.value_size_bytes,
                     max_entries: map.max_entries,
+                    on_demand: map.no_prealloc,
+                    evicts: matches!(map.kind, MapKind::LruHash | MapKind::LruPerCpuHash),
                     length_offset: *length_offset,
                 }
             }
@@ -184,12 +198,12 @@ impl Shared<'_> {
 
 /// A map's name as a symbol: `@` is `at_`, `@start` is `at_start`; of a state, `thread` is `state_thread`. Names of modules have marks in
 /// them, and get their number.
-fn symbol_name(index: usize, name: &str) -> String {
+fn symbol_name(index: usize, prefix: &str, name: &str) -> String {
     if name.contains(['.', '\'']) {
-        return format!("of{index}_{}", name.trim_start_matches('@').replace(['.', '\''], "_"));
+        return format!("{prefix}{index}_{}", name.trim_start_matches('@').replace(['.', '\''], "_"));
     }
     match name.strip_prefix('@') {
-        Some(name) => format!("at_{name}"),
+        Some(name) => format!("{prefix}_{name}"),
         None => format!("state_{name}"),
     }
 }

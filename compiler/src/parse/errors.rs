@@ -420,3 +420,22 @@ pub(super) fn bad_array_length(span: Span) -> Diagnostic {
 pub(super) fn half_ternary(span: Span) -> Diagnostic {
     error(148, span, "this `?` has no `:`").help("write condition ? value : other")
 }
+
+pub(super) fn clause_twice(span: Span, word: &str, first: Span) -> Diagnostic {
+    error(165, span, format!("a view has one `{word}`")).related(first, "the first one is here")
+}
+
+pub(super) fn view_of_nothing(span: Span) -> Diagnostic {
+    error(166, span, "this view names no map").help("say what it shows: `of @map`")
+}
+
+pub(super) fn bad_view(span: Span, found: &str, expected: &[&str]) -> Diagnostic {
+    let message = match found {
+        "" => "the view ends too early".to_owned(),
+        found => format!("`{found}` does not fit into a view here"),
+    };
+    let problem = error(167, span, message);
+    let wanted = expected.join(", ");
+    if wanted.is_empty() { problem } else { problem.label(format!("expected {wanted}")) }
+        .help("for example: `view \"slowest\" { of @wait  show comm, count, p99, max  sort max desc  top 20 rest  every 5s clear }`")
+}

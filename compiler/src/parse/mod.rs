@@ -211,6 +211,7 @@ impl Assembly<'_> {
             Parsed::Macro(made) => self.script.macros.push(made),
             Parsed::Map(declaration) => self.script.maps.push(declaration),
             Parsed::State(state) => self.script.states.push(state),
+            Parsed::View(view) => self.script.views.push(*view),
             Parsed::Param(param) => self.script.params.push(param),
             Parsed::Use(of) => self.script.uses.push(of),
             Parsed::Public(public, of) => {

@@ -26,6 +26,10 @@ pub(super) fn explain(source: &Source, tokens: &[Token], failure: &Failure) -> (
     }
     let at = tokens.partition_point(|token| (token.span.end as usize) <= failure.offset);
     let scene = Scene::new(source, tokens, at, failure);
+    if scene.text(0) == "view" && scene.kind(1) == Some(Kind::Str) {
+        let found = scene.text(scene.at);
+        return (errors::bad_view(scene.span(scene.at), found, &failure.expected), None);
+    }
     if matches!(scene.text(0), "struct" | "union" | "enum" | "typedef") {
         return (scene.in_definition(), None);
     }

@@ -8,6 +8,7 @@ mod definitions;
 mod modules;
 mod states;
 mod values;
+mod view;
 
 use super::items::CHAIN_LIMIT;
 use super::literals;
@@ -15,7 +16,7 @@ use super::tokens::Token;
 use super::{errors, expressions};
 use crate::ast::{
     AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, Param, ProbeBlock,
-    Public, State, Stmt, StmtKind, Use,
+    Public, State, Stmt, StmtKind, Use, View,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -53,6 +54,8 @@ pub(super) enum Parsed {
     Use(Use),
     /// `pub` before any of the others, or before a map's name alone.
     Public(Public, Option<Box<Parsed>>),
+    /// `view "title" { … }`.
+    View(Box<View>),
 }
 
 /// Names that mean something in the file at hand.
@@ -96,6 +99,7 @@ pub(super) fn item(
             Rule::param_decl => return Ok(Some(Parsed::Param(builder.param(pair)))),
             Rule::use_decl => return Ok(Some(Parsed::Use(builder.use_of(pair)))),
             Rule::public => return Ok(builder.public(pair)),
+            Rule::view_def => return Ok(Some(Parsed::View(Box::new(builder.view(pair))))),
             _ => {}
         }
     }
@@ -156,6 +160,15 @@ fn in_words(rule: Rule) -> &'static str {
         Rule::infix_op | Rule::divide_op | Rule::question | Rule::assign_op | Rule::step_op => "an operator",
         Rule::type_name | Rule::known_type | Rule::known_name | Rule::c_type => "a type",
         Rule::declarator | Rule::enumerator => "a name",
+        Rule::kw_of | Rule::kw_show | Rule::kw_sort | Rule::kw_top | Rule::kw_every => {
+            "`of`, `show`, `sort`, `top` or `every`"
+        }
+        Rule::column | Rule::view_column | Rule::column_name => "a column",
+        Rule::map => "a map",
+        Rule::kw_rest => "`rest`",
+        Rule::kw_clear => "`clear`",
+        Rule::kw_as => "`as`",
+        Rule::ascending | Rule::descending => "`asc` or `desc`",
         Rule::field_name | Rule::state_field => "a field's name",
         Rule::kw_by => "`by`",
         Rule::var => "a variable",

@@ -121,6 +121,8 @@ pub struct RunArguments {
     pub coloured: bool,
     /// Any loss is an error.
     pub strict: bool,
+    /// Say what the probes cost.
+    pub stats: bool,
     /// End after this long.
     pub duration: Option<Duration>,
     /// A line for standard output that says that all probes are attached.
@@ -273,7 +275,7 @@ fn profiler() -> clap::Command {
                 .arg(
                     option("format", 'f', "FORMAT", "How results are written")
                         .long("format")
-                        .value_parser(["text", "json"])
+                        .value_parser(["text", "json", "csv"])
                         .default_value("text"),
                 )
                 .arg(flag("quiet", "Print results only").short('q').long("quiet").conflicts_with("verbose"))
@@ -293,6 +295,7 @@ fn profiler() -> clap::Command {
                 .arg(flag("warnings", "Report reads of memory that fail, and missing keys").short('k').long("warnings"))
                 .arg(flag("no-warnings", "Print no warnings").long("no-warnings").conflicts_with("warnings"))
                 .arg(flag("strict", "End with code 4 when anything was lost").long("strict"))
+                .arg(flag("stats", "Say what the probes cost, and what is missing").long("stats"))
                 .arg(
                     Arg::new("probe-filter")
                         .long("probe-filter")
@@ -455,12 +458,14 @@ fn run_arguments(matches: &mut ArgMatches, behind: Vec<Behind>) -> Result<RunArg
         output: matches.remove_one("output"),
         format: match matches.remove_one::<String>("format").as_deref() {
             Some("json") => Format::Json,
+            Some("csv") => Format::Csv,
             _ => Format::Text,
         },
         quiet: matches.get_flag("quiet"),
         dump: stages.filter_map(|name| Stage::named(&name)).collect(),
         dry_run: matches.get_flag("dry-run"),
         strict: matches.get_flag("strict"),
+        stats: matches.get_flag("stats"),
         mode: match (matches.get_flag("test"), matches.get_flag("bench")) {
             (true, _) => Mode::Test,
             (_, true) => Mode::Bench,

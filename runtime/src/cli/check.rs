@@ -21,6 +21,7 @@ pub fn check(arguments: &ScriptArguments) -> Result<u8, Failure> {
     if arguments.verbose {
         let (programs, maps) = (object.programs.len(), object.maps.len());
         engine::say_how_functions_are_probed(&object, &mut stderr);
+        engine::say_what_maps_take(&object, &mut stderr);
         let _ = writeln!(stderr, "{}: {programs} programs, {maps} maps, no errors", source.name);
     }
     Ok(OK)

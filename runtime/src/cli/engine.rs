@@ -24,7 +24,9 @@ use profiler_runtime::host::Host;
 use profiler_runtime::list::{self, ListError};
 use profiler_runtime::load::{self, LoadError, Refusal};
 use profiler_runtime::orders::Orders;
+use profiler_runtime::render::csv::Csv;
 use profiler_runtime::render::json::Json;
+use profiler_runtime::render::screen::Terminal;
 use profiler_runtime::render::text::Text;
 use profiler_runtime::render::{Place, Render};
 use profiler_runtime::session::{self, RunError, RunOptions};
@@ -33,6 +35,7 @@ use profiler_runtime::sys::regex::Regex;
 
 use super::args::{RunArguments, ScriptArguments};
 use super::exit::{Failure, MISTAKE, REFUSED};
+use super::maps;
 use super::script::Origin;
 
 pub use profiler_compiler::Compiled;
@@ -45,6 +48,8 @@ pub enum Format {
     Text,
     /// One JSON document a line.
     Json,
+    /// Tables as comma-separated values.
+    Csv,
 }
 
 /// A noun of the pipeline that `-d` prints.
@@ -197,6 +202,7 @@ pub fn run(
         duration: arguments.duration,
         strict: arguments.strict,
         mode: arguments.mode,
+        stats: arguments.stats,
         allow_unsafe: arguments.script.allow_unsafe,
         when_attached: Some(&|| ready(arguments.handshake)),
         locate: Some(&|span| Place::of(source, span)),
@@ -206,7 +212,16 @@ pub fn run(
     };
     let mut render: Box<dyn Render> = match arguments.format {
         Format::Text => {
-            Box::new(Text::new(out, Box::new(std::io::stderr()), arguments.quiet).coloured(arguments.coloured))
+            let terminal = arguments.output.is_none().then(Terminal::of_standard_output).flatten();
+            Box::new(
+                Text::new(out, Box::new(std::io::stderr()), arguments.quiet)
+                    .coloured(arguments.coloured)
+                    .on_terminal(terminal),
+            )
+        }
+        Format::Csv => {
+            let stderr = || Box::new(std::io::stderr());
+            Box::new(Csv::new(out, stderr(), stderr(), arguments.quiet))
         }
         Format::Json => Box::new(Json::new(out, arguments.quiet)),
     };
@@ -289,6 +304,12 @@ pub fn say_how_functions_are_probed(object: &Object, out: &mut dyn Write) {
         // A closed standard error has no reader.
         let _ = writeln!(out, "{probe}{more}: as {way}");
     }
+}
+
+/// Says of each map how many keys it may have, and what memory it takes.
+pub fn say_what_maps_take(object: &Object, out: &mut dyn Write) {
+    // A closed standard error has no reader.
+    let _ = out.write_all(maps::table(object).as_bytes());
 }
 
 /// What a run that failed means to its user.

@@ -17,6 +17,7 @@ pub mod exit;
 mod generated;
 mod help;
 mod list;
+mod maps;
 mod parameters;
 mod repl;
 mod run;

@@ -15,7 +15,8 @@ use profiler_compiler::value::{Symbols, Value};
 use profiler_compiler::words::HelperFailure;
 
 use crate::host::Host;
-use crate::render::{MapPrint, MapSnapshot, Place, Render, Trial};
+use crate::ledger::Section;
+use crate::render::{MapPrint, MapSnapshot, Place, Render, Shown, Trial};
 use crate::session::{self, RunError, RunOptions};
 use crate::symbols::HostSymbols;
 
@@ -88,7 +89,9 @@ impl Render for Ear {
 
     fn trial(&mut self, _: &Trial<'_>) {}
 
-    fn ledger(&mut self, _: &[(String, u64)]) {}
+    fn view(&mut self, _: &Shown<'_>, _: &dyn Symbols) {}
+
+    fn quality(&mut self, _: &[Section]) {}
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())

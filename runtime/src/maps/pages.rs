@@ -32,7 +32,16 @@ impl Found {
     /// A key and a value for each key.
     pub(super) fn entries(&self, map: &UserMap, lookup: &dyn Lookup) -> Vec<(Option<Value>, Value)> {
         let key = |bytes: &[u8]| map.key.as_ref().map(|ty| decode(ty, bytes, lookup));
-        self.0.iter().map(|(bytes, pages)| (key(bytes), merged(map, pages))).collect()
+        let value = |pages: &[(u64, Vec<u8>)]| {
+            let pages: Vec<_> = pages.iter().map(|(page, value)| (*page, copies(&map.storage, value))).collect();
+            merged(map, &pages)
+        };
+        self.0.iter().map(|(bytes, pages)| (key(bytes), value(pages))).collect()
+    }
+
+    /// The pages of each key.
+    pub(super) fn into_pages(self) -> impl Iterator<Item = (Vec<u8>, Vec<(u64, Vec<u8>)>)> {
+        self.0.into_iter()
     }
 }
 
@@ -56,8 +65,8 @@ pub(super) fn of_key(map: &UserMap, pages: Pages, key: &[u8], elements: &impl El
     Ok(found)
 }
 
-fn merged(map: &UserMap, pages: &[(u64, Vec<u8>)]) -> Value {
+/// The value of pages, of which several may have one number.
+pub(super) fn merged(map: &UserMap, pages: &[(u64, Vec<&[u8]>)]) -> Value {
     let MapValue::Aggregate { word, params, signed } = &map.value else { return Value::Missing };
-    let pages: Vec<(u64, Vec<&[u8]>)> = pages.iter().map(|(page, value)| (*page, copies(map, value))).collect();
-    in_unit(map, word.merge_pages(params, *signed, &pages))
+    in_unit(map, word.merge_pages(params, *signed, pages))
 }

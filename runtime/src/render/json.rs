@@ -5,6 +5,7 @@
 //! strings.
 
 mod distribution;
+mod view;
 
 use std::io::{self, Write};
 
@@ -15,7 +16,8 @@ use profiler_compiler::words::HelperFailure;
 
 use super::buffer::Buffer;
 use super::entries::{Entry, arranged, write_key};
-use super::{MapPrint, MapSnapshot, Place, Render, Trial};
+use super::{MapPrint, MapSnapshot, Place, Render, Shown, Trial};
+use crate::ledger::Section;
 
 /// JSON for programs.
 #[derive(Debug)]
@@ -126,18 +128,18 @@ impl Render for Json {
         self.counted("lost_events", "events", events);
     }
 
-    fn ledger(&mut self, losses: &[(String, u64)]) {
-        let real: Vec<_> = losses.iter().filter(|(_, count)| *count > 0).collect();
-        if real.is_empty() {
-            return;
+    fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols) {
+        self.line("view", |out| view::write_view(shown, symbols, out));
+    }
+
+    fn is_for_machines(&self) -> bool {
+        true
+    }
+
+    fn quality(&mut self, sections: &[Section]) {
+        if !sections.is_empty() {
+            self.line("quality", |out| view::write_quality(sections, out));
         }
-        self.line("losses", |out| {
-            write_list(&real, out, |(what, count), out| {
-                out.extend_from_slice(b"{\"what\": ");
-                write_string(what.as_bytes(), out);
-                put(out, format_args!(", \"count\": {count}}}"));
-            });
-        });
     }
 
     fn flush(&mut self) -> io::Result<()> {

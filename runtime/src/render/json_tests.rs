@@ -3,6 +3,7 @@ use profiler_compiler::words::Aggregation;
 
 use super::super::fixtures::*;
 use super::*;
+use crate::ledger::Field;
 
 const ALL: MapPrint = MapPrint { top: 0, div: 0 };
 
@@ -176,10 +177,12 @@ fn accompanying_lines() {
     let lost = "{\"type\": \"lost_events\", \"count\": 7, \"data\": {\"events\": 7}}\n";
     assert_eq!(line(|json| json.lost(7)), lost);
     assert_eq!(line(Json::end_of_run), "");
-    let losses = [("map @x full".to_string(), 3), ("none".into(), 0)];
-    let ledger = "{\"type\": \"losses\", \"data\": [{\"what\": \"map @x full\", \"count\": 3}]}\n";
-    assert_eq!(line(|json| json.ledger(&losses)), ledger);
-    assert_eq!(line(|json| json.ledger(&losses[1..])), "");
+    let entry =
+        vec![("what", Field::Text("map @x full".into())), ("count", Field::Count(3)), ("share", Field::Real(0.5))];
+    let section = Section { name: "missing", title: String::new(), lines: Vec::new(), entries: vec![entry] };
+    let quality = "{\"type\": \"quality\", \"data\": {\"missing\": [{\"what\": \"map @x full\", \"count\": 3, \"share\": 0.5}]}}\n";
+    assert_eq!(line(|json| json.quality(&[section])), quality);
+    assert_eq!(line(|json| json.quality(&[])), "");
     let out = Paper::default();
     let mut quiet = Json::new(Box::new(out.clone()), true);
     quiet.attached(1);

@@ -1,21 +1,29 @@
 //! Results on the screen.
 //!
-//! In: values. Out: bytes, as text or JSON lines.
+//! In: values. Out: bytes, as text, JSON lines or comma-separated values.
 //! Guarantee: a renderer sees values only, never maps, records or file descriptors.
 
 mod buffer;
+pub mod csv;
 mod entries;
 #[cfg(test)]
 mod fixtures;
 pub mod json;
+pub mod screen;
+pub mod table;
 pub mod text;
 mod trials;
+mod window;
 
 use std::time::Duration;
 
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::value::{Symbols, Value};
 use profiler_compiler::words::{Aggregation, HelperFailure};
+
+use crate::ledger::Section;
+use crate::view::Table;
+pub use window::{Moment, Window};
 
 /// A map's contents at one moment.
 #[derive(Debug)]
@@ -63,6 +71,23 @@ impl Place {
     }
 }
 
+/// A view, filled, and what it is about.
+#[derive(Debug)]
+pub struct Shown<'a> {
+    /// The rows.
+    pub table: &'a Table,
+    /// Which view of the script it is.
+    pub view: usize,
+    /// The time that it is about.
+    pub window: Window,
+    /// Whether it is shown again and again, and this is not the last time.
+    pub is_live: bool,
+    /// Whether it is shown again and again.
+    pub is_periodic: bool,
+    /// How good the numbers are, as far as is known.
+    pub quality: &'a [Section],
+}
+
 /// What came of a test or a benchmark.
 #[derive(Debug)]
 pub enum Trial<'a> {
@@ -107,14 +132,24 @@ pub trait Render {
     fn value(&mut self, value: &Value, symbols: &dyn Symbols);
     /// A map.
     fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols);
+    /// A view, filled.
+    fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols);
+    /// Whether programs read it, not people.
+    fn is_for_machines(&self) -> bool {
+        false
+    }
+    /// Whether maps without a view are to come as tables too.
+    fn wants_tables(&self) -> bool {
+        false
+    }
     /// The run is over and maps are about to be printed.
     fn end_of_run(&mut self);
     /// A test or a benchmark is over.
     fn trial(&mut self, _trial: &Trial<'_>) {}
     /// Events were lost since the last call.
     fn lost(&mut self, events: u64);
-    /// The ledger's closing lines: each what was lost, in words, and how often.
-    fn ledger(&mut self, losses: &[(String, u64)]);
+    /// The ledger's closing lines: how good the results are.
+    fn quality(&mut self, sections: &[Section]);
     /// Writes out what is buffered. An error means that nobody reads any more.
     fn flush(&mut self) -> std::io::Result<()>;
 }

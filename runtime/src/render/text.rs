@@ -11,20 +11,42 @@ use profiler_compiler::words::HelperFailure;
 
 use super::buffer::Buffer;
 use super::entries::{arranged, write_key};
-use super::{MapPrint, MapSnapshot, Place, Render, Trial, trials};
+use super::screen::{Screen, Terminal};
+use super::table::{self, Layout, Line};
+use super::{MapPrint, MapSnapshot, Place, Render, Shown, Trial, trials};
+use crate::ledger::Section;
 
 /// Text for people.
 pub struct Text {
     out: Buffer,
     notes: Box<dyn Write>,
     quiet: bool,
+    /// Whether the last that was printed is a map in bpftrace's form.
+    is_below_maps: bool,
+    /// The terminal that results go to, if they do.
+    screen: Option<Screen>,
     coloured: bool,
 }
 
 impl Text {
     /// Results go to `out`, notes to `notes` (standard error). `quiet` drops the line about attached probes.
     pub fn new(out: Box<dyn Write>, notes: Box<dyn Write>, quiet: bool) -> Text {
-        Text { out: Buffer::new(out), notes, quiet, coloured: false }
+        Text { out: Buffer::new(out), notes, quiet, coloured: false, is_below_maps: false, screen: None }
+    }
+
+    /// Results go to this terminal.
+    #[must_use]
+    pub fn on_terminal(self, terminal: Option<Terminal>) -> Text {
+        Text { screen: terminal.map(Screen::new), ..self }
+    }
+
+    /// Where results are appended, below everything that stays on the screen.
+    fn results(&mut self) -> &mut Vec<u8> {
+        let out = self.out.bytes();
+        if let Some(screen) = &mut self.screen {
+            screen.erase(out);
+        }
+        out
     }
 
     /// The same with or without colours in the results of tests.
@@ -35,6 +57,11 @@ impl Text {
 
     /// Writes to where notes go. There is nowhere to report that this failed.
     fn note(&mut self, text: std::fmt::Arguments<'_>) {
+        if self.screen.is_some() {
+            // Notes mostly go to the same terminal.
+            self.results();
+            let _ = self.out.flush();
+        }
         let _ = self.notes.write_fmt(text).and_then(|()| self.notes.flush());
     }
 }
@@ -54,7 +81,7 @@ impl Render for Text {
     }
 
     fn text(&mut self, kind: &'static str, bytes: &[u8]) {
-        let out = self.out.bytes();
+        let out = self.results();
         out.extend_from_slice(bytes);
         if matches!(kind, "join" | "syscall") {
             out.push(b'\n');
@@ -86,15 +113,16 @@ impl Render for Text {
     }
 
     fn value(&mut self, value: &Value, symbols: &dyn Symbols) {
-        let out = self.out.bytes();
+        let out = self.results();
         write_value(value, symbols, out);
         out.push(b'\n');
         self.out.settle();
     }
 
     fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols) {
+        self.is_below_maps = true;
         for (key, value) in arranged(map, print) {
-            let out = self.out.bytes();
+            let out = self.results();
             out.extend_from_slice(map.name.as_bytes());
             if let Some(key) = key {
                 out.push(b'[');
@@ -111,7 +139,7 @@ impl Render for Text {
     }
 
     fn end_of_run(&mut self) {
-        self.out.bytes().extend_from_slice(b"\n\n");
+        self.results().extend_from_slice(b"\n\n");
     }
 
     fn trial(&mut self, trial: &Trial<'_>) {
@@ -123,17 +151,53 @@ impl Render for Text {
         self.note(format_args!("Lost {events} events\n"));
     }
 
-    fn ledger(&mut self, losses: &[(String, u64)]) {
-        let real = losses.iter().filter(|(_, count)| *count > 0);
-        let lines: Vec<String> = real.map(|(what, count)| format!("  {what}: {count}")).collect();
-        if !lines.is_empty() {
-            self.note(format_args!("Missing from these results:\n{}\n", lines.join("\n")));
+    fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols) {
+        let mut title = shown.table.title.clone();
+        if shown.is_periodic {
+            title = format!("{title}, {}", shown.window.text(symbols));
+        }
+        if let Some(screen) = self.screen.as_mut().filter(|screen| shown.is_live && screen.redraws()) {
+            screen.expect(shown.view);
+            let lines = table::lines(shown.table, &title, screen.layout(true), symbols);
+            screen.update(shown.view, lines);
+            self.results();
+        } else {
+            let layout = self.screen.as_mut().map_or(Layout::default(), |screen| screen.layout(false));
+            if let Some(screen) = &mut self.screen {
+                screen.forget(shown.view);
+            }
+            let lines = table::lines(shown.table, &title, layout, symbols);
+            // Tables stand apart from the maps above them.
+            if std::mem::take(&mut self.is_below_maps) {
+                self.results().push(b'\n');
+            }
+            write_lines(&lines, self.results());
+        }
+        self.out.settle();
+    }
+
+    fn quality(&mut self, sections: &[Section]) {
+        for section in sections {
+            self.note(format_args!("{}\n{}\n", section.title, section.lines.join("\n")));
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        let out = self.out.bytes();
+        if let Some(screen) = &mut self.screen {
+            screen.draw(out);
+        }
         self.out.flush()
     }
+}
+
+/// A block of lines and an empty one.
+fn write_lines(lines: &[Line], out: &mut Vec<u8>) {
+    for line in lines {
+        out.extend_from_slice(line.text.as_bytes());
+        out.push(b'\n');
+    }
+    out.push(b'\n');
 }
 
 #[cfg(test)]

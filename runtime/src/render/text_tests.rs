@@ -156,9 +156,13 @@ fn notes_stay_apart_from_results() {
     assert_eq!(written(false, |text| text.attached(12)), (String::new(), "Attached 12 probes\n".into()));
     assert_eq!(written(true, |text| text.attached(1)), (String::new(), String::new()));
     assert_eq!(written(true, |text| text.lost(7)), (String::new(), "Lost 7 events\n".into()));
-    let losses =
-        [("events lost of interval:s:1".to_string(), 7), ("never".into(), 0), ("inserts refused: @x full".into(), 2)];
-    let block = "Missing from these results:\n  events lost of interval:s:1: 7\n  inserts refused: @x full: 2\n";
-    assert_eq!(written(false, |text| text.ledger(&losses)), (String::new(), block.into()));
-    assert_eq!(written(false, |text| text.ledger(&losses[1..2])), (String::new(), String::new()));
+    let section = Section {
+        name: "missing",
+        title: "Missing from these results:".into(),
+        lines: vec!["  events of interval:s:1: 7".into(), "  updates of @x: 2".into()],
+        entries: Vec::new(),
+    };
+    let block = "Missing from these results:\n  events of interval:s:1: 7\n  updates of @x: 2\n";
+    assert_eq!(written(false, |text| text.quality(&[section])), (String::new(), block.into()));
+    assert_eq!(written(false, |text| text.quality(&[])), (String::new(), String::new()));
 }

@@ -14,8 +14,9 @@ use profiler_compiler::value::{Symbols, Value};
 use profiler_compiler::words::HelperFailure;
 
 use crate::actions::Actions;
+use crate::ledger::Section;
 use crate::render::text::Text;
-use crate::render::{MapPrint, MapSnapshot, Place, Render, Trial};
+use crate::render::{MapPrint, MapSnapshot, Place, Render, Shown, Trial};
 use crate::sys::bpf::test_run;
 use crate::sys::stats::{Empty, Measuring, run_time_ns};
 
@@ -238,8 +239,12 @@ impl Render for Kept {
         self.text.lost(events);
     }
 
-    fn ledger(&mut self, losses: &[(String, u64)]) {
-        self.text.ledger(losses);
+    fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols) {
+        self.text.view(shown, symbols);
+    }
+
+    fn quality(&mut self, sections: &[Section]) {
+        self.text.quality(sections);
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -4,6 +4,7 @@
 //! Guarantee: nothing is read before it is asked for, and what was found is kept; what cannot be resolved is `None`.
 //! Users come from `/etc/passwd` alone: those of directory services (LDAP, SSSD) have no name here.
 
+pub mod counting;
 pub mod kernel;
 mod user;
 

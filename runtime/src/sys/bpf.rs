@@ -6,15 +6,15 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use libbpf_sys as sys;
 
-use super::check;
 use super::map::Map;
+use super::{check, own};
 
 thread_local! {
     /// Warnings of libbpf on this thread. libbpf's callback takes no argument of ours, but it runs on the calling thread.
@@ -287,23 +287,74 @@ impl Drop for BpfObject {
     }
 }
 
-/// How often the kernel skipped a program because it, or another that it cannot interrupt, was running on that CPU; 0 when the
-/// kernel does not say. Since 5.12, for perf tracepoints since 6.7.
-pub fn skipped_runs(program: BorrowedFd<'_>) -> u64 {
-    state(program).map_or(0, |state| state.recursion_misses)
+/// What the kernel says of a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ProgramState {
+    /// Its number.
+    pub id: u32,
+    /// How often it was skipped because it, or another that it cannot interrupt, was running on that CPU. Since 5.12, for perf
+    /// tracepoints since 6.7; 0 before.
+    pub skipped_runs: u64,
+    /// How often it ran, while somebody measured.
+    pub runs: u64,
+    /// How long all of these runs took.
+    pub run_time_ns: u64,
 }
 
-/// The number that the kernel gave a program.
-pub fn program_id(program: BorrowedFd<'_>) -> Option<u32> {
-    state(program).map(|state| state.id).ok()
-}
-
-fn state(program: BorrowedFd<'_>) -> io::Result<sys::bpf_prog_info> {
+/// What the kernel says of a program; `None` when it does not.
+pub fn program_state(program: BorrowedFd<'_>) -> Option<ProgramState> {
     let mut state = sys::bpf_prog_info::default();
     let mut size = size_of_val(&state) as u32;
     // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
-    check(unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut state, &raw mut size) })?;
-    Ok(state)
+    check(unsafe { sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), &raw mut state, &raw mut size) }).ok()?;
+    Some(ProgramState {
+        id: state.id,
+        skipped_runs: state.recursion_misses,
+        runs: state.run_cnt,
+        run_time_ns: state.run_time_ns,
+    })
+}
+
+/// Waits until no BPF program runs any more that ran at the call, whatever CPUs there are and however they tick.
+#[derive(Debug)]
+pub struct Grace {
+    outer: OwnedFd,
+    inner: OwnedFd,
+}
+
+impl Grace {
+    /// Makes what waiting needs.
+    pub fn new() -> io::Result<Grace> {
+        let create = |kind, name: &CStr, options: *const sys::bpf_map_create_opts| {
+            // SAFETY: the name and the options outlive the call.
+            check(unsafe { sys::bpf_map_create(kind, name.as_ptr(), 4, 4, 1, options) }).map(own)
+        };
+        let inner = create(sys::BPF_MAP_TYPE_ARRAY, c"grace_inner", std::ptr::null())?;
+        let options = sys::bpf_map_create_opts {
+            sz: size_of::<sys::bpf_map_create_opts>() as u64,
+            inner_map_fd: inner.as_raw_fd() as u32,
+            ..Default::default()
+        };
+        let outer = create(sys::BPF_MAP_TYPE_ARRAY_OF_MAPS, c"grace", &raw const options)?;
+        Ok(Grace { outer, inner })
+    }
+
+    /// Waits. A change of a map of maps returns when all programs have ended that may have seen the old one: the kernel's
+    /// `maybe_wait_bpf_programs` waits for a grace period of RCU, under whose read lock all programs run that do not sleep. `membarrier`
+    /// does nothing on one CPU and is refused where a CPU has no tick.
+    pub fn wait(&self) -> io::Result<()> {
+        let (key, inner) = (0u32, self.inner.as_raw_fd());
+        // SAFETY: key and value are 4 bytes, as the map was made.
+        let ret = unsafe {
+            sys::bpf_map_update_elem(
+                self.outer.as_raw_fd(),
+                (&raw const key).cast(),
+                (&raw const inner).cast(),
+                u64::from(sys::BPF_ANY),
+            )
+        };
+        check(ret).map(|_| ())
+    }
 }
 
 /// Size in bytes of the instructions that the verifier has left of a program.

@@ -17,6 +17,7 @@ pub mod regex;
 pub mod ring;
 pub mod signal;
 pub mod stats;
+pub mod terminal;
 pub mod time;
 
 use std::io;

@@ -60,7 +60,7 @@ fn json_has_the_same_losses_and_strict_makes_them_an_error() {
     let lost: u64 =
         text.lines().filter(|line| line.contains("\"lost_events\"")).map(|line| number(line, "events")).sum();
     assert_eq!(received + lost, 2 * CALLS);
-    let ledger = text.lines().find(|line| line.starts_with("{\"type\": \"losses\"")).expect("a ledger");
+    let ledger = text.lines().find(|line| line.starts_with("{\"type\": \"quality\"")).expect("a ledger");
     let entries: u64 = ledger.split("{\"what\"").skip(1).map(|entry| number(entry, "count")).sum();
     assert_eq!(entries, lost);
 
@@ -85,6 +85,48 @@ fn a_full_map_is_named_with_its_size_and_what_it_refused() {
         assert_eq!((map, kept, refused), (map, 10, 990), "{}", ended.stderr);
     }
     assert_eq!(ended.lines("@n: 1000"), 1);
+}
+
+#[test]
+fn a_full_map_says_what_to_write_and_that_mends_it() {
+    if skip() {
+        return;
+    }
+    let body = "BEGIN { for $i : 0..12 { @plain[$i] = 1; @counted[$i] = count(); } exit(); }";
+    let ended = run(&["-q", "-e", &format!("config = {{ max_map_keys = 3 }} {body}")]);
+    let help = |words: &str| {
+        let line = ended.stderr.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("{}", ended.stderr));
+        line.split('`').nth(1).expect("what to write").to_owned()
+    };
+    let (plain, counted) = (help("let @plain = "), help("let @counted = "));
+    assert_eq!((plain.as_str(), counted.as_str()), ("let @plain = hash(12);", "let @counted = percpuhash(12);"));
+    let mended = run(&["-q", "--strict", "-e", &format!("config = {{ max_map_keys = 3 }} {plain} {counted} {body}")]);
+    assert_eq!((mended.code(), mended.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn what_probes_cost_is_measured_with_exact_counts() {
+    if skip() {
+        return;
+    }
+    let script = r#"tracepoint:syscalls:sys_enter_getppid /pid == cpid && comm == "workload"/ { @calls = count(); }
+        uprobe:WORKLOAD:workload_step { @never = count(); }"#;
+    let script = script.replace("WORKLOAD", workload());
+    let ended = run(&["-q", "--stats", "-e", &script, "-c", &command(1)]);
+    assert_eq!((ended.code(), ended.lines(&format!("@calls: {CALLS}"))), (0, 1), "{}", ended.stderr);
+    let row = |probe: &str| -> Vec<String> {
+        let line = ended
+            .stderr
+            .lines()
+            .find(|line| line.trim_end().ends_with(probe))
+            .unwrap_or_else(|| panic!("{}", ended.stderr));
+        line.split_whitespace().map(str::to_owned).collect()
+    };
+    // A dispatcher of system calls runs for all of them.
+    let runs: u64 = row("sys_enter_getppid")[0].parse().expect("a number");
+    assert!(runs >= CALLS, "{runs}");
+    assert_eq!(row("workload_step")[..3], ["0", "0", "ns"]);
+    assert!(run(&["-q", "-e", "BEGIN { exit(); }"]).stderr.is_empty(), "without `--stats` nothing is said");
 }
 
 /// A probe prints before and after each action, while the ring overflows.

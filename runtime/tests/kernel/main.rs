@@ -21,6 +21,7 @@ mod prompt;
 mod records;
 mod static_probes;
 mod trials;
+mod views;
 
 use machine::skip;
 

@@ -117,7 +117,7 @@ impl Builder<'_> {
         }
     }
 
-    fn primary(&mut self, pair: Pair<'_, Rule>) -> Expr {
+    pub(super) fn primary(&mut self, pair: Pair<'_, Rule>) -> Expr {
         let span = self.span(&pair);
         let text = pair.as_str();
         let kind = match pair.as_rule() {

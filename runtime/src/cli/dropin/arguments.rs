@@ -228,6 +228,7 @@ fn run(matches: &mut ArgMatches, dry_dump: bool) -> Result<Arguments, Notice> {
     }
     Ok(Arguments {
         run: RunArguments {
+            stats: false,
             script,
             command: matches.remove_one("cmd"),
             output: matches.remove_one("output"),

@@ -1,0 +1,39 @@
+//! Views as indented text.
+//!
+//! In: views. Out: as for the parent.
+
+use super::Printer;
+use crate::ast::{View, ViewName};
+
+impl Printer {
+    pub(super) fn view(&mut self, view: &View) {
+        self.parent(&format!("view {:?}", view.title.text), |p| {
+            for map in &view.of {
+                p.line(&format!("of @{}", map.text));
+            }
+            for column in &view.show {
+                let header = column.header.as_ref().map_or(String::new(), |header| format!(" as {:?}", header.text));
+                p.line(&format!("show {}{header}", name_text(&column.name)));
+            }
+            if let Some(sort) = &view.sort {
+                let order = match sort.ascending {
+                    Some(true) => " asc",
+                    Some(false) => " desc",
+                    None => "",
+                };
+                p.line(&format!("sort {}{order}", name_text(&sort.name)));
+            }
+            if let Some(top) = &view.top {
+                p.parent(if top.rest { "top rest" } else { "top" }, |p| p.expr(&top.rows));
+            }
+            if let Some(every) = &view.every {
+                p.parent(if every.clear { "every clear" } else { "every" }, |p| p.expr(&every.period));
+            }
+        });
+    }
+}
+
+fn name_text(name: &ViewName) -> String {
+    let map = name.map.as_ref().map_or(String::new(), |map| format!("@{}.", map.text));
+    format!("{map}{}", name.name.text)
+}

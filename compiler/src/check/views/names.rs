@@ -1,0 +1,68 @@
+//! What the parts of maps' keys are called, as far as the script says.
+//!
+//! In: a script's expressions. Out: names by map and part.
+//! Guarantee: names come in the order in which they stand in the script.
+
+use std::collections::BTreeMap;
+
+use crate::ast::{Expr, ExprKind, Script};
+use crate::check::facts;
+
+/// Names by map and part.
+#[derive(Debug, Default)]
+pub(super) struct KeyNames {
+    parts: BTreeMap<String, Vec<Vec<String>>>,
+}
+
+impl KeyNames {
+    /// The names that a script gives.
+    pub fn of(script: &Script) -> KeyNames {
+        let mut names = KeyNames::default();
+        if script.views.is_empty() {
+            return names;
+        }
+        let mut note = |e: &Expr| names.note(e);
+        for block in &script.blocks {
+            block.predicate.iter().for_each(|e| facts::walk_expr(e, &mut note));
+            facts::walk_stmts(&block.body, &mut note);
+        }
+        names
+    }
+
+    fn note(&mut self, e: &Expr) {
+        let ExprKind::Map { name, keys } = &e.kind else { return };
+        // A tuple that was written as one is the same as its parts.
+        let keys = match keys.as_slice() {
+            [Expr { kind: ExprKind::Tuple(parts), .. }] => parts,
+            _ => keys,
+        };
+        let parts = self.parts.entry(name.clone()).or_default();
+        parts.resize(parts.len().max(keys.len()), Vec::new());
+        for (known, key) in parts.iter_mut().zip(keys) {
+            known.extend(name_of(key).filter(|name| !known.contains(name)));
+        }
+    }
+
+    /// The first name of a part.
+    pub fn first(&self, map: &str, part: usize) -> Option<String> {
+        self.parts.get(map)?.get(part)?.first().cloned()
+    }
+
+    /// Whether a part has this name.
+    pub fn has(&self, map: &str, part: usize, name: &str) -> bool {
+        self.parts.get(map).and_then(|parts| parts.get(part)).is_some_and(|names| names.iter().any(|it| it == name))
+    }
+}
+
+/// What an expression is called: a builtin, variable or field by its name, a call by its only argument's, or else its own.
+fn name_of(e: &Expr) -> Option<String> {
+    match &e.kind {
+        ExprKind::Name(name) => Some(name.clone()),
+        // A macro's variables have a number behind their name.
+        ExprKind::Var(name) => Some(name.split('\'').next().unwrap_or_default().to_owned()),
+        ExprKind::Field(_, field) => Some(field.text.clone()),
+        ExprKind::Cast(_, inner) => name_of(inner),
+        ExprKind::Call { name, args } => args.first().and_then(name_of).or_else(|| Some(name.text.clone())),
+        _ => None,
+    }
+}

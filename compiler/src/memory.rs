@@ -1,0 +1,79 @@
+//! How much memory maps take.
+//!
+//! In: maps, the number of CPUs. Out: bytes, and a diagnostic when it is too much.
+//! Guarantee: what is said of a hash map is right within some percent: the kernel rounds entries and buckets up.
+
+use crate::diagnostic::{Code, Diagnostic};
+use crate::ir::{ENTRY_OVERHEAD_BYTES, Map, MapKind, preallocated_bytes};
+use crate::object::{Storage, UserMap};
+use crate::statistics::Number;
+use crate::typed::Program;
+use crate::units::Unit;
+
+/// What a map takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    /// Its kind in words.
+    pub kind: &'static str,
+    /// Most keys, or pages of them; `None` for a map without.
+    pub keys: Option<u32>,
+    /// Bytes of one key with its value, on all CPUs.
+    pub bytes_per_key: u64,
+    /// Bytes when it is full, in both places of a map that a view takes by windows.
+    pub total_bytes: u64,
+    /// Whether it takes them as keys come, instead of from the start.
+    pub on_demand: bool,
+}
+
+/// What a map of a script takes on a machine with so many CPUs.
+pub fn of(map: &UserMap, cpus: u64) -> Memory {
+    let places = 1 + u64::from(map.alternate.is_some());
+    match &map.storage {
+        Storage::Global { stride_bytes, copies, .. } => {
+            let bytes = u64::from(*stride_bytes) * u64::from(*copies);
+            let kind = if *copies > 1 { "a value a CPU" } else { "one value" };
+            Memory { kind, keys: None, bytes_per_key: bytes, total_bytes: bytes * places, on_demand: false }
+        }
+        Storage::Threads(_) => {
+            Memory { kind: "a value a thread", keys: None, bytes_per_key: 0, total_bytes: 0, on_demand: true }
+        }
+        Storage::Map { per_cpu, key_size_bytes, value_size_bytes, max_entries, on_demand, evicts, .. } => {
+            let kind = match (*per_cpu, *evicts) {
+                _ if map.value.pages().is_some() => "pages of keys",
+                (false, false) => "hash",
+                (true, false) => "percpuhash",
+                (false, true) => "lruhash",
+                (true, true) => "percpulruhash",
+            };
+            let copies = if *per_cpu { cpus } else { 1 };
+            let value = u64::from(*value_size_bytes).next_multiple_of(8) * copies;
+            let bytes_per_key = ENTRY_OVERHEAD_BYTES + u64::from(*key_size_bytes) + value;
+            let total_bytes = u64::from(*max_entries) * bytes_per_key * places;
+            Memory { kind, keys: Some(*max_entries), bytes_per_key, total_bytes, on_demand: *on_demand }
+        }
+    }
+}
+
+fn text(bytes: u64) -> String {
+    Unit::Bytes.text(Number::Integer(i128::from(bytes)).as_f64())
+}
+
+/// Refuses maps that take more memory as soon as they exist than the script may: those that drop entries, which cannot be filled
+/// on demand.
+pub fn check(program: &Program, maps: &[Map], cpus: u64) -> Result<(), Vec<Diagnostic>> {
+    let (taken, most) = (preallocated_bytes(maps, cpus), program.max_map_memory_bytes);
+    if taken <= most {
+        return Ok(());
+    }
+    let evicting = maps.iter().filter(|map| matches!(map.kind, MapKind::LruHash | MapKind::LruPerCpuHash));
+    let Some(largest) = evicting.max_by_key(|map| map.memory_bytes(cpus)) else { return Ok(()) };
+    let name = largest.name.split_once('_').map_or("", |(_, name)| name);
+    let Some(map) = program.maps.iter().find(|map| map.name[1..] == *name) else { return Ok(()) };
+    let message =
+        format!("the maps of this script take {} as soon as they exist, and may take {}", text(taken), text(most));
+    let label = format!("`{}` takes {} of it", map.name, text(largest.memory_bytes(cpus)));
+    let wanted = (taken >> 20) + 1;
+    let span = map.declared.as_ref().map_or(map.span, |declared| declared.span);
+    let help = format!("let it hold fewer entries, or raise the bound: `config = {{ max_map_memory_mb = {wanted} }}`");
+    Err(vec![Diagnostic::error(Code(521), span, message).label(label).help(help)])
+}

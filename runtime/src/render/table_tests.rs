@@ -1,0 +1,115 @@
+use profiler_compiler::statistics::Number;
+use profiler_compiler::units::Unit;
+use profiler_compiler::value::Value;
+
+use super::*;
+use crate::render::fixtures::Names;
+use crate::view::{Cell, Header, Quantity, Rest};
+
+fn head(name: &str, quantity: Option<Quantity>) -> Header {
+    Header { name: name.into(), quantity }
+}
+
+fn text(text: &str) -> Cell {
+    Cell::Value(Value::Str(text.as_bytes().to_vec()))
+}
+
+fn number(n: i128) -> Cell {
+    Cell::Number(Number::Integer(n))
+}
+
+fn mutexes() -> Table {
+    let nanoseconds = Some(Quantity::Of(Unit::Duration));
+    let row = |comm: &str, mutex: &str, count, p99, share| {
+        vec![text(comm), text(mutex), number(count), Cell::Number(p99), Cell::Number(Number::Real(share))]
+    };
+    let rest = vec![Cell::Missing, Cell::Missing, number(7), Cell::Missing, Cell::Number(Number::Real(0.25))];
+    Table {
+        title: "slowest mutexes".into(),
+        headers: vec![
+            head("comm", None),
+            head("mutex", None),
+            head("count", Some(Quantity::Of(Unit::None))),
+            head("p99", nanoseconds),
+            head("share", Some(Quantity::Share)),
+        ],
+        rows: vec![
+            row("postgres", "0x55d0a0c3f040", 1000, Number::Integer(1_250_000), 62.125),
+            row("a\tb", "接続プール", 30, Number::Below(4096), 37.5),
+        ],
+        rest: Some(Rest { others: 12, cells: rest }),
+    }
+}
+
+fn shown(table: &Table, layout: Layout) -> String {
+    lines(table, &table.title, layout, &Names).into_iter().map(|line| line.text + "\n").collect()
+}
+
+#[test]
+fn columns_are_aligned_and_numbers_have_units_of_their_magnitude() {
+    let expected = "\
+slowest mutexes
+comm         mutex           count      p99   share
+postgres     0x55d0a0c3f040   1000  1.25 ms  62.1 %
+a\\tb         接続プール         30  <4.1 µs  37.5 %
+… 12 others                      7        -   0.2 %
+";
+    assert_eq!(shown(&mutexes(), Layout::default()), expected);
+}
+
+#[test]
+fn a_narrow_terminal_cuts_text_in_the_middle_and_never_numbers() {
+    let narrow = shown(&mutexes(), Layout { width: Some(45), ..Layout::default() });
+    let expected = "\
+slowest mutexes
+comm         mutex     count      p99   share
+postgres     0x55…040   1000  1.25 ms  62.1 %
+a\\tb         接続…ル      30  <4.1 µs  37.5 %
+… 12 others                7        -   0.2 %
+";
+    assert_eq!(narrow, expected);
+    let least = lines(
+        &mutexes(),
+        "a title that is far too long for it",
+        Layout { width: Some(10), ..Layout::default() },
+        &Names,
+    );
+    assert_eq!(least[0].text, "a tit…r it");
+    assert!(least[2].text.contains("1.25 ms") && least[4].text.starts_with("… 12 others"), "{least:?}");
+}
+
+#[test]
+fn a_low_terminal_says_how_many_rows_it_leaves_out() {
+    let low = shown(&mutexes(), Layout { height: Some(5), ..Layout::default() });
+    assert!(low.contains("postgres") && low.contains("… 1 more row does not fit on the screen\n… 12 others"), "{low}");
+    assert_eq!(low.lines().count(), 5);
+}
+
+#[test]
+fn the_others_have_a_column_of_their_own_where_no_text_is() {
+    let mut table = mutexes();
+    table.headers.drain(..2);
+    table.rows.iter_mut().for_each(|row| drop(row.drain(..2)));
+    table.rest.iter_mut().for_each(|rest| drop(rest.cells.drain(..2)));
+    let expected = "\
+slowest mutexes
+             count      p99   share
+              1000  1.25 ms  62.1 %
+                30  <4.1 µs  37.5 %
+… 12 others      7        -   0.2 %
+";
+    assert_eq!(shown(&table, Layout::default()), expected);
+}
+
+#[test]
+fn colour_adds_no_width() {
+    let colour = lines(&mutexes(), "t", Layout { colour: true, ..Layout::default() }, &Names);
+    assert_eq!((colour[0].text.as_str(), colour[0].width), ("\x1b[1mt\x1b[0m", 1));
+    assert_eq!(colour[1].width, 51);
+}
+
+#[test]
+fn a_table_without_rows_says_so() {
+    let table = Table { rows: Vec::new(), rest: None, ..mutexes() };
+    assert_eq!(shown(&table, Layout::default()), "slowest mutexes\n(nothing yet)\n");
+}
