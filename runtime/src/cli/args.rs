@@ -34,6 +34,8 @@ pub enum Command {
     },
     /// The prompt.
     Repl,
+    /// Give scripts their canonical form.
+    Format(FormatArguments),
     /// Explain a diagnostic.
     Explain(String),
     /// Write a shell's completions.
@@ -149,6 +151,15 @@ pub struct BuildArguments {
     pub output: Option<String>,
 }
 
+/// Arguments of `fmt`.
+#[derive(Debug)]
+pub struct FormatArguments {
+    /// The scripts; `-` is standard input.
+    pub files: Vec<String>,
+    /// Only say which ones would change.
+    pub check: bool,
+}
+
 /// What to print when there is nothing to run.
 #[derive(Debug)]
 pub struct Notice {
@@ -212,6 +223,10 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
         }
         "doctor" => Command::Doctor { json: matches.get_flag("json") },
         "repl" => Command::Repl,
+        "fmt" => Command::Format(FormatArguments {
+            files: matches.remove_many("files").into_iter().flatten().collect(),
+            check: matches.get_flag("check"),
+        }),
         "explain" => Command::Explain(matches.remove_one("code").unwrap_or_default()),
         "completions" => Command::Completions(matches.remove_one("shell").unwrap_or(Shell::Bash)),
         "man" => Command::Man(matches.remove_one("command")),
@@ -349,6 +364,7 @@ fn without_script(profiler: clap::Command) -> clap::Command {
                 .after_help(help::DOCTOR)
                 .arg(flag("json", "As a JSON document").long("json")),
         )
+        .subcommand(fmt_command())
         .subcommand(
             clap::Command::new("explain")
                 .about("Explains the code of a diagnostic")
@@ -373,6 +389,21 @@ fn without_script(profiler: clap::Command) -> clap::Command {
                     .value_name("TOPIC")
                     .help("A command, a word such as hist, a code such as E0203, a script, or a module"),
             ),
+        )
+}
+
+fn fmt_command() -> clap::Command {
+    clap::Command::new("fmt")
+        .about("Gives scripts their canonical form")
+        .after_help(help::FMT)
+        .arg(flag("check", "Change nothing; name the scripts that are not in this form").long("check"))
+        .arg(
+            Arg::new("files")
+                .value_name("FILE")
+                .help("Scripts; `-`: from standard input to standard output")
+                .value_hint(ValueHint::FilePath)
+                .num_args(1..)
+                .required(true),
         )
 }
 

@@ -101,6 +101,17 @@ A program is attached at once and runs in the background. `:help` lists the word
 this kernel has, Control-D detaches everything and leaves. Lines also come from a pipe: profiler repl < session.
 ";
 
+/// Below the options of `fmt`.
+pub const FMT: &str = "\
+Examples:
+  profiler fmt latency.prof
+  profiler fmt --check *.prof
+  profiler fmt - < latency.prof
+
+Files are changed in place; one with a mistake stays as it is. Ends with 1 when a file could not be read, has a mistake,
+or, with --check, is not in canonical form.
+";
+
 /// Below the options of `explain`.
 pub const EXPLAIN: &str = "\
 Examples:

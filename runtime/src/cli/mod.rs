@@ -14,6 +14,7 @@ mod dropin;
 mod engine;
 mod excerpt;
 pub mod exit;
+mod fmt;
 mod generated;
 mod help;
 mod list;
@@ -58,6 +59,7 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Completions(shell) => generated::completions(shell),
         Command::Man(command) => generated::man(command.as_deref()),
         Command::Repl => repl::repl(),
+        Command::Format(arguments) => fmt::fmt(&arguments),
         Command::Doctor { json } => doctor::doctor(json),
         Command::Help(topic) => help::help(topic.as_deref()),
     }
