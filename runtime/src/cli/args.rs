@@ -22,7 +22,7 @@ pub enum Command {
     /// Compile, load, attach, collect, print.
     Run(RunArguments),
     /// Compile only, and say what is wrong.
-    Check(ScriptArguments),
+    Check(CheckArguments),
     /// Show what can be probed.
     List(ListArguments),
     /// Write the object file.
@@ -36,6 +36,8 @@ pub enum Command {
     Repl,
     /// Give scripts their canonical form.
     Format(FormatArguments),
+    /// Serve an editor.
+    LanguageServer,
     /// Explain a diagnostic.
     Explain(String),
     /// Write a shell's completions.
@@ -151,6 +153,15 @@ pub struct BuildArguments {
     pub output: Option<String>,
 }
 
+/// Arguments of `check`.
+#[derive(Debug)]
+pub struct CheckArguments {
+    /// The script.
+    pub script: ScriptArguments,
+    /// As a JSON document.
+    pub json: bool,
+}
+
 /// Arguments of `fmt`.
 #[derive(Debug)]
 pub struct FormatArguments {
@@ -211,7 +222,10 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
     };
     Ok(match name.as_str() {
         "run" => Command::Run(run_arguments(&mut matches, behind)?),
-        "check" => Command::Check(script_arguments(&mut matches, behind)?),
+        "check" => {
+            let json = matches.get_flag("json");
+            Command::Check(CheckArguments { script: script_arguments(&mut matches, behind)?, json })
+        }
         "list" => Command::List(ListArguments {
             pattern: matches.remove_one("pattern"),
             pid: matches.remove_one("pid"),
@@ -227,6 +241,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
             files: matches.remove_many("files").into_iter().flatten().collect(),
             check: matches.get_flag("check"),
         }),
+        "lsp" => Command::LanguageServer,
         "explain" => Command::Explain(matches.remove_one("code").unwrap_or_default()),
         "completions" => Command::Completions(matches.remove_one("shell").unwrap_or(Shell::Bash)),
         "man" => Command::Man(matches.remove_one("command")),
@@ -325,9 +340,10 @@ fn profiler() -> clap::Command {
                         .value_parser(duration),
                 ),
         )
-        .subcommand(with_script(
-            clap::Command::new("check").about("Says what is wrong with a script").after_help(help::CHECK),
-        ))
+        .subcommand(
+            with_script(clap::Command::new("check").about("Says what is wrong with a script").after_help(help::CHECK))
+                .arg(flag("json", "As a JSON document on standard output, for editors").long("json")),
+        )
         .subcommand(
             clap::Command::new("list")
                 .about("Shows what can be probed here")
@@ -365,6 +381,13 @@ fn without_script(profiler: clap::Command) -> clap::Command {
                 .arg(flag("json", "As a JSON document").long("json")),
         )
         .subcommand(fmt_command())
+        .subcommand(
+            clap::Command::new("lsp")
+                .about("Serves an editor: diagnostics, completion, explanations, the canonical form")
+                .after_help(help::LSP)
+                // Editors pass it to every server.
+                .arg(flag("stdio", "On standard input and output, which is the only way").long("stdio")),
+        )
         .subcommand(
             clap::Command::new("explain")
                 .about("Explains the code of a diagnostic")

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use profiler_compiler::ast::{Public, PublicKind};
 use profiler_compiler::check::parameters::{self, Parameter};
 use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter};
+use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::object::Object;
 use profiler_compiler::params::Param;
 use profiler_compiler::source::{Source, Span};
@@ -87,6 +88,15 @@ pub fn compile(source: &Source, script: &ScriptArguments, child: Option<u32>) ->
     options.probe_filter = script.probe_filter.as_deref().map(probe_filter).transpose()?;
     let compiled = pipeline::compile(source, &CATALOGUE, &host, &options);
     compiled.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })
+}
+
+/// Compiles for a machine that is asked again and again; yields what is wrong or deserves attention, and the types as text when all
+/// is right.
+pub fn examine(source: &Source, script: &ScriptArguments, host: &Host) -> (Vec<Diagnostic>, Option<String>) {
+    match pipeline::stages(source, &CATALOGUE, host, &options(script, None)) {
+        Ok(stages) => (stages.warnings, Some(typed_print::print(&stages.typed, host.btf()))),
+        Err(diagnostics) => (diagnostics, None),
+    }
 }
 
 fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {

@@ -18,8 +18,10 @@ mod fmt;
 mod generated;
 mod help;
 mod list;
+mod lsp;
 mod maps;
 mod parameters;
+mod places;
 mod repl;
 mod run;
 mod script;
@@ -60,6 +62,7 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Man(command) => generated::man(command.as_deref()),
         Command::Repl => repl::repl(),
         Command::Format(arguments) => fmt::fmt(&arguments),
+        Command::LanguageServer => lsp::lsp(),
         Command::Doctor { json } => doctor::doctor(json),
         Command::Help(topic) => help::help(topic.as_deref()),
     }

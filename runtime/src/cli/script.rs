@@ -61,6 +61,15 @@ impl Origin {
     }
 }
 
+/// A script whose text an editor has, with the files that it imports.
+pub fn edited(path: &str, text: &str) -> Result<Source, Failure> {
+    let mut source = Source::new(path, text);
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    imports::resolve(&mut source, folder)?;
+    modules::resolve(&mut source, folder)?;
+    Ok(source)
+}
+
 fn read_file(path: &str) -> Result<Vec<u8>, Failure> {
     let refused = |error: &std::io::Error| {
         let failure = Failure::coded(UNREADABLE, format!("cannot read `{path}`: {}", words_of(error)));
