@@ -192,12 +192,15 @@ impl Notice {
 
     /// Prints it: help to standard output, complaints to standard error. Returns the exit code.
     pub fn print(&self) -> u8 {
-        // A reader that went away has seen enough.
-        let _ = match self.code {
+        let written = match self.code {
             OK => std::io::stdout().write_all(self.text.as_bytes()),
             _ => std::io::stderr().write_all(self.text.as_bytes()),
         };
-        self.code
+        match written {
+            // A reader that went away has seen enough.
+            Err(error) if self.code == OK && error.kind() != std::io::ErrorKind::BrokenPipe => MISTAKE,
+            _ => self.code,
+        }
     }
 }
 
@@ -210,6 +213,9 @@ impl From<clap::Error> for Notice {
 /// Reads the command line; the first argument is the program's own name.
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notice> {
     let mut arguments: Vec<OsString> = arguments.collect();
+    if let Some(strange) = arguments.iter().skip(1).find(|argument| argument.to_str().is_none()) {
+        return Err(not_text(strange));
+    }
     if arguments.get(1).is_some_and(names_a_script) {
         arguments.insert(1, "run".into());
     }
@@ -249,10 +255,20 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
     })
 }
 
+/// Names and programs are text everywhere behind the command line.
+fn not_text(argument: &OsString) -> Notice {
+    let shown = argument.as_encoded_bytes().escape_ascii();
+    let text = format!(
+        "error: an argument is not UTF-8: `{shown}`\n  \
+         = help: a file of that name can be read from standard input: `profiler run - < FILE`\n"
+    );
+    Notice { text, code: USAGE }
+}
+
 /// Whether the first argument starts a `run` whose word was left out: a script's path, as a `#!` line passes it, or an
 /// option of `run`, as bpftrace has it.
 fn names_a_script(first: &OsString) -> bool {
-    let Some(text) = first.to_str() else { return true };
+    let Some(text) = first.to_str() else { return false };
     let is_option_of_run = ["-e", "-p", "-c"].iter().any(|option| text.starts_with(option));
     let has_suffix = Path::new(text).extension().is_some_and(|suffix| suffix == "prof" || suffix == "bt");
     text == "-" || is_option_of_run || has_suffix || (text.contains('/') && !text.starts_with('-'))

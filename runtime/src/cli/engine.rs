@@ -17,7 +17,7 @@ use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::object::Object;
 use profiler_compiler::params::Param;
 use profiler_compiler::source::{Source, Span};
-use profiler_compiler::target::Target;
+use profiler_compiler::target::{Target, TargetError};
 use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, expand, ir, parse, typed_print};
 use profiler_runtime::child::Child;
 use profiler_runtime::elf;
@@ -377,6 +377,9 @@ pub fn list(pattern: Option<&str>, pid: Option<u32>, verbose: bool, out: &mut dy
         }
         Ok(_) => Ok(()),
         Err(ListError::Output(error)) => Err(Failure::output("standard output", &error)),
+        Err(error @ ListError::Target { error: TargetError::Refused(_), .. }) => {
+            Err(Failure::new(REFUSED, error.to_string()))
+        }
         Err(error) => Err(Failure::new(MISTAKE, error.to_string())),
     }
 }
