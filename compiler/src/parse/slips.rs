@@ -110,7 +110,7 @@ impl Scene<'_> {
         self.in_predicate().or_else(|| self.between_probes())
     }
 
-    /// SQL, and the clocks of DTrace.
+    /// SQL, and the clocks of `DTrace`.
     fn foreign_header(&self) -> Option<Diagnostic> {
         let is_clock = matches!(self.text(0), "tick" | "profile") && self.mark(1) == "-";
         if is_clock && matches!(self.kind(2), Some(Kind::Number | Kind::Word)) {

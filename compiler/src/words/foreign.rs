@@ -1,4 +1,4 @@
-//! Words of DTrace, SystemTap and SQL, with what says the same here.
+//! Words of `DTrace`, `SystemTap` and SQL, with what says the same here.
 //!
 //! In: a name that the catalogue lacks. Out: whose word it is, and what to write instead.
 //! Guarantee: asked only when nothing here has the name, so that no word of ours is ever hidden.
