@@ -94,6 +94,10 @@ impl Printer<'_> {
         if self.would_merge(at) {
             return Gap::Space;
         }
+        // `2%` is a percentage, which a blank would make a remainder.
+        if self.word(at) == "%" && matches!(self.word(at + 1), ")" | "]" | "," | ";" | "}") {
+            return if self.adjacent(at) { Gap::Glue } else { Gap::Space };
+        }
         match (before, here) {
             (_, Comma | Semicolon | Postfix | Dot | Close | Colon | PredicateClose) | (Open | Dot, _) => Gap::Glue,
             // `?:`
