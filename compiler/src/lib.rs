@@ -14,6 +14,7 @@ pub mod diagnostic;
 pub mod distribution;
 pub mod emit;
 pub mod expand;
+pub mod fmt;
 pub mod format;
 pub mod glob;
 pub mod histogram;

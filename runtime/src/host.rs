@@ -179,7 +179,9 @@ fn io_error(path: &Path, error: &io::Error) -> TargetError {
     let path = path.display();
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => TargetError::Missing { near: Vec::new() },
-        io::ErrorKind::PermissionDenied => TargetError::Refused(format!("{path} may not be read: run as root")),
+        io::ErrorKind::PermissionDenied => {
+            TargetError::Refused(format!("{path} may not be read: run as root, or with CAP_DAC_READ_SEARCH"))
+        }
         _ => TargetError::Invalid(format!("{path}: {error}")),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ast::{Expr, ExprKind, ProbeBlock, Stmt, StmtKind};
+use crate::ast::{Expr, ExprKind, Ident, ProbeBlock, Stmt, StmtKind, UnaryOp};
 use crate::check::loops::Loops;
 use crate::check::{Env, Seed, unify};
 use crate::diagnostic::{Code, Diagnostic};
@@ -193,12 +193,30 @@ impl<'a, 'e> Body<'a, 'e> {
 
     /// An expression used as a condition: an integer, a pointer or a boolean.
     pub fn condition(&mut self, e: &Expr) -> typed::Expr {
+        if let ExprKind::Record(parts) = &e.kind {
+            return self.comparison_like_a_record(parts, e.span);
+        }
         let checked = self.expr(e);
         if checked.ty.is_scalar() || checked.ty == Type::Unknown {
             return checked;
         }
         let message = format!("a condition must be a number or a boolean, this is {}", self.one(&checked.ty));
         self.fail(Diagnostic::error(Code(305), e.span, message))
+    }
+
+    /// `(a = 1)` and `(a =~ "x")` are records here, and comparisons elsewhere.
+    fn comparison_like_a_record(&mut self, parts: &[(Ident, Expr)], span: Span) -> typed::Expr {
+        let is_match = |value: &Expr| match &value.kind {
+            ExprKind::Unary(UnaryOp::BitNot, text) => matches!(text.kind, ExprKind::Str(_)),
+            _ => false,
+        };
+        let (message, help) = if parts.iter().any(|(_, value)| is_match(value)) {
+            let help = "there are no regular expressions; compare with `==` or use strcontains(text, part)";
+            ("there is no operator `=~`", help)
+        } else {
+            ("this condition compares nothing: `=` names a part of a record", "to compare, write `==`")
+        };
+        self.fail(Diagnostic::error(Code(249), span, message).help(help))
     }
 
     /// The words for a type.

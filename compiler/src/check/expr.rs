@@ -11,6 +11,7 @@ use crate::similar;
 use crate::source::Span;
 use crate::typed::{self, MapValue};
 use crate::types::{Int, Type};
+use crate::words::foreign;
 
 impl Body<'_, '_> {
     /// Checks an expression.
@@ -125,6 +126,10 @@ impl Body<'_, '_> {
         if let Some((_, instead)) = catalogue.absent_functions.iter().find(|(absent, _)| *absent == name.text) {
             let message = format!("`{}` is not there yet", name.text);
             return self.fail(Diagnostic::error(Code(380), name.span, message).help(*instead));
+        }
+        if let Some(foreign) = foreign::function(&name.text) {
+            let message = format!("`{}` is a function of {}", name.text, foreign.language);
+            return self.fail(Diagnostic::error(Code(247), name.span, message).help(foreign.instead));
         }
         let message = format!("there is no function called `{}`", name.text);
         let known = catalogue.functions.iter().map(|w| w.name()).chain(catalogue.aggregations.iter().map(|w| w.name()));

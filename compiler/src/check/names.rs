@@ -11,6 +11,7 @@ use crate::source::Span;
 use crate::syscalls;
 use crate::typed::{self, MapIndex, MapValue};
 use crate::types::{Int, Type};
+use crate::words::foreign;
 
 impl Body<'_, '_> {
     /// A bare name.
@@ -74,6 +75,9 @@ impl Body<'_, '_> {
             diagnostic = diagnostic.help(format!("the map is written `@{name}`"));
         } else if catalogue.function(name).is_some() || catalogue.aggregation(name).is_some() {
             diagnostic = diagnostic.help(format!("it is a function: write `{name}(…)`"));
+        } else if let Some(foreign) = foreign::name(name) {
+            let message = format!("`{name}` is a word of {}", foreign.language);
+            diagnostic = Diagnostic::error(Code(246), span, message).help(foreign.instead);
         } else if let Some(near) = similar::nearest(name, known, 1).first() {
             diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
         }

@@ -13,6 +13,7 @@ use crate::source::Span;
 use crate::target::TargetError;
 use crate::typed::{Context, ContextKind, ExprKind};
 use crate::types::{Space, Type};
+use crate::words::foreign;
 
 /// One BPF program that an attach point needs, before its body is checked.
 #[derive(Debug, Clone)]
@@ -107,6 +108,11 @@ impl<'a, 'e> Points<'a, 'e> {
         {
             let message = format!("`{name}` probes are not there yet");
             self.error(Diagnostic::error(Code(408), point.kind.span, message).help(*instead));
+            return Vec::new();
+        }
+        if let Some(foreign) = foreign::probe(name) {
+            let message = format!("`{name}` probes are those of {}", foreign.language);
+            self.error(Diagnostic::error(Code(248), point.kind.span, message).help(foreign.instead));
             return Vec::new();
         }
         let known = catalogue.probes.iter().map(|w| w.name());

@@ -1,7 +1,7 @@
 //! The catalogue of syntax messages: one function a message, in the order of their codes.
 //!
 //! In: a place and the words that differ. Out: a diagnostic in the user's terms.
-//! Guarantee: codes 0101–0158; no name of a grammar rule appears; each message says what to write instead where that is known.
+//! Guarantee: codes 01xx; no name of a grammar rule appears; each message says what to write instead where that is known.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
@@ -252,6 +252,39 @@ pub(super) fn not_assignable(span: Span) -> Diagnostic {
 pub(super) fn assigned_name(span: Span, name: &str) -> Diagnostic {
     error(132, span, format!("`{name}` cannot be assigned to"))
         .help(format!("variables begin with `$` and maps with `@`: write ${name} or @{name}"))
+}
+
+pub(super) fn variable_of_dtrace(span: Span, of_thread: bool, name: &str) -> Diagnostic {
+    let (whose, instead) = if of_thread { ("thread", format!("@{name}[tid]")) } else { ("block", format!("${name}")) };
+    error(177, span, format!("this is how DTrace writes a variable of the {whose}")).help(format!("write {instead}"))
+}
+
+pub(super) fn sql(span: Span, word: &str) -> Diagnostic {
+    let (message, help) = match word {
+        "where" => ("`WHERE` is SQL", "a condition stands between slashes in front of the block: /pid == 1/"),
+        "group" => ("`GROUP BY` is SQL", "what to group by is the key of the map: @[comm] = count();"),
+        "order" | "limit" => {
+            ("`ORDER BY` and `LIMIT` are SQL", "maps are printed in order; print(@x, 10) shows the ten largest")
+        }
+        _ => (
+            "`SELECT` is SQL",
+            "name a probe, and what to do there: tracepoint:syscalls:sys_enter_openat { @[comm] = count(); }",
+        ),
+    };
+    error(178, span, message).help(help)
+}
+
+pub(super) fn clock_of_dtrace(span: Span, word: &str, rest: &str) -> Diagnostic {
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    let unit = match &rest[digits.len()..] {
+        "" | "hz" => "hz",
+        "us" | "usec" => "us",
+        "ms" | "msec" => "ms",
+        _ => "s",
+    };
+    let kind = if word == "tick" { "interval" } else { "profile" };
+    error(179, span, format!("this is how DTrace writes a clock: `{word}-{rest}`"))
+        .help(format!("write {kind}:{unit}:{}", if digits.is_empty() { "1" } else { &digits }))
 }
 
 pub(super) fn not_steppable(span: Span, mark: &str) -> Diagnostic {

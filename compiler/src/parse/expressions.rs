@@ -104,6 +104,12 @@ pub(super) fn check_target(target: &Expr, op: &str) -> Result<bool, Diagnostic> 
     match &target.kind {
         _ if is_place(target) => Ok(false),
         ExprKind::Name(name) if name == "_" && op == "=" => Ok(true),
+        ExprKind::Field(base, name) => match &base.kind {
+            ExprKind::Name(of) if of == "self" || of == "this" => {
+                Err(errors::variable_of_dtrace(target.span, of == "self", &name.text))
+            }
+            _ => Err(errors::not_assignable(target.span)),
+        },
         ExprKind::Name(name) => Err(errors::assigned_name(target.span, name)),
         // `char *p = …` reads as a product.
         ExprKind::Binary(BinaryOp::Mul, left, right) => match (&left.kind, &right.kind) {

@@ -10,6 +10,7 @@ mod expressions;
 mod items;
 mod literals;
 mod modules;
+pub(crate) mod pieces;
 mod scene;
 mod slips;
 mod tokens;

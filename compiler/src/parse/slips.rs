@@ -92,6 +92,9 @@ impl Scene<'_> {
             }
             _ => {}
         }
+        if let Some(foreign) = self.foreign_header() {
+            return Some(foreign);
+        }
         let called = self.kind(0) == Some(Kind::Word) && self.mark(1) == "(";
         let stepped = matches!(first, "++" | "--");
         if called
@@ -105,6 +108,21 @@ impl Scene<'_> {
             return Some(self.after_probe());
         }
         self.in_predicate().or_else(|| self.between_probes())
+    }
+
+    /// SQL, and the clocks of `DTrace`.
+    fn foreign_header(&self) -> Option<Diagnostic> {
+        let is_clock = matches!(self.text(0), "tick" | "profile") && self.mark(1) == "-";
+        if is_clock && matches!(self.kind(2), Some(Kind::Number | Kind::Word)) {
+            return Some(errors::clock_of_dtrace(self.span(0).to(self.span(2)), self.text(0), self.text(2)));
+        }
+        let near = [self.before(), Some(self.at), Some(0)];
+        near.into_iter().flatten().find_map(|at| {
+            let word = self.word(at).to_ascii_lowercase();
+            let is_sql = matches!(word.as_str(), "select" | "where" | "order" | "limit")
+                || (word == "group" && self.word(at + 1).eq_ignore_ascii_case("by"));
+            is_sql.then(|| errors::sql(self.span(at), &word))
+        })
     }
 
     /// The item up to its first `;` or its end.
@@ -145,7 +163,7 @@ impl Scene<'_> {
         if self.token(self.at).is_none() {
             return Some(errors::probe_without_block(self.span(0).to(self.span(before))));
         }
-        self.in_value()
+        self.in_value().or_else(|| self.foreign_operator(self.at))
     }
 
     fn between_probes(&self) -> Option<Diagnostic> {

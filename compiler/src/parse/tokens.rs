@@ -56,6 +56,8 @@ pub(super) struct Lexed {
     pub problems: Vec<Diagnostic>,
     /// The directive lines' results.
     pub directives: Directives,
+    /// The comments in order, without the line break that ends one.
+    pub comments: Vec<Span>,
     /// The first character that no text file has.
     pub binary: Option<Span>,
 }
@@ -120,7 +122,13 @@ pub(super) fn lex(text: &str) -> Lexed {
         braces: 0,
         brackets: 0,
         in_line_item: false,
-        out: Lexed { tokens: Vec::new(), problems: Vec::new(), directives: Directives::default(), binary: None },
+        out: Lexed {
+            tokens: Vec::new(),
+            problems: Vec::new(),
+            directives: Directives::default(),
+            comments: Vec::new(),
+            binary: None,
+        },
     };
     // A byte order mark is how some editors begin a text file.
     if text.starts_with('\u{feff}') {
@@ -295,6 +303,7 @@ impl Lexer<'_> {
     fn line_comment(&mut self) {
         let end = self.line_end(self.pos);
         self.check_text(self.pos, end);
+        self.out.comments.push(Span::new(self.pos, end));
         self.pos = end;
     }
 
@@ -302,6 +311,7 @@ impl Lexer<'_> {
         let body = self.pos + 2;
         if let Some(found) = self.text[body..].find("*/") {
             self.check_text(body, body + found);
+            self.out.comments.push(Span::new(self.pos, body + found + 2));
             self.pos = body + found + 2;
         } else {
             self.check_text(body, self.bytes.len());

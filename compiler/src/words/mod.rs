@@ -19,6 +19,7 @@ use crate::value::{Symbols, Value};
 
 mod aggregations;
 mod builtins;
+pub mod foreign;
 mod functions;
 mod probes;
 

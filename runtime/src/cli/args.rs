@@ -22,7 +22,7 @@ pub enum Command {
     /// Compile, load, attach, collect, print.
     Run(RunArguments),
     /// Compile only, and say what is wrong.
-    Check(ScriptArguments),
+    Check(CheckArguments),
     /// Show what can be probed.
     List(ListArguments),
     /// Write the object file.
@@ -34,6 +34,10 @@ pub enum Command {
     },
     /// The prompt.
     Repl,
+    /// Give scripts their canonical form.
+    Format(FormatArguments),
+    /// Serve an editor.
+    LanguageServer,
     /// Explain a diagnostic.
     Explain(String),
     /// Write a shell's completions.
@@ -149,6 +153,24 @@ pub struct BuildArguments {
     pub output: Option<String>,
 }
 
+/// Arguments of `check`.
+#[derive(Debug)]
+pub struct CheckArguments {
+    /// The script.
+    pub script: ScriptArguments,
+    /// As a JSON document.
+    pub json: bool,
+}
+
+/// Arguments of `fmt`.
+#[derive(Debug)]
+pub struct FormatArguments {
+    /// The scripts; `-` is standard input.
+    pub files: Vec<String>,
+    /// Only say which ones would change.
+    pub check: bool,
+}
+
 /// What to print when there is nothing to run.
 #[derive(Debug)]
 pub struct Notice {
@@ -170,12 +192,15 @@ impl Notice {
 
     /// Prints it: help to standard output, complaints to standard error. Returns the exit code.
     pub fn print(&self) -> u8 {
-        // A reader that went away has seen enough.
-        let _ = match self.code {
+        let written = match self.code {
             OK => std::io::stdout().write_all(self.text.as_bytes()),
             _ => std::io::stderr().write_all(self.text.as_bytes()),
         };
-        self.code
+        match written {
+            // A reader that went away has seen enough.
+            Err(error) if self.code == OK && error.kind() != std::io::ErrorKind::BrokenPipe => MISTAKE,
+            _ => self.code,
+        }
     }
 }
 
@@ -188,6 +213,9 @@ impl From<clap::Error> for Notice {
 /// Reads the command line; the first argument is the program's own name.
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notice> {
     let mut arguments: Vec<OsString> = arguments.collect();
+    if let Some(strange) = arguments.iter().skip(1).find(|argument| argument.to_str().is_none()) {
+        return Err(not_text(strange));
+    }
     if arguments.get(1).is_some_and(names_a_script) {
         arguments.insert(1, "run".into());
     }
@@ -200,7 +228,10 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
     };
     Ok(match name.as_str() {
         "run" => Command::Run(run_arguments(&mut matches, behind)?),
-        "check" => Command::Check(script_arguments(&mut matches, behind)?),
+        "check" => {
+            let json = matches.get_flag("json");
+            Command::Check(CheckArguments { script: script_arguments(&mut matches, behind)?, json })
+        }
         "list" => Command::List(ListArguments {
             pattern: matches.remove_one("pattern"),
             pid: matches.remove_one("pid"),
@@ -212,6 +243,11 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
         }
         "doctor" => Command::Doctor { json: matches.get_flag("json") },
         "repl" => Command::Repl,
+        "fmt" => Command::Format(FormatArguments {
+            files: matches.remove_many("files").into_iter().flatten().collect(),
+            check: matches.get_flag("check"),
+        }),
+        "lsp" => Command::LanguageServer,
         "explain" => Command::Explain(matches.remove_one("code").unwrap_or_default()),
         "completions" => Command::Completions(matches.remove_one("shell").unwrap_or(Shell::Bash)),
         "man" => Command::Man(matches.remove_one("command")),
@@ -219,10 +255,20 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
     })
 }
 
+/// Names and programs are text everywhere behind the command line.
+fn not_text(argument: &OsString) -> Notice {
+    let shown = argument.as_encoded_bytes().escape_ascii();
+    let text = format!(
+        "error: an argument is not UTF-8: `{shown}`\n  \
+         = help: a file of that name can be read from standard input: `profiler run - < FILE`\n"
+    );
+    Notice { text, code: USAGE }
+}
+
 /// Whether the first argument starts a `run` whose word was left out: a script's path, as a `#!` line passes it, or an
 /// option of `run`, as bpftrace has it.
 fn names_a_script(first: &OsString) -> bool {
-    let Some(text) = first.to_str() else { return true };
+    let Some(text) = first.to_str() else { return false };
     let is_option_of_run = ["-e", "-p", "-c"].iter().any(|option| text.starts_with(option));
     let has_suffix = Path::new(text).extension().is_some_and(|suffix| suffix == "prof" || suffix == "bt");
     text == "-" || is_option_of_run || has_suffix || (text.contains('/') && !text.starts_with('-'))
@@ -310,9 +356,10 @@ fn profiler() -> clap::Command {
                         .value_parser(duration),
                 ),
         )
-        .subcommand(with_script(
-            clap::Command::new("check").about("Says what is wrong with a script").after_help(help::CHECK),
-        ))
+        .subcommand(
+            with_script(clap::Command::new("check").about("Says what is wrong with a script").after_help(help::CHECK))
+                .arg(flag("json", "As a JSON document on standard output, for editors").long("json")),
+        )
         .subcommand(
             clap::Command::new("list")
                 .about("Shows what can be probed here")
@@ -349,6 +396,14 @@ fn without_script(profiler: clap::Command) -> clap::Command {
                 .after_help(help::DOCTOR)
                 .arg(flag("json", "As a JSON document").long("json")),
         )
+        .subcommand(fmt_command())
+        .subcommand(
+            clap::Command::new("lsp")
+                .about("Serves an editor: diagnostics, completion, explanations, the canonical form")
+                .after_help(help::LSP)
+                // Editors pass it to every server.
+                .arg(flag("stdio", "On standard input and output, which is the only way").long("stdio")),
+        )
         .subcommand(
             clap::Command::new("explain")
                 .about("Explains the code of a diagnostic")
@@ -373,6 +428,21 @@ fn without_script(profiler: clap::Command) -> clap::Command {
                     .value_name("TOPIC")
                     .help("A command, a word such as hist, a code such as E0203, a script, or a module"),
             ),
+        )
+}
+
+fn fmt_command() -> clap::Command {
+    clap::Command::new("fmt")
+        .about("Gives scripts their canonical form")
+        .after_help(help::FMT)
+        .arg(flag("check", "Change nothing; name the scripts that are not in this form").long("check"))
+        .arg(
+            Arg::new("files")
+                .value_name("FILE")
+                .help("Scripts; `-`: from standard input to standard output")
+                .value_hint(ValueHint::FilePath)
+                .num_args(1..)
+                .required(true),
         )
 }
 

@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use profiler_compiler::ast::{Public, PublicKind};
 use profiler_compiler::check::parameters::{self, Parameter};
 use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter};
+use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::object::Object;
 use profiler_compiler::params::Param;
 use profiler_compiler::source::{Source, Span};
-use profiler_compiler::target::Target;
+use profiler_compiler::target::{Target, TargetError};
 use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, expand, ir, parse, typed_print};
 use profiler_runtime::child::Child;
 use profiler_runtime::elf;
@@ -87,6 +88,15 @@ pub fn compile(source: &Source, script: &ScriptArguments, child: Option<u32>) ->
     options.probe_filter = script.probe_filter.as_deref().map(probe_filter).transpose()?;
     let compiled = pipeline::compile(source, &CATALOGUE, &host, &options);
     compiled.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })
+}
+
+/// Compiles for a machine that is asked again and again; yields what is wrong or deserves attention, and the types as text when all
+/// is right.
+pub fn examine(source: &Source, script: &ScriptArguments, host: &Host) -> (Vec<Diagnostic>, Option<String>) {
+    match pipeline::stages(source, &CATALOGUE, host, &options(script, None)) {
+        Ok(stages) => (stages.warnings, Some(typed_print::print(&stages.typed, host.btf()))),
+        Err(diagnostics) => (diagnostics, None),
+    }
 }
 
 fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
@@ -367,6 +377,9 @@ pub fn list(pattern: Option<&str>, pid: Option<u32>, verbose: bool, out: &mut dy
         }
         Ok(_) => Ok(()),
         Err(ListError::Output(error)) => Err(Failure::output("standard output", &error)),
+        Err(error @ ListError::Target { error: TargetError::Refused(_), .. }) => {
+            Err(Failure::new(REFUSED, error.to_string()))
+        }
         Err(error) => Err(Failure::new(MISTAKE, error.to_string())),
     }
 }

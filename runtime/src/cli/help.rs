@@ -56,6 +56,7 @@ pub const CHECK: &str = "\
 Examples:
   profiler check latency.prof
   profiler check -e 'BEGIN { @x = cuont(); }'
+  profiler check --json latency.prof | jq '.data.diagnostics[].code'
 
 Says nothing and ends with 0 when the script is right. Loads nothing, and needs no privilege where the kernel's types are
 readable (/sys/kernel/btf/vmlinux).
@@ -99,6 +100,24 @@ Examples:
 
 A program is attached at once and runs in the background. `:help` lists the words of the prompt, Tab completes with what
 this kernel has, Control-D detaches everything and leaves. Lines also come from a pipe: profiler repl < session.
+";
+
+/// Below the options of `fmt`.
+pub const FMT: &str = "\
+Examples:
+  profiler fmt latency.prof
+  profiler fmt --check *.prof
+  profiler fmt - < latency.prof
+
+Files are changed in place; one with a mistake stays as it is. Ends with 1 when a file could not be read, has a mistake,
+or, with --check, is not in canonical form.
+";
+
+/// Below the options of `lsp`.
+pub const LSP: &str = "\
+Editors start it; it speaks the language server protocol on standard input and output. Neovim:
+  vim.lsp.config('profiler', { cmd = { 'profiler', 'lsp' }, filetypes = { 'profiler' } })
+  vim.lsp.enable('profiler')
 ";
 
 /// Below the options of `explain`.

@@ -14,11 +14,14 @@ mod dropin;
 mod engine;
 mod excerpt;
 pub mod exit;
+mod fmt;
 mod generated;
 mod help;
 mod list;
+mod lsp;
 mod maps;
 mod parameters;
+mod places;
 mod repl;
 mod run;
 mod script;
@@ -58,6 +61,8 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Completions(shell) => generated::completions(shell),
         Command::Man(command) => generated::man(command.as_deref()),
         Command::Repl => repl::repl(),
+        Command::Format(arguments) => fmt::fmt(&arguments),
+        Command::LanguageServer => lsp::lsp(),
         Command::Doctor { json } => doctor::doctor(json),
         Command::Help(topic) => help::help(topic.as_deref()),
     }

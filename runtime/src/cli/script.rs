@@ -35,20 +35,39 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Reads the script.
+    /// Reads the script and the files that it imports.
     pub fn load(&self) -> Result<Source, Failure> {
-        let (mut source, folder) = match self {
+        let (mut source, folder) = self.read()?;
+        imports::resolve(&mut source, folder)?;
+        modules::resolve(&mut source, folder)?;
+        Ok(source)
+    }
+
+    /// Reads the script, and not the files that it imports.
+    pub fn load_alone(&self) -> Result<Source, Failure> {
+        Ok(self.read()?.0)
+    }
+
+    /// The script, and the folder that its imports are looked for in.
+    fn read(&self) -> Result<(Source, &Path), Failure> {
+        Ok(match self {
             Origin::Inline(text) => (decode("-e", text.clone().into_bytes())?, Path::new("")),
             Origin::Foreign(text) => (decode("stdin", text.clone().into_bytes())?, Path::new("")),
             Origin::File(path) if path == "-" => {
                 (decode("stdin", read("stdin", std::io::stdin().lock())?)?, Path::new(""))
             }
             Origin::File(path) => (decode(path, read_file(path)?)?, Path::new(path).parent().unwrap_or(Path::new(""))),
-        };
-        imports::resolve(&mut source, folder)?;
-        modules::resolve(&mut source, folder)?;
-        Ok(source)
+        })
     }
+}
+
+/// A script whose text an editor has, with the files that it imports.
+pub fn edited(path: &str, text: &str) -> Result<Source, Failure> {
+    let mut source = Source::new(path, text);
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    imports::resolve(&mut source, folder)?;
+    modules::resolve(&mut source, folder)?;
+    Ok(source)
 }
 
 fn read_file(path: &str) -> Result<Vec<u8>, Failure> {

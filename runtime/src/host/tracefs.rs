@@ -25,7 +25,7 @@ pub(super) fn root() -> Result<PathBuf, TargetError> {
         }
     }
     Err(TargetError::Refused(if refused {
-        format!("{} may not be read: run as root", ROOTS[0])
+        format!("{} may not be read: run as root, or with CAP_DAC_READ_SEARCH", ROOTS[0])
     } else {
         format!("tracefs is not mounted: mount -t tracefs tracefs {}", ROOTS[0])
     }))

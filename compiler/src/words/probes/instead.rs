@@ -67,6 +67,19 @@ pub fn help(cx: &Points<'_, '_>, place: &Place<'_>, at_return: bool, other: Opti
     format!("this exists here: `{}`", names.join("`, `"))
 }
 
+/// What has become of `sys_read`, the name that functions of system calls had before Linux 4.17.
+pub fn system_call(cx: &Points<'_, '_>, function: &str) -> Vec<String> {
+    let Some(call) = function.strip_prefix("sys_") else { return Vec::new() };
+    let target = cx.env.target;
+    let exists = |event: &String| target.tracepoints("syscalls", event).is_ok_and(|found| !found.is_empty());
+    let tracepoints = ["enter", "exit"].map(|side| format!("sys_{side}_{call}"));
+    let mut names: Vec<String> =
+        tracepoints.into_iter().filter(exists).map(|event| format!("tracepoint:syscalls:{event}")).collect();
+    let functions = ["__x64_sys_", "__arm64_sys_"].map(|prefix| format!("{prefix}{call}"));
+    names.extend(functions.into_iter().filter(|name| target.kernel_functions(None, name).is_ok()));
+    names
+}
+
 /// Tracepoints that are called like a function: that of the system call first, then those that contain the words of its name.
 fn tracepoints(cx: &Points<'_, '_>, function: &str, at_return: bool) -> Vec<String> {
     let prefix = PREFIXES.iter().find(|prefix| function.starts_with(**prefix));

@@ -8,7 +8,7 @@ use crate::check::{ArgField, Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::{Attach, FunctionSite};
-use crate::target::KernelFunction;
+use crate::target::{KernelFunction, TargetError};
 use crate::typed::{ContextKind, ExprKind};
 use crate::types::Type;
 use crate::words::builtins::arg::argument_register;
@@ -96,7 +96,13 @@ impl<'a> Place<'a> {
     pub fn find(&self, cx: &mut Points<'_, '_>) -> Option<Vec<KernelFunction>> {
         let mut found = match cx.env.target.kernel_functions(self.module, self.function) {
             Ok(found) => found,
-            Err(error) => {
+            Err(mut error) => {
+                let calls = instead::system_call(cx, self.function);
+                if let TargetError::Missing { near } = &mut error
+                    && !calls.is_empty()
+                {
+                    *near = calls;
+                }
                 let what = format!("kernel function `{}`", self.function);
                 let instead = instead::help(cx, self, false, None);
                 cx.refused_in_kernel(self.part.span, &what, error, instead);

@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::cli::args::{Notice, RunArguments, ScriptArguments, parameters};
 use crate::cli::engine::{Format, Mode, Stage};
+use crate::cli::script::Origin;
 
 /// What to do.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub enum Action {
     Info,
     /// Show probes.
     List(Listing),
+    /// Print a script in canonical form.
+    Format(Origin),
     /// Run a script.
     Run(Box<Arguments>),
 }
@@ -83,6 +86,12 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Action, Notice
     if matches.get_flag("list") {
         return list(&mut matches).map(Action::List);
     }
+    let wants_form = matches.get_one::<String>("mode").is_some_and(|mode| mode == "format");
+    if matches.get_flag("fmt") || wants_form {
+        let program = matches.remove_one::<String>("program");
+        let file = matches.remove_many::<String>("words").into_iter().flatten().next();
+        return script(&mut matches, program, file, std::iter::empty()).map(|script| Action::Format(script.origin));
+    }
     run(&mut matches, dry_dump).map(|arguments| Action::Run(Box::new(arguments)))
 }
 
@@ -135,7 +144,6 @@ fn refuse_the_impossible(matches: &ArgMatches) -> Result<(), Notice> {
     let refused = [
         ("emit-llvm", "--emit-llvm: there is no LLVM in here; `-d codegen` prints the intermediate representation"),
         ("aot", "--aot: write the object with --emit-elf, or with `profiler build`"),
-        ("fmt", "--fmt: scripts cannot be formatted yet"),
         ("dwarf-pid", "--dwarf-pid: user stacks are taken by frame pointers only"),
     ];
     for (option, words) in refused {
@@ -267,7 +275,6 @@ fn mode(matches: &ArgMatches) -> Result<(Mode, bool), Notice> {
         Some("compiler-bench") => {
             Err(Notice::mistake("ERROR: --mode compiler-bench: `profiler check` is timed from outside\n"))
         }
-        Some("format") => Err(Notice::mistake("ERROR: --mode format: scripts cannot be formatted yet\n")),
         Some(_) => Err(Notice::mistake(
             "ERROR: USAGE: --mode can only be 'codegen', 'compiler-bench', 'bench', 'test' or 'format'.\n",
         )),

@@ -18,7 +18,7 @@ use arguments::{Action, Arguments, Listing};
 use super::args::RunArguments;
 use super::exit::{Failure, MISTAKE, OK};
 use super::script::Origin;
-use super::{colour_wanted, diagnostics, engine, run};
+use super::{colour_wanted, diagnostics, engine, fmt, run};
 
 /// The version of bpftrace whose language and output these are; automation reads it.
 const VERSION: &str = concat!("bpftrace v0.26.1 (profiler ", env!("CARGO_PKG_VERSION"), ")\n");
@@ -65,6 +65,7 @@ fn act(action: Action) -> Result<u8, Failure> {
         Action::Version => print(VERSION),
         Action::Info => print(&info::report()),
         Action::List(listing) => list(&listing),
+        Action::Format(origin) => fmt::print(&origin),
         Action::Run(arguments) => run_script(*arguments),
     }
 }
