@@ -43,6 +43,18 @@ COSTS = [
         f"{ENTER} {{ @s[tid] = nsecs; }} {EXIT} /@s[tid]/ {{ @ = hist(nsecs - @s[tid]); delete(@s[tid]); }}",
         "hist",
     ),
+    (
+        "the same as `span c by tid`, which lives in the thread",
+        "≤ 120",
+        f"span c by tid {{ start {ENTER} end {EXIT} }} c:end {{ @ = hist(c.elapsed); }}",
+        "hist",
+    ),
+    (
+        "the same as `span c by (pid, n: 1)`, which lives in a hash",
+        "≤ 240",
+        f"span c by (pid, n: 1) {{ start {ENTER} end {EXIT} }} c:end {{ @ = hist(c.elapsed); }}",
+        "hist",
+    ),
     ("`@[kstack] = count()`", "≤ 760", f"{ENTER} {{ @[kstack] = count(); }}", "sum"),
     ("`@[ustack] = count()`", "≤ 1,700", f"{ENTER} {{ @[ustack] = count(); }}", "sum"),
     ("`printf` of two values", "≤ 85", f'{GETPPID} {{ printf("%d %d\\n", pid, tid); }}', None),

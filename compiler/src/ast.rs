@@ -5,6 +5,7 @@
 
 mod definitions;
 mod modules;
+mod span;
 mod states;
 mod view;
 
@@ -15,6 +16,7 @@ pub use definitions::{
 pub use modules::{Module, Param, ParamValue, Public, PublicKind, Use, default_prefix};
 pub use view::{Every, Sort, Top, View, ViewColumn, ViewName};
 
+pub use span::{Keep, KeyPart, SpanDefinition, Stage, StageKind};
 pub use states::{STATE_MARK, State, StatePart};
 
 use crate::source::Span;
@@ -48,6 +50,8 @@ pub struct Script {
     pub states: Vec<State>,
     /// `view "title" { … }`, in source order.
     pub views: Vec<View>,
+    /// `span NAME by … { … }`, in source order.
+    pub spans: Vec<SpanDefinition>,
 }
 
 /// One `key = value` of the config block.

@@ -5,6 +5,7 @@
 
 mod definitions;
 mod modules;
+mod spans;
 mod states;
 mod view;
 
@@ -102,6 +103,9 @@ impl Printer {
         }
         for state in &script.states {
             self.state(state);
+        }
+        for span in &script.spans {
+            self.span(span);
         }
         self.outside(script);
         for block in &script.blocks {

@@ -3,6 +3,10 @@
 //! In: assembled by [`crate::compile`]. Out: read by the runtime; `profiler build` writes the ELF alone.
 //! Guarantee: plain data, no file descriptor, no address.
 
+mod span;
+
+pub use span::{Span as TimeSpan, SpanCounter};
+
 use std::collections::BTreeMap;
 
 use crate::btf::BtfId;
@@ -57,6 +61,8 @@ pub struct Object {
     /// Offset in `.bss` of a `u64`, 0 or 1: into which of their two places programs that start now put what they find of maps with an
     /// [`UserMap::alternate`].
     pub generation_offset: Option<u32>,
+    /// The script's spans.
+    pub spans: Vec<TimeSpan>,
 }
 
 /// What the number of a stack has added to it when it is one of the table of collisions.
@@ -122,6 +128,13 @@ pub enum Attach {
     Signal,
     /// Run by test run from a timer of the runtime.
     Timer {
+        /// Period.
+        period_ns: u64,
+    },
+    /// Run by test run again and again while this span is open anywhere, to close what is too old.
+    Sweep {
+        /// The span's index.
+        span: usize,
         /// Period.
         period_ns: u64,
     },

@@ -3,6 +3,10 @@
 //! In: made by `check`. Out: read by `lower` and the printers.
 //! Guarantee: nothing in here can fail to lower, but for limits that only the code generator can see.
 
+mod span;
+
+pub use span::{Restart, Span as TimeSpan, SpanAction, SpanIndex, SpanKeep, SpanStep, SpanValues};
+
 use crate::ast::{BinaryOp, UnaryOp};
 use crate::object::{Attach, Config, Constant};
 use crate::params::Param;
@@ -20,6 +24,8 @@ pub struct Program {
     pub probes: Vec<Probe>,
     /// Maps, sorted by name.
     pub maps: Vec<Map>,
+    /// Spans, in the order of the script.
+    pub spans: Vec<TimeSpan>,
     /// Names that `probe` may yield.
     pub probe_names: Vec<String>,
     /// Settings.
@@ -248,8 +254,10 @@ pub enum StmtKind {
     Continue,
     /// Keeps what a test or a benchmark returns.
     Result(Expr),
-    /// Leaves the probe.
+    /// Leaves the probe, or the handler of a span's event.
     Return,
+    /// What a stage of a span does, with its handlers.
+    Span(Box<SpanStep>),
 }
 
 /// An expression with type and place.

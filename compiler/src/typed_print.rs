@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::btf::Btf;
 use crate::object::Constant;
-use crate::typed::{Expr, ExprKind, Map, MapIndex, MapValue, Probe, Program, Stmt, StmtKind, VarIndex};
+use crate::typed::{Expr, ExprKind, Map, MapIndex, MapValue, Probe, Program, SpanStep, Stmt, StmtKind, VarIndex};
 
 /// The tree of a program.
 pub fn print(program: &Program, btf: Option<&Btf>) -> String {
@@ -141,7 +141,24 @@ impl Printer<'_> {
             StmtKind::Continue => self.line("continue"),
             StmtKind::Result(value) => self.parent("result", |p| p.expr(probe, value)),
             StmtKind::Return => self.line("return"),
+            StmtKind::Span(step) => self.span_step(probe, step),
         }
+    }
+
+    fn span_step(&mut self, probe: &Probe, step: &SpanStep) {
+        let name = self.program.spans.get(step.span.0).map_or("?", |span| span.name.as_str());
+        self.line(&format!("span {name} {:?}", step.action).to_lowercase());
+        self.nested(|p| {
+            for keep in &step.keeps {
+                p.parent(&format!("keep {}", var_name(probe, keep.var)), |p| p.expr(probe, &keep.value));
+            }
+            for handler in &step.handlers {
+                p.parent("handler", |p| p.stmts(probe, handler));
+            }
+            for handler in step.replaced.iter().flat_map(|(_, handlers)| handlers) {
+                p.parent("replaced", |p| p.stmts(probe, handler));
+            }
+        });
     }
 
     fn keyed(

@@ -138,6 +138,7 @@ mod tests {
             params: Vec::new(),
             views: Vec::new(),
             generation_offset: None,
+            spans: Vec::new(),
         }
     }
 

@@ -22,6 +22,7 @@ pub mod render;
 pub mod repl;
 pub mod ring;
 pub mod session;
+pub mod spans;
 pub mod symbols;
 pub mod sys;
 pub mod tables;

@@ -202,6 +202,11 @@ fn clear_place(place: &Storage, loaded: &Loaded) -> io::Result<()> {
     }
 }
 
+/// Shows every entry of a map of the object that is no map of the script.
+pub fn each_of(map: &Map<'_>, mut visit: impl FnMut(&[u8], &[u8])) -> io::Result<()> {
+    each_entry(map, Take::Copy, &mut visit)
+}
+
 /// Sets all values to zero and keeps the keys.
 pub fn zero(map: &UserMap, generation: u64, loaded: &Loaded) -> io::Result<()> {
     let place = map.place(generation);

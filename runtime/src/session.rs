@@ -27,6 +27,7 @@ use crate::orders::{Orders, Task};
 use crate::params::Values;
 use crate::render::{MapPrint, Render};
 use crate::ring::{Drained, Rings};
+use crate::spans::{self, Pending, SpanLedger};
 use crate::symbols::counting::Counting;
 use crate::sys::bpf::test_run;
 use crate::sys::poll;
@@ -92,6 +93,8 @@ pub struct Outcome {
     pub received: Vec<u64>,
     /// What was lost.
     pub losses: Vec<(Loss, u64)>,
+    /// What became of the starts and ends of spans.
+    pub spans: Vec<SpanLedger>,
 }
 
 /// Why a run failed.
@@ -247,7 +250,7 @@ impl Session<'_> {
     fn dry_run(mut self, options: &RunOptions) -> Result<Outcome, RunError> {
         let links = self.attach(options)?;
         drop(links);
-        Ok(Outcome { exit_code: 0, received: self.received, losses: Vec::new() })
+        Ok(Outcome { exit_code: 0, received: self.received, losses: Vec::new(), spans: Vec::new() })
     }
 
     /// From `BEGIN` to what ends the run. A `BEGIN` that exits attaches nothing.
@@ -338,10 +341,15 @@ impl Session<'_> {
     fn start_timers(&self) -> io::Result<Timers> {
         let mut timers = Vec::new();
         for program in &self.actions.object.programs {
-            if let Attach::Timer { period_ns } = program.attach {
-                let fd = self.actions.loaded.program(&program.name).ok_or(io::ErrorKind::NotFound)?;
-                timers.push(Timer { program: fd.try_clone_to_owned()?, period: Duration::from_nanos(period_ns) });
-            }
+            let (period_ns, span) = match program.attach {
+                Attach::Timer { period_ns } => (period_ns, None),
+                Attach::Sweep { span, period_ns } => (period_ns, self.actions.object.spans.get(span)),
+                _ => continue,
+            };
+            let fd = self.actions.loaded.program(&program.name).ok_or(io::ErrorKind::NotFound)?;
+            let pending = span.map(|span| Pending::new(span, self.actions.loaded)).transpose()?;
+            let (program, period) = (fd.try_clone_to_owned()?, Duration::from_nanos(period_ns));
+            timers.push(Timer { program, period, pending });
         }
         Timers::start(timers)
     }
@@ -524,10 +532,12 @@ impl Session<'_> {
         self.drain_finished();
         let losses = ledger::read(self.actions.object, self.actions.loaded, &links.missed_runs());
         self.report(&losses);
+        let spans = spans::read(self.actions.object, self.actions.loaded);
         if self.output_failure.is_none() && !self.is_stopped {
             let quality = self.quality(&links);
             self.print_results(&quality)?;
         }
+        self.actions.render.spans(&spans);
         let quality = self.quality(&links);
         self.actions.render.quality(&quality);
         self.flush();
@@ -540,10 +550,10 @@ impl Session<'_> {
             return Err(RunError::Output(error));
         }
         let exit_code = match self.actions.exit {
-            _ if options.strict && !losses.is_empty() => LOSS_STATUS,
+            _ if options.strict && (!losses.is_empty() || spans.iter().any(|span| span.lost() > 0)) => LOSS_STATUS,
             code => code.unwrap_or(0),
         };
-        Ok(Outcome { exit_code, received: self.received, losses })
+        Ok(Outcome { exit_code, received: self.received, losses, spans })
     }
 
     /// Drains, and waits a little for records that are being written.

@@ -113,6 +113,7 @@ impl Render for Kept {
     fn end_of_run(&mut self) {}
     fn trial(&mut self, _trial: &crate::render::Trial<'_>) {}
     fn lost(&mut self, _events: u64) {}
+    fn spans(&mut self, _spans: &[SpanLedger]) {}
     fn view(&mut self, _shown: &crate::render::Shown<'_>, _symbols: &dyn Symbols) {}
     fn quality(&mut self, _sections: &[crate::ledger::Section]) {}
     fn flush(&mut self) -> io::Result<()> {
@@ -151,6 +152,7 @@ fn object(programs: &[usize]) -> Object {
         params: Vec::new(),
         views: Vec::new(),
         generation_offset: None,
+        spans: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Interval probes.
 //!
-//! In: programs with their periods. Out: test runs at absolute deadlines, from a thread of their own.
+//! In: programs with their periods, sweeps of spans among them. Out: test runs at absolute deadlines, from a thread of their own.
 //! Guarantee: output that blocks delays no tick; after [`Timers::stop`] none runs.
 
 use std::io;
@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::spans::Pending;
 use crate::sys::bpf::test_run;
 
 /// A program to run again and again.
@@ -19,6 +20,8 @@ pub struct Timer {
     pub program: OwnedFd,
     /// Time between two runs.
     pub period: Duration,
+    /// For the sweep of a span: it runs only while something is open.
+    pub pending: Option<Pending>,
 }
 
 /// The thread that runs the timers.
@@ -72,7 +75,9 @@ fn tick(timers: &[Timer], stop: &AtomicBool) -> io::Result<()> {
         // In the script's order, when several are due together.
         for (timer, due) in timers.iter().zip(&mut due) {
             if *due <= now {
-                test_run(timer.program.as_fd())?;
+                if timer.pending.as_ref().is_none_or(Pending::any) {
+                    test_run(timer.program.as_fd())?;
+                }
                 *due = next_deadline(*due, timer.period, Instant::now());
             }
         }

@@ -35,6 +35,8 @@ pub struct Body<'a, 'e> {
     pub(super) loops: Loops,
     /// Whether a condition that is known to fail is around what is being checked.
     pub unreachable: bool,
+    /// The event of a span whose handler is being checked.
+    pub(super) event: Option<super::spans::Active>,
 }
 
 impl<'a, 'e> Body<'a, 'e> {
@@ -50,6 +52,7 @@ impl<'a, 'e> Body<'a, 'e> {
             scopes: vec![Vec::new()],
             copies: 0,
             unreachable: false,
+            event: None,
             loops: Loops::default(),
         }
     }
@@ -58,6 +61,11 @@ impl<'a, 'e> Body<'a, 'e> {
     pub fn check(mut self, block: &ProbeBlock) -> typed::Probe {
         let predicate = block.predicate.as_ref().map(|e| self.condition(e));
         let body = self.stmts(&block.body);
+        self.probe(predicate, body, block.span)
+    }
+
+    /// The program of the seed, with this body.
+    pub(super) fn probe(self, predicate: Option<typed::Expr>, body: Vec<typed::Stmt>, span: Span) -> typed::Probe {
         let seed = self.seed;
         typed::Probe {
             names: seed.names.clone(),
@@ -69,7 +77,7 @@ impl<'a, 'e> Body<'a, 'e> {
             predicate,
             body,
             vars: self.vars,
-            span: block.span,
+            span,
         }
     }
 
@@ -306,6 +314,14 @@ impl<'a, 'e> Body<'a, 'e> {
             self.vars[var.0].ty = ty;
             self.env.changed = true;
         }
+    }
+
+    /// What is checked in a scope of its own.
+    pub(super) fn in_own_scope<T>(&mut self, check: impl FnOnce(&mut Self) -> T) -> T {
+        self.scopes.push(Vec::new());
+        let result = check(self);
+        self.scopes.pop();
+        result
     }
 
     /// Checks statements in a scope of their own and lets `then` see their variables.

@@ -98,6 +98,9 @@ impl Body<'_, '_> {
 
     fn call(&mut self, name: &Ident, args: &[Expr], span: Span) -> typed::Expr {
         let catalogue = self.env.catalogue;
+        if let Some(refused) = self.refuse_of_thread(&name.text, span) {
+            return refused;
+        }
         if let Some(word) = catalogue.function(&name.text) {
             if word.is_unsafe() && !self.env.options.allow_unsafe {
                 let message = format!("`{}` changes the system, so it needs --unsafe", name.text);

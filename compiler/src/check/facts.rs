@@ -22,12 +22,22 @@ impl Facts {
     /// The facts of a block.
     pub fn of(block: &ProbeBlock) -> Facts {
         let mut facts = Facts::default();
-        let mut visit = |e: &Expr| facts.note(e);
+        facts.add(block);
+        facts
+    }
+
+    /// Adds what a block uses.
+    pub fn add(&mut self, block: &ProbeBlock) {
+        let mut visit = |e: &Expr| self.note(e);
         if let Some(predicate) = &block.predicate {
             walk_expr(predicate, &mut visit);
         }
         walk_stmts(&block.body, &mut visit);
-        facts
+    }
+
+    /// Adds what an expression uses.
+    pub fn add_expr(&mut self, expr: &Expr) {
+        walk_expr(expr, &mut |e| self.note(e));
     }
 
     /// Whether a bare or called name occurs.

@@ -19,6 +19,11 @@ impl Body<'_, '_> {
         if matches!(&base.kind, ExprKind::Name(name) if name == "args") && !self.env.defines.contains_key("args") {
             return self.arg(field, span);
         }
+        if let ExprKind::Name(name) = &base.kind
+            && let Some(index) = self.env.spans.index(name)
+        {
+            return self.span_value(index, field, span);
+        }
         let whole = Expr { kind: ExprKind::Field(Box::new(base.clone()), field.clone()), span };
         if let Some(refused) = self.statistic_elsewhere(&whole) {
             return refused;

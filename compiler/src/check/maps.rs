@@ -74,6 +74,9 @@ impl Maps {
         }
         let shown = script.views.iter().flat_map(|view| &view.of);
         let shown: Vec<(String, Span)> = shown.map(|map| (map.text.clone(), map.span)).collect();
+        for span in &script.spans {
+            span.exprs().for_each(|e| facts::walk_expr(e, &mut note));
+        }
         // A constant may stand for a map.
         script.defines.iter().for_each(|define| facts::walk_expr(&define.value, &mut note));
         for (name, span) in shown {

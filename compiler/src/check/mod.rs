@@ -30,6 +30,7 @@ pub mod parameters;
 mod params;
 mod points;
 mod records;
+mod spans;
 mod states;
 mod statistics;
 mod types;
@@ -51,6 +52,7 @@ pub use maps::{MapInfo, Maps};
 pub use named::ProbeFilter;
 pub use params::declared_params;
 pub use points::{ArgField, Points, Seed};
+pub use spans::{SpanInfo, Spans};
 pub use statistics::only_printed;
 pub use types::{named_int, unify, widest};
 pub use units::strict_units;
@@ -101,6 +103,8 @@ pub struct Env<'a> {
     pub defines: BTreeMap<String, ast::Expr>,
     /// The maps.
     pub maps: Maps,
+    /// The spans.
+    pub spans: Spans,
     /// Room of a string that the script does not size.
     pub max_strlen: u32,
     /// How stacks are printed that do not say how.
@@ -141,6 +145,7 @@ pub fn check(
         catalogue,
         defines: script.defines.iter().map(|d| (d.name.text.clone(), d.value.clone())).collect(),
         maps: Maps::collect(script),
+        spans: Spans::default(),
         max_strlen: settings.max_strlen,
         stack_mode: settings.stack_mode,
         settings: settings.constants(),
@@ -165,6 +170,7 @@ pub fn check(
         max_map_memory_bytes: settings.max_map_memory_bytes,
         ..typed::Program::default()
     };
+    spans::collect(script, &mut env);
     let work = expand(script, &mut env, &mut program.probe_names);
     limit_probes(&work, settings.max_probes, &mut env);
     // The blocks whose probes exist are checked even when others do not, so that all mistakes are told at once; but a map may
@@ -174,6 +180,7 @@ pub fn check(
     program.probes = infer(&work, &mut env);
     if is_whole {
         program.maps = env.maps.finish(&mut env.report);
+        program.spans = env.spans.finish(catalogue);
     }
     program.params = env.params;
     if is_whole && !env.report.has_errors() {
@@ -182,37 +189,69 @@ pub fn check(
     (program, env.report.finish())
 }
 
-/// A block together with one program that it needs.
+/// One program, and what it is for.
 #[derive(Debug)]
 struct Work<'a> {
-    block: &'a ast::ProbeBlock,
+    subject: Subject<'a>,
     seed: Seed,
-    vars: Vec<typed::Var>,
+}
+
+/// What a program is for.
+#[derive(Debug)]
+enum Subject<'a> {
+    /// A block.
+    Block(&'a ast::ProbeBlock),
+    /// Stages of a span, or its sweep.
+    Span(spans::Part<'a>),
+}
+
+impl Subject<'_> {
+    /// All of it, as written.
+    fn whole(&self) -> Span {
+        match self {
+            Subject::Block(block) => block.span,
+            Subject::Span(part) => part.definition.span,
+        }
+    }
+
+    /// The first attach point, as written.
+    fn place(&self) -> Span {
+        match self {
+            Subject::Block(block) => block.points.first().map_or(block.span, |point| point.span),
+            Subject::Span(part) => part.span,
+        }
+    }
 }
 
 /// Turns every attach point into the programs that it needs.
 fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<String>) -> Vec<Work<'a>> {
     let mut work = Vec::new();
+    for part in spans::parts(script, env) {
+        let (left_out, programs) = (env.left_out.len(), work.len());
+        for mut seed in part.seeds(env) {
+            name_probes(&mut seed, None, probe_names);
+            work.push(Work { subject: Subject::Span(part.clone()), seed });
+        }
+        if too_many_programs(&work, part.span, env) {
+            return Vec::new();
+        }
+        env.say_what_is_left_out(left_out, work.len() == programs);
+    }
     for block in &script.blocks {
         let facts = Facts::of(block);
         let (left_out, programs) = (env.left_out.len(), work.len());
         for point in &block.points {
+            if env.spans.has(&point.kind.text) {
+                continue;
+            }
             for mut seed in Points::new(env, facts.clone()).expand(point) {
                 if !named::keep(&mut seed, block.name.as_ref(), env.options.probe_filter.as_ref()) {
                     continue;
                 }
                 name_probes(&mut seed, block.name.as_ref(), probe_names);
-                work.push(Work { block, seed, vars: Vec::new() });
+                work.push(Work { subject: Subject::Block(block), seed });
             }
-            if work.len() > MAX_PROGRAMS {
-                let message =
-                    format!("this script needs {} BPF programs up to here, the limit is {MAX_PROGRAMS}", work.len());
-                env.report.push(
-                    Diagnostic::error(Code(501), point.span, message).help(
-                        "narrow the wildcards; system calls by wildcard share one program unless they use `args`",
-                    ),
-                );
-                // What is beyond the limit is not looked at: there is no end to what a script may ask for.
+            if too_many_programs(&work, point.span, env) {
                 return Vec::new();
             }
         }
@@ -221,13 +260,23 @@ fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<
     work
 }
 
+/// Reports the limit; what is beyond it is not looked at, for there is no end to what a script may ask for.
+fn too_many_programs(work: &[Work<'_>], span: Span, env: &mut Env<'_>) -> bool {
+    if work.len() > MAX_PROGRAMS {
+        let message = format!("this script needs {} BPF programs up to here, the limit is {MAX_PROGRAMS}", work.len());
+        let help = "narrow the wildcards; system calls by wildcard share one program unless they use `args`";
+        env.report.push(Diagnostic::error(Code(501), span, message).help(help));
+    }
+    work.len() > MAX_PROGRAMS
+}
+
 /// Reports the first probe that is one too many, and scripts of which no probe is left.
 fn limit_probes(work: &[Work<'_>], most: u32, env: &mut Env<'_>) {
     let mut count = 0;
     for item in work {
         count += item.seed.points;
         if count > most {
-            let span = item.block.points.first().map_or(item.block.span, |point| point.span);
+            let span = item.subject.place();
             let message = format!("this script has {count} probes up to here, `max_probes` is {most}");
             let help = "narrow the wildcards, or raise the setting";
             env.report.push(Diagnostic::error(Code(501), span, message).help(help));
@@ -297,17 +346,22 @@ fn name_probes(seed: &mut Seed, own_name: Option<&ast::Ident>, probe_names: &mut
 
 /// Checks all bodies until no type changes any more.
 fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
-    let mut vars: Vec<Vec<typed::Var>> = work.iter().map(|w| w.vars.clone()).collect();
+    let mut vars: Vec<Vec<typed::Var>> = vec![Vec::new(); work.len()];
     for _ in 0..MAX_ROUNDS {
         env.changed = false;
         let mark = env.report.mark();
         let mut probes = Vec::with_capacity(work.len());
         for (item, vars) in work.iter().zip(&mut vars) {
-            let probe = Body::new(env, &item.seed, std::mem::take(vars)).check(item.block);
+            let body = Body::new(env, &item.seed, std::mem::take(vars));
+            let probe = match &item.subject {
+                Subject::Block(block) => body.check(block),
+                Subject::Span(part) => body.check_span(part),
+            };
             vars.clone_from(&probe.vars);
             probes.push(probe);
         }
-        let is_settled = !env.changed && (env.guesses || !env.maps.have_unknown());
+        let have_unknown = env.maps.have_unknown() || env.spans.have_unknown();
+        let is_settled = !env.changed && (env.guesses || !have_unknown);
         // A map that only blocks which are left out assign to is empty.
         if is_settled && (env.left_out.is_empty() || !env.maps.assume_integers()) {
             return probes;
@@ -316,7 +370,7 @@ fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
         env.guesses |= !env.changed;
         env.report.rewind(mark);
     }
-    let span = work.first().map_or(Span::default(), |w| w.block.span);
+    let span = work.first().map_or(Span::default(), |w| w.subject.whole());
     env.report.push(
         Diagnostic::error(
             Code(310),

@@ -26,6 +26,9 @@ impl Body<'_, '_> {
             checked.span = span;
             return checked;
         }
+        if let Some(refused) = self.refuse_of_thread(name, span) {
+            return refused;
+        }
         if let Some(word) = self.env.catalogue.builtin(name) {
             return word.check(self, span);
         }
@@ -66,6 +69,9 @@ impl Body<'_, '_> {
         let catalogue = self.env.catalogue;
         let mut diagnostic = Diagnostic::error(Code(201), span, format!("`{name}` is not known here"));
         let is_var = self.find_var(name).is_some();
+        if let Some(diagnostic) = self.env.spans.named_alone(name, span) {
+            return self.fail(diagnostic);
+        }
         let is_map = self.env.maps.list.iter().any(|m| m.id == name);
         let functions = catalogue.functions.iter().map(|w| w.name());
         let known = catalogue.builtins.iter().map(|w| w.name()).chain(functions.clone());

@@ -96,6 +96,9 @@ pub fn declared(script: &Script) -> Vec<Parameter> {
         block.predicate.iter().for_each(|predicate| facts::walk_expr(predicate, &mut visit));
         facts::walk_stmts(&block.body, &mut visit);
     }
+    for span in &script.spans {
+        span.exprs().for_each(|e| facts::walk_expr(e, &mut visit));
+    }
     found
 }
 

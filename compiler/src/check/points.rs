@@ -115,7 +115,8 @@ impl<'a, 'e> Points<'a, 'e> {
             self.error(Diagnostic::error(Code(248), point.kind.span, message).help(foreign.instead));
             return Vec::new();
         }
-        let known = catalogue.probes.iter().map(|w| w.name());
+        let spans = self.env.spans.list.iter().map(|info| info.name.as_str());
+        let known = catalogue.probes.iter().map(|w| w.name()).chain(spans);
         let mut diagnostic =
             Diagnostic::error(Code(401), point.kind.span, format!("there is no probe kind `{}`", point.kind.text));
         diagnostic = match similar::nearest(&point.kind.text, known.clone(), 1).first() {

@@ -67,6 +67,7 @@ impl Body<'_, '_> {
                 ExprKind::Map { name: map, .. } => {
                     self.env.maps.get(self.env.maps.index(map)).field_unit(&name.text).unwrap_or_default()
                 }
+                ExprKind::Name(span) => self.env.spans.unit(span, &name.text),
                 _ => Unit::None,
             },
             ExprKind::Block(_, last) => self.unit_of(last),

@@ -45,6 +45,9 @@ pub fn expand(script: Script) -> Result<Script, Vec<Diagnostic>> {
         }
         expander.stmts(&mut block.body);
     }
+    for expr in script.spans.iter_mut().flat_map(crate::ast::SpanDefinition::exprs_mut) {
+        expander.expr(expr);
+    }
     let problems = expander.problems;
     script.macros = macros;
     script.params = params;

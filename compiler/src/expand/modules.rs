@@ -52,6 +52,7 @@ fn append(whole: &mut Script, part: Script) {
     whole.params.extend(part.params);
     whole.states.extend(part.states);
     whole.views.extend(part.views);
+    whole.spans.extend(part.spans);
 }
 
 /// The name of each module in the whole: what the script calls it, else the last part of its path, else all of it.
@@ -195,6 +196,15 @@ impl<'a> Linker<'a> {
                 state.name.text = format!("{}'{}", own.name, state.name.text);
             }
         }
+        for span in &mut script.spans {
+            for point in span.stages.iter_mut().flat_map(|stage| &mut stage.points) {
+                self.point(point, &scope);
+            }
+            span.exprs_mut().for_each(|expr| self.expr(expr, &scope));
+            if let Some(name) = scope.span(&span.name.text) {
+                span.name.text = name;
+            }
+        }
         for define in &mut script.defines {
             self.expr(&mut define.value, &scope);
         }
@@ -206,6 +216,9 @@ impl<'a> Linker<'a> {
         }
         for block in &mut script.blocks {
             for point in &mut block.points {
+                if let Some(name) = scope.span(&point.kind.text) {
+                    point.kind.text = name;
+                }
                 self.point(point, &scope);
             }
             if let Some(predicate) = &mut block.predicate {
@@ -301,6 +314,9 @@ impl<'a> Linker<'a> {
                 }
                 self.reference(name, PublicKind::Map, span, scope);
             }
+            ExprKind::Name(name) if !scope.shadows(MacroParamKind::Expr, name) && scope.span(name).is_some() => {
+                *name = scope.span(name).unwrap_or_default();
+            }
             ExprKind::Name(name) if !scope.shadows(MacroParamKind::Expr, name) => {
                 self.constant_or_macro(name, span, scope);
             }
@@ -354,6 +370,12 @@ impl<'a> Linker<'a> {
 }
 
 impl Scope<'_> {
+    /// What a module's span becomes: nobody else can name it, and its ledger says whose it is.
+    fn span(&self, name: &str) -> Option<String> {
+        let own = self.own.as_ref()?;
+        own.script.spans.iter().any(|span| span.name.text == name).then(|| format!("{}.{name}", own.name))
+    }
+
     /// Whether the macro at hand means by this name what it is given.
     fn shadows(&self, kind: MacroParamKind, name: &str) -> bool {
         self.shadowed.iter().any(|(known, shadowed)| *known == kind && shadowed == name)

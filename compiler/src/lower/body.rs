@@ -81,6 +81,8 @@ pub struct Body<'a, 'p> {
     /// Loops made so far, for their names.
     pub(super) loops: u32,
     pub(super) exit: BlockId,
+    /// Whether that is the end of a handler, in the same function.
+    pub(super) in_handler: bool,
     /// The address of this run's scratch memory.
     pub(super) scratch: Option<VReg>,
     /// The flag of a shared scratch frame that this run has taken.
@@ -115,6 +117,7 @@ impl<'a, 'p> Body<'a, 'p> {
             signal: None,
             loops: 0,
             exit,
+            in_handler: false,
             scratch: None,
             claimed: None,
             scratch_used_bytes: 0,
@@ -365,9 +368,11 @@ impl<'a, 'p> Body<'a, 'p> {
         self.b.branch(op, Width::W64, a, b, then, otherwise, Likely::Unknown);
     }
 
-    /// Leaves the probe.
+    /// Leaves the probe, or the handler of a span's event.
     pub fn leave(&mut self) {
-        self.note_leaving();
+        if !self.in_handler {
+            self.note_leaving();
+        }
         self.b.jump(self.exit);
     }
 }

@@ -3,7 +3,7 @@
 //! In: a typed probe. Out: for each variable, where it is mentioned and which parts of it; how deep loops are.
 //! Guarantee: says "several" whenever two functions (the probe's and its loops') mention a variable.
 
-use crate::typed::{Expr, ExprKind, MapIndex, Probe, Stmt, StmtKind};
+use crate::typed::{Expr, ExprKind, MapIndex, Probe, SpanAction, SpanStep, SpanValues, Stmt, StmtKind, VarIndex};
 
 /// Which functions mention a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,41 @@ impl Captures {
                 captures.expr(cond);
                 captures.stmts(body);
             }),
+            StmtKind::Span(step) if step.action == SpanAction::Sweep => self.in_loop(|captures| captures.span(step)),
+            StmtKind::Span(step) => self.span(step),
             StmtKind::Break | StmtKind::Continue | StmtKind::Return => {}
+        }
+    }
+
+    fn span(&mut self, step: &SpanStep) {
+        self.whole(step.key);
+        self.span_values(&step.values);
+        for keep in &step.keeps {
+            self.whole(keep.var);
+            self.expr(&keep.value);
+        }
+        for handler in &step.handlers {
+            self.stmts(handler);
+        }
+        if let Some((values, handlers)) = &step.replaced {
+            self.span_values(values);
+            for handler in handlers {
+                self.stmts(handler);
+            }
+        }
+    }
+
+    fn span_values(&mut self, values: &SpanValues) {
+        let kept = values.kept.iter().map(|(_, var)| *var);
+        for var in values.elapsed.into_iter().chain(values.lap).chain(kept) {
+            self.whole(var);
+        }
+    }
+
+    fn whole(&mut self, var: VarIndex) {
+        self.mention(var.0);
+        if let Some(uses) = self.vars.get_mut(var.0) {
+            uses.whole = true;
         }
     }
 

@@ -61,6 +61,7 @@ struct Outer {
     frame: Option<FramePlace>,
     signal: Option<i32>,
     exit: BlockId,
+    in_handler: bool,
     scratch: Option<VReg>,
     stack_used_bytes: u32,
     lookups: Vec<Lookup>,
@@ -128,6 +129,7 @@ impl Body<'_, '_> {
             frame: self.frame.replace(frame),
             signal: self.signal.take(),
             exit: std::mem::replace(&mut self.exit, exit),
+            in_handler: std::mem::take(&mut self.in_handler),
             scratch: std::mem::replace(&mut self.scratch, scratch),
             stack_used_bytes: std::mem::take(&mut self.stack_used_bytes),
             lookups: std::mem::take(&mut self.lookups),
@@ -142,6 +144,7 @@ impl Body<'_, '_> {
         self.frame = outer.frame;
         self.signal = outer.signal;
         self.exit = outer.exit;
+        self.in_handler = outer.in_handler;
         self.scratch = outer.scratch;
         self.stack_used_bytes = outer.stack_used_bytes;
         self.lookups = outer.lookups;
@@ -150,7 +153,7 @@ impl Body<'_, '_> {
     }
 
     /// The frame for a subprogram, filled.
-    fn frame(&mut self) -> Arg {
+    pub(super) fn frame(&mut self) -> Arg {
         let slot = match self.frame {
             Some(FramePlace::Given(frame)) => return frame.into(),
             Some(FramePlace::Own(slot)) => slot,
@@ -173,7 +176,7 @@ impl Body<'_, '_> {
     }
 
     /// Runs a loop with its signal: before it, nothing has ended.
-    fn run(&mut self, repeated: Repeated, call: impl FnOnce(&mut Self), is_bounded: bool) {
+    pub(super) fn run(&mut self, repeated: Repeated, call: impl FnOnce(&mut Self), is_bounded: bool) {
         if let Some(signal) = repeated.signal {
             let at = self.scratch_at(signal);
             self.b.store(at, 0, Size::B8);
@@ -385,8 +388,11 @@ fn may_jump(stmts: &[Stmt]) -> bool {
         }
         StmtKind::Aggregate(_, key, values) => key.iter().chain(values).any(|e| e.any(&is_block)),
         StmtKind::ForRange { start, end, .. } => start.any(&is_block) || end.any(&is_block),
-        StmtKind::Unroll(_) | StmtKind::ForMap { .. } | StmtKind::While(..) | StmtKind::Clear(_) | StmtKind::Return => {
-            false
-        }
+        StmtKind::Unroll(_)
+        | StmtKind::ForMap { .. }
+        | StmtKind::While(..)
+        | StmtKind::Clear(_)
+        | StmtKind::Return
+        | StmtKind::Span(_) => false,
     })
 }

@@ -15,7 +15,7 @@ use crate::types::Type;
 /// `BPF_ANY`: insert or replace.
 const ANY: i64 = 0;
 /// `BPF_NOEXIST`: insert only.
-const NOEXIST: i64 = 1;
+pub(super) const NOEXIST: i64 = 1;
 /// `BPF_EXIST`: replace only.
 const EXIST: i64 = 2;
 
@@ -235,7 +235,7 @@ impl Body<'_, '_> {
     }
 
     /// Yields 0, or an error in the low 32 bits: until 6.3 the kernel leaves the others as they are.
-    fn update(&mut self, id: MapId, key: Addr, value: Addr, flags: i64) -> VReg {
+    pub(super) fn update(&mut self, id: MapId, key: Addr, value: Addr, flags: i64) -> VReg {
         let (key, value) = (self.address_arg(key), self.address_arg(value));
         self.b.call(Helper::MapUpdateElem, &[Arg::Map(id), key, value, Arg::Value(flags.into())])
     }

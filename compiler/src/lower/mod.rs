@@ -24,6 +24,7 @@ mod prologue;
 mod readings;
 mod records;
 mod search;
+mod spans;
 mod spell;
 mod static_arguments;
 mod stmt;
@@ -73,6 +74,8 @@ struct Facts {
     writers: Vec<storage::Writers>,
     /// Programs that touch a map with two places.
     windowed: BTreeSet<usize>,
+    /// The same of each span's ledger.
+    span_writers: Vec<storage::Writers>,
 }
 
 /// What all programs share while they are lowered.
@@ -88,6 +91,7 @@ struct Shared<'a> {
     alternates: Vec<Option<storage::Place>>,
     /// The `.bss` offset of the generation, when there are such maps.
     generation: Option<u32>,
+    span_places: Vec<spans::SpanPlace>,
     events: Vec<Event>,
     strings: Vec<String>,
     ledger: Vec<Counter>,
@@ -130,6 +134,7 @@ impl<'a> Shared<'a> {
             places: Vec::new(),
             alternates: Vec::new(),
             generation: None,
+            span_places: Vec::new(),
             events: Vec::new(),
             strings: Vec::new(),
             ledger: Vec::new(),
@@ -147,6 +152,7 @@ impl<'a> Shared<'a> {
             readers: Vec::new(),
         };
         shared.learned.writers = vec![storage::Writers::default(); program.maps.len()];
+        shared.learned.span_writers = vec![storage::Writers::default(); program.spans.len()];
         shared.learned.scratch_bytes = vec![0; program.probes.len()];
         shared.place_params();
         shared.make_rings();
@@ -155,6 +161,7 @@ impl<'a> Shared<'a> {
         let alternate = |map| windowed.contains(&map).then(|| shared.place(map, "alt"));
         shared.alternates = (0..program.maps.len()).map(alternate).collect();
         shared.generation = (!windowed.is_empty()).then(|| shared.bss(8));
+        shared.span_places = (0..program.spans.len()).map(|span| shared.span_place(span)).collect();
         shared.limit_memory();
         shared
     }
@@ -248,6 +255,7 @@ impl<'a> Shared<'a> {
         });
         let maps: Vec<_> = maps.collect();
         let params = self.finish_params();
+        let spans = (0..self.program.spans.len()).map(|span| self.span_in_object(span)).collect();
         let object = object::Object {
             elf: Vec::new(),
             programs: programs.collect(),
@@ -268,6 +276,7 @@ impl<'a> Shared<'a> {
             params,
             views: self.program.views.clone(),
             generation_offset: self.generation,
+            spans,
         };
         Lowered { ir: self.ir, object }
     }

@@ -199,6 +199,12 @@ impl Body<'_, '_> {
         larger
     }
 
+    /// The sum of a `u64` over all CPUs' copies.
+    pub(super) fn sum_of_copies(&mut self, offset_bytes: u32, stride_bytes: u32, cpus: u32) -> VReg {
+        let copies = Copies::Global { offset_bytes, stride_bytes };
+        self.one_by_one(copies, cpus, Reading::Sum, 1)[0]
+    }
+
     /// A truncating division; by 0 it is 0.
     pub fn quotient(&mut self, a: Operand, b: Operand, signed: bool) -> VReg {
         self.arithmetic(BinaryOp::Div, a, b, signed)

@@ -35,6 +35,7 @@ impl Body<'_, '_> {
             StmtKind::Continue => self.jump_to(|targets| targets.next),
             StmtKind::Result(value) => self.keep_result(value),
             StmtKind::Return => self.leave(),
+            StmtKind::Span(step) => self.span_step(step),
         }
     }
 
@@ -58,7 +59,7 @@ impl Body<'_, '_> {
         self.b.store(Addr::reg(base, 0), value, Size::B8);
     }
 
-    fn assign_var(&mut self, var: VarIndex, value: &Expr) {
+    pub(super) fn assign_var(&mut self, var: VarIndex, value: &Expr) {
         match self.var_address(var) {
             None => {
                 let value = self.scalar(value);

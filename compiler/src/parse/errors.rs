@@ -472,3 +472,25 @@ pub(super) fn bad_view(span: Span, found: &str, expected: &[&str]) -> Diagnostic
     if wanted.is_empty() { problem } else { problem.label(format!("expected {wanted}")) }
         .help("for example: `view \"slowest\" { of @wait  show comm, count, p99, max  sort max desc  top 20 rest  every 5s clear }`")
 }
+
+// ── Spans ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+pub(super) fn bad_span(span: Span, word: &str) -> Diagnostic {
+    error(170, span, format!("`{word}` cannot stand here in a span")).help(
+        "a span is written `span NAME by KEY { start PROBE … end PROBE … }`, the key of several parts in parentheses",
+    )
+}
+
+pub(super) fn unknown_stage(span: Span, word: &str) -> Diagnostic {
+    error(170, span, format!("`{word}` cannot stand here in a span"))
+        .help("what stands in a span: `start PROBE`, `mark NAME PROBE`, `end PROBE`, `restart`, `expire` and `limit`")
+}
+
+pub(super) fn nameless_mark(span: Span) -> Diagnostic {
+    error(175, span, "a mark has a name").help("write `mark NAME PROBE`; the name is that of its event, too")
+}
+
+pub(super) fn bad_keep(span: Span, name: &str) -> Diagnostic {
+    error(176, span, "a stage only keeps values: `{ name = value; … }`")
+        .help(format!("what is done at an event is a handler of its own: `{name}:start {{ … }}`"))
+}

@@ -208,6 +208,7 @@ impl Assembly<'_> {
     fn take(&mut self, item: &Item, parsed: Parsed, config: &mut Option<Span>) {
         match parsed {
             Parsed::Block(block) => self.script.blocks.push(block),
+            Parsed::Span(made) => self.script.spans.push(made),
             Parsed::Import(import) => self.script.imports.push(import),
             Parsed::Macro(made) => self.script.macros.push(made),
             Parsed::Map(declaration) => self.script.maps.push(declaration),
@@ -272,7 +273,7 @@ impl Assembly<'_> {
 }
 
 fn finish(script: Script, mut problems: Vec<Diagnostic>) -> Result<Script, Vec<Diagnostic>> {
-    let has_blocks = |script: &Script| !script.blocks.is_empty();
+    let has_blocks = |script: &Script| !script.blocks.is_empty() || !script.spans.is_empty();
     if problems.is_empty() && !has_blocks(&script) && !script.modules.iter().any(|module| has_blocks(&module.script)) {
         problems.push(errors::empty_script(Span::new(0, 0)));
     }

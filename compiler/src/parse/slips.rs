@@ -33,6 +33,9 @@ pub(super) fn explain(source: &Source, tokens: &[Token], failure: &Failure) -> (
     if matches!(scene.text(0), "struct" | "union" | "enum" | "typedef") {
         return (scene.in_definition(), None);
     }
+    if scene.text(0) == "span" && scene.kind(1) == Some(Kind::Word) {
+        return (scene.in_span_definition(), None);
+    }
     let found = if scene.in_header { scene.header() } else { scene.body() };
     let problem = found.or_else(|| scene.anywhere()).unwrap_or_else(|| scene.unexpected());
     (problem, scene.simple_statement())
@@ -71,6 +74,26 @@ impl Scene<'_> {
                 errors::unended_member(self.span(before), self.text(before) == "}")
             }
             _ => self.unexpected(),
+        }
+    }
+
+    /// In a span: in front of its braces, among its stages, or in what a stage keeps.
+    fn in_span_definition(&self) -> Diagnostic {
+        let at = self.span(self.at);
+        let depth = (0..self.at.min(self.tokens.len())).fold(0_usize, |depth, here| match self.mark(here) {
+            "{" => depth + 1,
+            "}" => depth.saturating_sub(1),
+            _ => depth,
+        });
+        let before = |back: usize| self.at.checked_sub(back).map_or("", |at| self.word(at));
+        match depth {
+            0 if !self.failure.expected.contains(&"a value") => errors::bad_span(at, self.text(self.at)),
+            1 if before(1) == "mark" || before(2) == "mark" && self.mark(self.at) == ":" => errors::nameless_mark(at),
+            1 if self.kind(self.at) == Some(Kind::Word) => errors::unknown_stage(at, self.text(self.at)),
+            2.. if self.failure.expected.contains(&"`=`") || self.failure.expected.contains(&"a field to keep") => {
+                errors::bad_keep(at, self.text(1))
+            }
+            _ => self.anywhere().unwrap_or_else(|| self.unexpected()),
         }
     }
 

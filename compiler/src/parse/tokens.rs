@@ -122,6 +122,7 @@ pub(super) fn lex(text: &str) -> Lexed {
         braces: 0,
         brackets: 0,
         in_line_item: false,
+        in_span: false,
         out: Lexed {
             tokens: Vec::new(),
             problems: Vec::new(),
@@ -204,6 +205,8 @@ struct Lexer<'a> {
     brackets: u32,
     /// Whether the present item ends where its line does: `param`, `use`.
     in_line_item: bool,
+    /// Whether a `span` began whose braces are not closed; its stages have attach points.
+    in_span: bool,
     out: Lexed,
 }
 
@@ -365,7 +368,7 @@ impl Lexer<'_> {
         let end = self.name_end(self.pos);
         if self.braces > 0 && self.probe_at_margin(end) {
             self.out.tokens.push(Token { kind: Kind::Boundary, span: Span::new(self.pos, self.pos) });
-            (self.braces, self.brackets) = (0, 0);
+            (self.braces, self.brackets, self.in_span) = (0, 0, false);
         }
         let wild = self.bytes.get(end) == Some(&b'*');
         self.in_line_item |= self.begins_point() && self.begins_line_item(end);
@@ -374,6 +377,7 @@ impl Lexer<'_> {
                 self.bytes[end..].iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'*')).count();
             self.point(end + rest);
         } else {
+            self.in_span |= self.braces == 0 && &self.text[self.pos..end] == "span" && self.names_follow(end);
             self.push(Kind::Word, end);
         }
     }
@@ -401,6 +405,13 @@ impl Lexer<'_> {
         self.begins_line() && !matches!(&self.text[self.pos..self.name_end(self.pos)], "in" | "as")
     }
 
+    /// Whether a name stands behind `end`, on the other side of blanks.
+    fn names_follow(&self, end: usize) -> bool {
+        let rest = &self.text[end..];
+        let name = rest.trim_start();
+        name.len() < rest.len() && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+    }
+
     /// Whether the word that ends at `end` stands at the left margin and begins a probe.
     fn probe_at_margin(&self, end: usize) -> bool {
         let at_margin = self.pos == 0 || self.bytes[self.pos - 1] == b'\n';
@@ -425,7 +436,18 @@ impl Lexer<'_> {
             }
             Some(last) => matches!(last.kind, Kind::Boundary | Kind::Part),
         };
-        self.braces == 0 && self.brackets == 0 && after
+        self.braces == 0 && self.brackets == 0 && after || self.in_stage()
+    }
+
+    /// Whether an attach point of a span's stage may stand here: behind the stage's word or a comma.
+    fn in_stage(&self) -> bool {
+        let text = |token: &Token| &self.text[token.span.start as usize..token.span.end as usize];
+        let is_stage = match self.out.tokens.as_slice() {
+            [.., mark, name] if name.kind == Kind::Word && text(mark) == "mark" => true,
+            [.., last] => matches!(text(last), "start" | "end" | ","),
+            [] => false,
+        };
+        self.in_span && self.braces == 1 && self.brackets == 0 && is_stage
     }
 
     /// Reads `kind:part:part…`, whose kind ends at `kind_end`.
@@ -451,6 +473,7 @@ impl Lexer<'_> {
             b'}' => {
                 (self.braces, self.brackets) = (self.braces.saturating_sub(1), 0);
                 self.in_line_item = false;
+                self.in_span &= self.braces > 0;
             }
             b';' => self.in_line_item = false,
             b'(' | b'[' => self.brackets += 1,

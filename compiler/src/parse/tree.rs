@@ -6,6 +6,7 @@
 mod c_definitions;
 mod definitions;
 mod modules;
+mod spans;
 mod states;
 mod values;
 mod view;
@@ -16,7 +17,7 @@ use super::tokens::Token;
 use super::{errors, expressions};
 use crate::ast::{
     AttachPoint, ConfigEntry, Definition, Expr, ExprKind, Ident, Import, Macro, MapDeclaration, Param, ProbeBlock,
-    Public, State, Stmt, StmtKind, Use, View,
+    Public, SpanDefinition, State, Stmt, StmtKind, Use, View,
 };
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -46,6 +47,8 @@ pub(super) enum Parsed {
     Definition(Definition),
     /// `state`.
     State(State),
+    /// `span`.
+    Span(SpanDefinition),
     /// A probe block.
     Block(ProbeBlock),
     /// `param`.
@@ -95,6 +98,7 @@ pub(super) fn item(
             Rule::macro_def => return Ok(Some(Parsed::Macro(builder.macro_def(pair)))),
             Rule::map_decl => return Ok(Some(Parsed::Map(builder.map_declaration(pair)))),
             Rule::definition => return Ok(Some(Parsed::Definition(builder.definition(pair)))),
+            Rule::span => return Ok(Some(Parsed::Span(builder.span_definition(pair)))),
             Rule::probe_block => return Ok(Some(Parsed::Block(builder.probe_block(pair)))),
             Rule::param_decl => return Ok(Some(Parsed::Param(builder.param(pair)))),
             Rule::use_decl => return Ok(Some(Parsed::Use(builder.use_of(pair)))),
@@ -148,6 +152,13 @@ fn in_words(rule: Rule) -> &'static str {
         Rule::part => "the rest of the probe",
         Rule::config_entry => "a setting",
         Rule::assign_stmt | Rule::if_stmt | Rule::let_stmt => "a statement",
+        Rule::stage | Rule::kw_start | Rule::kw_mark | Rule::kw_end => "`start`, `mark NAME` or `end`",
+        Rule::kw_by => "`by`",
+        Rule::stage_filter => "a predicate between slashes",
+        Rule::keep => "a field to keep",
+        Rule::kw_restart => "`restart`",
+        Rule::kw_expire => "`expire`",
+        Rule::kw_limit => "`limit`",
         Rule::expr
         | Rule::number
         | Rule::string
@@ -157,7 +168,9 @@ fn in_words(rule: Rule) -> &'static str {
         | Rule::paren
         | Rule::prefix_op
         | Rule::cast => "a value",
-        Rule::infix_op | Rule::divide_op | Rule::question | Rule::assign_op | Rule::step_op => "an operator",
+        Rule::infix_op | Rule::divide_op | Rule::stage_divide | Rule::question | Rule::assign_op | Rule::step_op => {
+            "an operator"
+        }
         Rule::type_name | Rule::known_type | Rule::known_name | Rule::c_type => "a type",
         Rule::declarator | Rule::enumerator => "a name",
         Rule::kw_of | Rule::kw_show | Rule::kw_sort | Rule::kw_top | Rule::kw_every => {
@@ -170,7 +183,6 @@ fn in_words(rule: Rule) -> &'static str {
         Rule::kw_as => "`as`",
         Rule::ascending | Rule::descending => "`asc` or `desc`",
         Rule::field_name | Rule::state_field => "a field's name",
-        Rule::kw_by => "`by`",
         Rule::var => "a variable",
         Rule::semi => "`;`",
         Rule::comma => "`,`",

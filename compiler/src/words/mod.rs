@@ -53,6 +53,15 @@ pub trait Builtin: Debug + Sync {
     fn unit(&self) -> Unit {
         Unit::None
     }
+    /// What tells the process or thread that this is the number of from a later one with the same number, as far as the machine
+    /// lets programs know.
+    fn identity(&'static self, _cx: &mut check::Body<'_, '_>, _span: Span) -> Option<Identity> {
+        None
+    }
+    /// Whether it is the number of the current thread.
+    fn is_thread_number(&self) -> bool {
+        false
+    }
     /// Whether it has one value during one run of a program.
     fn is_constant(&self) -> bool {
         false
@@ -74,6 +83,15 @@ pub trait Builtin: Debug + Sync {
     }
     /// Its value.
     fn lower(&self, cx: &mut lower::Body<'_, '_>, ty: &Type, constants: &[Constant]) -> lower::Value;
+}
+
+/// What stays of a process or thread when its number is given to another.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// When it started.
+    pub value: typed::Expr,
+    /// Whether it is a thread's: it tells processes apart as well.
+    pub of_thread: bool,
 }
 
 /// A function: `printf(…)`, `str(p)`.
@@ -313,6 +331,11 @@ impl Catalogue {
     pub fn builtin(&self, name: &str) -> Option<&'static dyn Builtin> {
         let name = name.strip_prefix("__builtin_").unwrap_or(name);
         self.builtins.iter().find(|word| word.name() == name).copied()
+    }
+
+    /// Whether a name tells something of the current thread, which not every program has.
+    pub fn is_of_thread(&self, name: &str) -> bool {
+        builtins::OF_THREAD.contains(&name.strip_prefix("__builtin_").unwrap_or(name))
     }
 
     /// The function of a name.

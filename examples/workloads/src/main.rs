@@ -9,6 +9,7 @@ mod contention;
 mod measure;
 mod parcel;
 mod pool;
+mod spans;
 mod sys;
 
 use std::fs::File;
@@ -35,6 +36,8 @@ workload writes N                prints the address of a variable, waits for a l
 workload execs N CALLS [AT_ONCE] runs `workload functions CALLS` N times, AT_ONCE (1) at a time
 workload pinned CPU CMD…         becomes CMD, which runs on that CPU only
 workload spin MS                 uses up a CPU for MS milliseconds
+workload spans THREADS ROUNDS [KEYS]  things that begin, pass marks and end, on keys of their own or on KEYS shared ones
+workload nest DEPTH TIMES        calls workload_nest, which calls itself, DEPTH deep, TIMES times
 workload parcels N               calls workload_parcel on parcels 0 … N-1, a struct whose fields follow from its number
 workload pool THREADS CLIENTS CONNECTIONS REQUESTS SERVICE_US
                                  a server with so many threads; each of CONNECTIONS has REQUESTS requests of SERVICE_US microseconds
@@ -106,6 +109,11 @@ fn run(words: &[String]) -> Result<()> {
             pool::clients(port, number(rest, 1)?, number(rest, 2)?, number(rest, 3)?)
         }
         "contend" => contention::contend(number(rest, 0)?.clamp(1, 1024), number(rest, 1)?, number(rest, 2)?),
+        "spans" => spans::spans(number(rest, 0)?, number(rest, 1)?, if rest.len() > 2 { number(rest, 2)? } else { 0 }),
+        "nest" => {
+            spans::nest(number(rest, 0)?, number(rest, 1)?);
+            Ok(())
+        }
         "demo" => demo(number(rest, 0)?),
         "act" => acts::act(rest),
         "rss" => measure::rss(rest),

@@ -279,6 +279,34 @@ pub extern "C" fn workload_step(a: u64) -> u64 {
     std::hint::black_box(a).wrapping_mul(2).wrapping_add(1)
 }
 
+/// Something that has the number `key` begins; to probe.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn workload_begin(key: u64) -> u64 {
+    std::hint::black_box(key).wrapping_mul(3)
+}
+
+/// It passes a mark, 1 or 2; to probe.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn workload_mark(key: u64, mark: u64) -> u64 {
+    std::hint::black_box(key).wrapping_mul(5).wrapping_add(std::hint::black_box(mark))
+}
+
+/// It ends; to probe.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn workload_finish(key: u64) -> u64 {
+    std::hint::black_box(key).wrapping_mul(7)
+}
+
+/// Calls itself until it is `depth` deep; to probe.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn workload_nest(depth: u64) -> u64 {
+    if depth <= 1 { std::hint::black_box(1) } else { std::hint::black_box(workload_nest(depth - 1)).wrapping_add(1) }
+}
+
 /// A static probe, written as `<sys/sdt.h>` does: an instruction that does nothing, and a note of it in the file. The code
 /// generator drops `$` in front of a number, so that constants have it as `\044`.
 #[cfg(target_arch = "x86_64")]

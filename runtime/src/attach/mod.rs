@@ -88,6 +88,7 @@ fn attach_program(program: &Program, fd: BorrowedFd<'_>, links: &mut Links) -> R
         | Attach::End
         | Attach::Signal
         | Attach::Timer { .. }
+        | Attach::Sweep { .. }
         | Attach::Test { .. }
         | Attach::Bench { .. } => {}
         Attach::RawTracepoint { names } => {

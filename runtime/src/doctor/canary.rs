@@ -89,6 +89,8 @@ impl Render for Ear {
 
     fn trial(&mut self, _: &Trial<'_>) {}
 
+    fn spans(&mut self, _: &[crate::spans::SpanLedger]) {}
+
     fn view(&mut self, _: &Shown<'_>, _: &dyn Symbols) {}
 
     fn quality(&mut self, _: &[Section]) {}

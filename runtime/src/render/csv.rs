@@ -94,6 +94,10 @@ impl Render for Csv {
         self.notes.lost(events);
     }
 
+    fn spans(&mut self, spans: &[crate::spans::SpanLedger]) {
+        self.notes.spans(spans);
+    }
+
     fn quality(&mut self, sections: &[Section]) {
         self.notes.quality(sections);
     }

@@ -18,6 +18,7 @@ use super::buffer::Buffer;
 use super::entries::{Entry, arranged, write_key};
 use super::{MapPrint, MapSnapshot, Place, Render, Shown, Trial};
 use crate::ledger::Section;
+use crate::spans::SpanLedger;
 
 /// JSON for programs.
 #[derive(Debug)]
@@ -128,6 +129,12 @@ impl Render for Json {
         self.counted("lost_events", "events", events);
     }
 
+    fn spans(&mut self, spans: &[SpanLedger]) {
+        for span in spans {
+            self.line("span", |out| write_span(span, out));
+        }
+    }
+
     fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols) {
         self.line("view", |out| view::write_view(shown, symbols, out));
     }
@@ -145,6 +152,38 @@ impl Render for Json {
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// A span's ledger: numbers that are always there, then those that only some spans have.
+fn write_span(span: &SpanLedger, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"{\"name\": ");
+    write_string(span.name.as_bytes(), out);
+    let always = [
+        ("started", span.started),
+        ("matched", span.matched),
+        ("replaced", span.replaced),
+        ("expired", span.expired),
+        ("open", span.open),
+        ("unmatched_ends", span.unmatched),
+        ("busy_ends", span.unmatched_busy),
+        ("dropped", span.dropped),
+        ("dropped_busy", span.dropped_busy),
+    ];
+    for (name, count) in always {
+        put(out, format_args!(", \"{name}\": {count}"));
+    }
+    let some = [
+        ("unmatched_marks", span.unmatched_marks),
+        ("kept", span.kept),
+        ("dropped_deep", span.dropped_deep),
+        ("open_in_map", span.in_map),
+    ];
+    for (name, count) in some {
+        if let Some(count) = count {
+            put(out, format_args!(", \"{name}\": {count}"));
+        }
+    }
+    out.push(b'}');
 }
 
 /// A scalar is its value alone, a keyed map an object.

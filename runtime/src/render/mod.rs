@@ -22,6 +22,7 @@ use profiler_compiler::value::{Symbols, Value};
 use profiler_compiler::words::{Aggregation, HelperFailure};
 
 use crate::ledger::Section;
+use crate::spans::SpanLedger;
 use crate::view::Table;
 pub use window::{Moment, Window};
 
@@ -148,6 +149,8 @@ pub trait Render {
     fn trial(&mut self, _trial: &Trial<'_>) {}
     /// Events were lost since the last call.
     fn lost(&mut self, events: u64);
+    /// What became of the starts and ends of each span.
+    fn spans(&mut self, spans: &[SpanLedger]);
     /// The ledger's closing lines: how good the results are.
     fn quality(&mut self, sections: &[Section]);
     /// Writes out what is buffered. An error means that nobody reads any more.

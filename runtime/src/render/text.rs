@@ -15,6 +15,7 @@ use super::screen::{Screen, Terminal};
 use super::table::{self, Layout, Line};
 use super::{MapPrint, MapSnapshot, Place, Render, Shown, Trial, trials};
 use crate::ledger::Section;
+use crate::spans::SpanLedger;
 
 /// Text for people.
 pub struct Text {
@@ -149,6 +150,14 @@ impl Render for Text {
 
     fn lost(&mut self, events: u64) {
         self.note(format_args!("Lost {events} events\n"));
+    }
+
+    fn spans(&mut self, spans: &[SpanLedger]) {
+        // What was printed before stands before it, where both go to one terminal.
+        let _ = self.out.flush();
+        for span in spans {
+            self.note(format_args!("span {}: {}\n", span.name, span.summary()));
+        }
     }
 
     fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols) {

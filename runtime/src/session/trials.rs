@@ -58,7 +58,7 @@ impl Session<'_> {
         self.run_programs(&Attach::End)?;
         self.drain_finished();
         self.flush();
-        Ok(Outcome { exit_code, received: self.received, losses: Vec::new() })
+        Ok(Outcome { exit_code, received: self.received, losses: Vec::new(), spans: Vec::new() })
     }
 
     fn tests(&mut self, programs: &[&Program], names: &[String]) -> Result<bool, RunError> {
@@ -237,6 +237,10 @@ impl Render for Kept {
 
     fn lost(&mut self, events: u64) {
         self.text.lost(events);
+    }
+
+    fn spans(&mut self, spans: &[crate::spans::SpanLedger]) {
+        self.text.spans(spans);
     }
 
     fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols) {

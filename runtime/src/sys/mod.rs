@@ -19,6 +19,7 @@ pub mod signal;
 pub mod stats;
 pub mod terminal;
 pub mod time;
+pub mod words;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

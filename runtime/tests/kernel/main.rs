@@ -19,6 +19,7 @@ mod parameters;
 mod probes;
 mod prompt;
 mod records;
+mod spans;
 mod static_probes;
 mod trials;
 mod views;

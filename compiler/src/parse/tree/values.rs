@@ -80,7 +80,7 @@ impl Builder<'_> {
                 Rule::infix_op => {
                     chain.operator(expressions::binary_op(pair.as_str()), self.problems);
                 }
-                Rule::divide_op => chain.operator(expressions::binary_op("/"), self.problems),
+                Rule::divide_op | Rule::stage_divide => chain.operator(expressions::binary_op("/"), self.problems),
                 Rule::field | Rule::index | Rule::step_op => {
                     let postfix = self.postfix(pair);
                     if !self.qualifies(&mut chain, &postfix, span) {

@@ -29,6 +29,7 @@ mod probetype;
 mod rand;
 mod retval;
 mod sarg;
+mod start_time;
 mod tid;
 mod uid;
 mod usermode;
@@ -89,4 +90,23 @@ pub const ALL: &[&dyn Builtin] = &[
     &usermode::UserMode,
     &username::Username,
     &ustack::Ustack,
+];
+
+/// Those that tell something of the current thread, the functions of the same name among them.
+pub const OF_THREAD: &[&str] = &[
+    "cgroup",
+    "comm",
+    "curtask",
+    "gid",
+    "kstack",
+    "leader_comm",
+    "leader_tid",
+    "pcomm",
+    "pid",
+    "ppid",
+    "tid",
+    "uid",
+    "usermode",
+    "username",
+    "ustack",
 ];

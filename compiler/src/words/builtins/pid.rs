@@ -9,7 +9,7 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
+use crate::words::{Builtin, Doc, Identity};
 
 /// `pid`.
 #[derive(Debug)]
@@ -39,6 +39,10 @@ impl Builtin for Pid {
 
     fn check_with(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
         Some(in_namespace(cx, self, args, span))
+    }
+
+    fn identity(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> Option<Identity> {
+        super::start_time::identity(cx, false, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, constants: &[Constant]) -> Value {

@@ -8,7 +8,7 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
+use crate::words::{Builtin, Doc, Identity};
 
 /// `tid`.
 #[derive(Debug)]
@@ -27,6 +27,10 @@ impl Builtin for Tid {
         }
     }
 
+    fn is_thread_number(&self) -> bool {
+        true
+    }
+
     fn is_constant(&self) -> bool {
         true
     }
@@ -42,6 +46,10 @@ impl Builtin for Tid {
 
     fn check_with(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
         Some(super::pid::in_namespace(cx, self, args, span))
+    }
+
+    fn identity(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> Option<Identity> {
+        super::start_time::identity(cx, true, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, constants: &[Constant]) -> Value {

@@ -20,6 +20,7 @@ mod find;
 mod formatted;
 mod getopt;
 mod has_key;
+mod inflight;
 mod is_array;
 mod is_err;
 mod is_integer;
@@ -90,6 +91,7 @@ pub const ALL: &[&dyn Function] = &[
     find::WORD,
     &getopt::Getopt,
     has_key::WORD,
+    inflight::WORD,
     is_array::WORD,
     is_err::WORD,
     is_integer::WORD,
