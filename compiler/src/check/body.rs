@@ -35,8 +35,8 @@ pub struct Body<'a, 'e> {
     pub(super) loops: Loops,
     /// Whether a condition that is known to fail is around what is being checked.
     pub unreachable: bool,
-    /// The event of a span whose handler is being checked.
-    pub(super) event: Option<super::spans::Active>,
+    /// The events of spans whose handlers are being checked, the innermost last.
+    pub(super) events: Vec<super::spans::Active>,
 }
 
 impl<'a, 'e> Body<'a, 'e> {
@@ -52,7 +52,7 @@ impl<'a, 'e> Body<'a, 'e> {
             scopes: vec![Vec::new()],
             copies: 0,
             unreachable: false,
-            event: None,
+            events: Vec::new(),
             loops: Loops::default(),
         }
     }

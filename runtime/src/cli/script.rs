@@ -26,7 +26,7 @@ const EMPTY: Code = Code(4);
 /// Where a script is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A file; `-` is standard input.
+    /// A file, or a module of the standard library; `-` is standard input.
     File(String),
     /// The command line itself (`-e`).
     Inline(String),
@@ -56,7 +56,10 @@ impl Origin {
             Origin::File(path) if path == "-" => {
                 (decode("stdin", read("stdin", std::io::stdin().lock())?)?, Path::new(""))
             }
-            Origin::File(path) => (decode(path, read_file(path)?)?, Path::new(path).parent().unwrap_or(Path::new(""))),
+            Origin::File(path) => match modules::text(path).filter(|_| !Path::new(path).exists()) {
+                Some(text) => (Source::new(format!("stdlib/{path}.prof"), text), Path::new("")),
+                None => (decode(path, read_file(path)?)?, Path::new(path).parent().unwrap_or(Path::new(""))),
+            },
         })
     }
 }

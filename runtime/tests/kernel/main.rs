@@ -18,6 +18,7 @@ mod own_probes;
 mod parameters;
 mod probes;
 mod prompt;
+mod recipes;
 mod records;
 mod spans;
 mod static_probes;

@@ -114,7 +114,7 @@ fn two_cpus_that_race_for_keys_lose_no_event() {
     let stages = ended.stdout.split_once("[\"open\",").and_then(|(_, rest)| rest.split_once(']')).expect("a tuple").0;
     let stages: Vec<i64> = stages.split(',').map(|n| n.parse().expect("a number")).collect();
     assert_eq!(stages[0], of("open") as i64, "{}", ended.stdout);
-    assert_eq!(stages[0], stages[1..].iter().sum(), "stages add up: {}", ended.stdout);
+    assert_eq!(stages[0], stages[1..].iter().sum::<i64>(), "stages add up: {}", ended.stdout);
     assert!(stages.iter().all(|open| *open >= 0), "{stages:?}");
 }
 

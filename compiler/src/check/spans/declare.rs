@@ -290,7 +290,27 @@ fn reads<'a>(script: &'a Script, definition: &'a SpanDefinition) -> impl Iterato
         let event = Event::Stage(stage.kind.event().to_owned());
         fields.into_iter().map(move |field| (event.clone(), field)).collect::<Vec<_>>()
     });
-    handlers.chain(stages)
+    handlers.chain(stages).chain(reads_of_others(script, definition))
+}
+
+/// What stages of other spans read that hang on this one's events.
+fn reads_of_others(script: &Script, definition: &SpanDefinition) -> Vec<(Event, String)> {
+    let mut reads = Vec::new();
+    for other in &script.spans {
+        for stage in &other.stages {
+            let mut fields = Vec::new();
+            let keys = other.key.iter().map(|part| &part.value);
+            for expr in stage.exprs().chain(keys) {
+                let mut note = |e: &Expr| fields.extend(field_of(e, definition).map(str::to_owned));
+                facts::walk_expr(expr, &mut note);
+            }
+            let events = stage.points.iter().filter(|point| point.kind.text == definition.name.text);
+            for event in events.filter_map(|point| point.parts.first()) {
+                reads.extend(fields.iter().map(|field| (Event::named(&event.text), field.clone())));
+            }
+        }
+    }
+    reads
 }
 
 fn fields_of(block: &ProbeBlock, definition: &SpanDefinition) -> Vec<String> {

@@ -3,6 +3,7 @@
 //! In: definitions and the blocks that hang on their events. Out: [`Spans`], whose types grow as bodies are checked, and [`Part`]s.
 //! Guarantee: a span without an error has a start, a key, and marks of different names.
 
+mod chains;
 mod declare;
 mod stages;
 mod values;
@@ -122,8 +123,8 @@ pub(super) struct Part<'a> {
     pub point: Option<&'a AttachPoint>,
     /// Its stages: an end first, so that a probe that is both ends the old one and starts the next.
     pub stages: Vec<&'a ast::Stage>,
-    /// All blocks of the script, among them the handlers.
-    pub blocks: &'a [ProbeBlock],
+    /// All of the script, with the handlers and with the spans whose stages hang on events of this one.
+    pub script: &'a Script,
     /// The attach point as written.
     pub span: Span,
 }
@@ -135,22 +136,55 @@ impl<'a> Part<'a> {
         let is_of = |point: &AttachPoint| {
             point.kind.text == *name && point.parts.first().is_some_and(|part| Event::named(&part.text) == *event)
         };
-        self.blocks.iter().filter(move |block| block.points.iter().any(is_of))
+        self.script.blocks.iter().filter(move |block| block.points.iter().any(is_of))
+    }
+
+    /// Stages of other spans that hang on an event, each with its span.
+    pub fn stages_on(&self, event: &Event) -> Vec<(Part<'a>, &'a ast::Stage)> {
+        let mut found = Vec::new();
+        for (index, definition) in self.script.spans.iter().enumerate() {
+            for stage in &definition.stages {
+                let name = &self.definition.name.text;
+                let is_of = |point: &&AttachPoint| {
+                    point.kind.text == *name
+                        && point.parts.first().is_some_and(|part| Event::named(&part.text) == *event)
+                };
+                if let Some(point) = stage.points.iter().find(is_of) {
+                    let (point, span) = (Some(point), point.span);
+                    found.push((
+                        Part { index, definition, point, stages: vec![stage], script: self.script, span },
+                        stage,
+                    ));
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether anything hangs on an event.
+    pub fn has_handlers(&self, event: &Event) -> bool {
+        self.handlers(event).next().is_some() || !self.stages_on(event).is_empty()
+    }
+
+    /// What the stages need, and all that hangs on their events.
+    fn add_facts(&self, facts: &mut Facts) {
+        for stage in &self.stages {
+            stage.exprs().for_each(|expr| facts.add_expr(expr));
+            self.definition.key.iter().for_each(|part| facts.add_expr(&part.value));
+            let mut events = vec![Event::Stage(stage.kind.event().to_owned())];
+            events.extend((stage.kind == StageKind::Start).then_some(Event::Replace));
+            for event in events {
+                self.handlers(&event).for_each(|block| facts.add(block));
+                self.stages_on(&event).iter().for_each(|(inner, _)| inner.add_facts(facts));
+            }
+        }
     }
 
     /// The programs.
     pub fn seeds(&self, env: &mut Env<'_>) -> Vec<Seed> {
         let Some(point) = self.point else { return vec![self.sweep(env)] };
         let mut facts = Facts::default();
-        for stage in &self.stages {
-            stage.exprs().for_each(|expr| facts.add_expr(expr));
-            self.definition.key.iter().for_each(|part| facts.add_expr(&part.value));
-            let event = Event::Stage(stage.kind.event().to_owned());
-            self.handlers(&event).for_each(|block| facts.add(block));
-            if stage.kind == StageKind::Start {
-                self.handlers(&Event::Replace).for_each(|block| facts.add(block));
-            }
-        }
+        self.add_facts(&mut facts);
         Points::new(env, facts).expand(point)
     }
 
@@ -168,10 +202,14 @@ impl<'a> Part<'a> {
 /// The attach points of all spans, each once for each span, then the sweeps. Also says which handlers hang on nothing.
 pub(super) fn parts<'a>(script: &'a Script, env: &mut Env<'_>) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();
+    check_events(script, env);
+    if chains::check(script, env) {
+        return parts;
+    }
     for (index, definition) in script.spans.iter().enumerate() {
         let first = parts.len();
         for stage in &definition.stages {
-            for point in &stage.points {
+            for point in stage.points.iter().filter(|point| !env.spans.has(&point.kind.text)) {
                 let same =
                     parts[first..].iter_mut().find(|part| part.point.is_some_and(|it| same_point(it, point, env)));
                 if let Some(part) = same {
@@ -179,7 +217,7 @@ pub(super) fn parts<'a>(script: &'a Script, env: &mut Env<'_>) -> Vec<Part<'a>> 
                     continue;
                 }
                 let (point, span) = (Some(point), point.span);
-                parts.push(Part { index, definition, point, stages: vec![stage], blocks: &script.blocks, span });
+                parts.push(Part { index, definition, point, stages: vec![stage], script, span });
             }
         }
         for part in &mut parts[first..] {
@@ -191,10 +229,9 @@ pub(super) fn parts<'a>(script: &'a Script, env: &mut Env<'_>) -> Vec<Part<'a>> 
         }
         if env.spans.list.get(index).is_some_and(|info| info.expire_ns.is_some()) {
             let span = definition.expire.first().map_or(definition.span, |expire| expire.span);
-            parts.push(Part { index, definition, point: None, stages: Vec::new(), blocks: &script.blocks, span });
+            parts.push(Part { index, definition, point: None, stages: Vec::new(), script, span });
         }
     }
-    check_handlers(script, env);
     parts
 }
 
@@ -204,9 +241,10 @@ fn same_point(a: &AttachPoint, b: &AttachPoint, env: &Env<'_>) -> bool {
     kind(a) == kind(b) && texts(a) == texts(b)
 }
 
-/// Reports handlers of events that a span does not have.
-fn check_handlers(script: &Script, env: &mut Env<'_>) {
-    for point in script.blocks.iter().flat_map(|block| &block.points) {
+/// Reports handlers and stages that hang on events which a span does not have.
+fn check_events(script: &Script, env: &mut Env<'_>) {
+    let stages = script.spans.iter().flat_map(|definition| &definition.stages).flat_map(|stage| &stage.points);
+    for point in script.blocks.iter().flat_map(|block| &block.points).chain(stages) {
         let Some(info) = env.spans.index(&point.kind.text).and_then(|index| env.spans.list.get(index)) else {
             continue;
         };

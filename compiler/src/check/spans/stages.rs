@@ -12,7 +12,7 @@ use crate::check::{Body, facts, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::source::Span;
-use crate::typed::{self, Restart, SpanAction, SpanIndex, SpanKeep, SpanStep, StmtKind, VarIndex};
+use crate::typed::{self, Restart, SpanAction, SpanIndex, SpanKeep, SpanStep, SpanValues, StmtKind, VarIndex};
 use crate::types::{Int, Type};
 
 /// Most bytes of a key: it is put together on the stack or in scratch memory, and compared as a whole.
@@ -45,16 +45,14 @@ impl Body<'_, '_> {
                 SpanAction::Mark(stages.iter().position(|stage| *stage == name.text).unwrap_or(0) as u8 + 1)
             }
         };
-        self.event = Some(Active::new(part.index, event.clone(), key));
+        self.events.push(Active::new(part.index, event.clone(), key));
         let keeps = self.keeps(part.index, stage);
-        let handlers = self.handlers(part, &event);
-        let values = self.event.take().map(|event| event.values).unwrap_or_default();
+        let (values, handlers) = self.handled(part, &event);
         let may_replace = self.env.spans.list[part.index].restart == Restart::Replace && action == SpanAction::Start;
-        let has_replaced = may_replace && part.handlers(&Event::Replace).next().is_some();
+        let has_replaced = may_replace && part.has_handlers(&Event::Replace);
         let replaced = has_replaced.then(|| {
-            self.event = Some(Active::new(part.index, Event::Replace, key));
-            let handlers = self.handlers(part, &Event::Replace);
-            (self.event.take().map(|event| event.values).unwrap_or_default(), handlers)
+            self.events.push(Active::new(part.index, Event::Replace, key));
+            self.handled(part, &Event::Replace)
         });
         let step = SpanStep { span: SpanIndex(part.index), action, key, keeps, values, handlers, replaced };
         let step = typed::Stmt { kind: StmtKind::Span(Box::new(step)), span: stage.span };
@@ -70,9 +68,8 @@ impl Body<'_, '_> {
     fn sweep(&mut self, part: &Part<'_>) -> typed::Stmt {
         let ty = self.env.spans.list[part.index].key_type();
         let key = self.span_variable(part.index, "key", ty);
-        self.event = Some(Active::new(part.index, Event::Expire, key));
-        let handlers = self.handlers(part, &Event::Expire);
-        let values = self.event.take().map(|event| event.values).unwrap_or_default();
+        self.events.push(Active::new(part.index, Event::Expire, key));
+        let (values, handlers) = self.handled(part, &Event::Expire);
         let step = SpanStep {
             span: SpanIndex(part.index),
             action: SpanAction::Sweep,
@@ -85,8 +82,18 @@ impl Body<'_, '_> {
         typed::Stmt { kind: StmtKind::Span(Box::new(step)), span: part.span }
     }
 
-    fn handlers(&mut self, part: &Part<'_>, event: &Event) -> Vec<Vec<typed::Stmt>> {
-        part.handlers(event).map(|block| self.in_own_scope(|cx| cx.handler(block))).collect()
+    /// The handlers of the event that was pushed last, and what they read. A stage that hangs on the event comes behind the blocks; it
+    /// sees the event's values, while its own handlers see those of its own event only.
+    fn handled(&mut self, part: &Part<'_>, event: &Event) -> (SpanValues, Vec<Vec<typed::Stmt>>) {
+        let outer = self.events.drain(..self.events.len().saturating_sub(1)).collect::<Vec<_>>();
+        let mut handlers: Vec<_> =
+            part.handlers(event).map(|block| self.in_own_scope(|cx| cx.handler(block))).collect();
+        for (inner, stage) in part.stages_on(event) {
+            handlers.push(self.in_own_scope(|cx| cx.stage(&inner, stage)));
+        }
+        let values = self.events.pop().map(|event| event.values).unwrap_or_default();
+        self.events = outer;
+        (values, handlers)
     }
 
     fn handler(&mut self, block: &ProbeBlock) -> Vec<typed::Stmt> {
@@ -207,7 +214,7 @@ impl Body<'_, '_> {
             keeps.push(SpanKeep { var, stored, value, reads_span });
             own.push((keep.name.text.clone(), var));
         }
-        if let Some(event) = &mut self.event {
+        if let Some(event) = self.events.last_mut() {
             event.own = own;
         }
         keeps

@@ -36,10 +36,16 @@ impl Active {
 }
 
 impl Body<'_, '_> {
+    /// The event of a span whose values are in reach.
+    fn active(&mut self, index: usize) -> Option<&mut Active> {
+        self.events.iter_mut().rev().find(|event| event.index == index)
+    }
+
     /// `request.field`.
     pub fn span_value(&mut self, index: usize, field: &Ident, span: Span) -> typed::Expr {
+        let is_out_of_reach = self.active(index).is_none();
         let info = &self.env.spans.list[index];
-        if self.event.as_ref().is_none_or(|event| event.index != index) {
+        if is_out_of_reach {
             let name = &info.name;
             let message = format!("`{name}.{}` has a value in the handlers of `{name}` only", field.text);
             let help = format!("write a handler: `{name}:end {{ … {name}.{} … }}`", field.text);
@@ -57,7 +63,7 @@ impl Body<'_, '_> {
 
     fn key_part(&mut self, index: usize, part: usize, span: Span) -> typed::Expr {
         let ty = self.env.spans.list[index].key_type();
-        let Some(key) = self.event.as_ref().map(|event| event.key) else { return Self::poison(span) };
+        let Some(key) = self.active(index).map(|event| event.key) else { return Self::poison(span) };
         let key = typed::Expr { kind: typed::ExprKind::Var(key), ty, span };
         self.part(key, part, span)
     }
@@ -69,9 +75,9 @@ impl Body<'_, '_> {
         span: Span,
         place: impl Fn(&mut SpanValues) -> &mut Option<VarIndex>,
     ) -> typed::Expr {
-        let known = self.event.as_mut().and_then(|event| *place(&mut event.values));
+        let known = self.active(index).and_then(|event| *place(&mut event.values));
         let var = known.unwrap_or_else(|| self.span_variable(index, &field.text, Type::U64));
-        if let Some(event) = &mut self.event {
+        if let Some(event) = self.active(index) {
             *place(&mut event.values) = Some(var);
         }
         typed::Expr { kind: typed::ExprKind::Var(var), ty: Type::U64, span }
@@ -90,15 +96,17 @@ impl Body<'_, '_> {
             return self.fail(diagnostic);
         };
         let stored = info.stored(&field.text);
-        let own = self.event.as_ref().and_then(|event| event.own.iter().find(|(name, _)| *name == field.text));
-        let known = own.map(|(_, var)| *var).or_else(|| {
-            let event = self.event.as_ref()?;
+        let known = self.active(index).and_then(|event| {
+            let own = event.own.iter().find(|(name, _)| *name == field.text);
+            if let Some((_, var)) = own {
+                return Some(*var);
+            }
             let at = event.fields.iter().position(|name| *name == field.text)?;
             event.values.kept.get(at).map(|(_, var)| *var)
         });
         let var = known.unwrap_or_else(|| {
             let var = self.span_variable(index, &field.text, ty.clone());
-            if let Some(event) = &mut self.event {
+            if let Some(event) = self.active(index) {
                 let is_old = event.event != Event::Stage("start".into());
                 event.values.kept.push((stored.filter(|_| is_old), var));
                 event.fields.push(field.text.clone());
@@ -110,7 +118,7 @@ impl Body<'_, '_> {
 
     /// Says that there is no current thread in a sweep, whose program runs for keys of all of them.
     pub fn refuse_of_thread(&mut self, name: &str, span: Span) -> Option<typed::Expr> {
-        let event = self.event.as_ref().filter(|event| event.event == Event::Expire)?;
+        let event = self.events.iter().find(|event| event.event == Event::Expire)?;
         if !self.env.catalogue.is_of_thread(name) {
             return None;
         }

@@ -109,7 +109,8 @@ impl Shared<'_> {
 
     /// Whether no stage's program may interrupt the kernel where it cannot make storage: those of perf events can come at any instruction.
     fn may_use_storage(&self, index: usize) -> bool {
-        let has_step = |probe: &&Probe| probe.body.iter().any(|stmt| steps_of(stmt).any(|step| step.span.0 == index));
+        let has_step =
+            |probe: &&Probe| probe.body.iter().any(|stmt| steps_of(stmt).iter().any(|step| step.span.0 == index));
         let mut probes = self.program.probes.iter().filter(has_step);
         probes.all(|probe| probe.context.kind != ContextKind::PerfEvent)
     }
@@ -131,16 +132,16 @@ impl Shared<'_> {
     }
 }
 
-/// The steps of spans in a statement of a program that is made of them.
-fn steps_of(stmt: &Stmt) -> impl Iterator<Item = &SpanStep> {
-    let inner = match &stmt.kind {
-        StmtKind::If(_, then, _) => then.as_slice(),
-        _ => std::slice::from_ref(stmt),
-    };
-    inner.iter().filter_map(|stmt| match &stmt.kind {
-        StmtKind::Span(step) => Some(&**step),
-        _ => None,
-    })
+/// The steps of spans in a statement of a program that is made of them, also of those that hang on events of others.
+fn steps_of(stmt: &Stmt) -> Vec<&SpanStep> {
+    match &stmt.kind {
+        StmtKind::If(_, then, _) => then.iter().flat_map(steps_of).collect(),
+        StmtKind::Span(step) => {
+            let handlers = step.handlers.iter().chain(step.replaced.iter().flat_map(|(_, handlers)| handlers));
+            std::iter::once(&**step).chain(handlers.flatten().flat_map(steps_of)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The counters of this CPU, in a program that is at work on a span.
