@@ -77,6 +77,20 @@ fn the_queue_and_the_pool_are_those_of_the_server() {
 }
 
 #[test]
+fn the_kernel_s_view_of_a_mutex_is_that_of_its_threads() {
+    if skip() {
+        return;
+    }
+    let outcome = Outcome::of("lock/futex", "contend 4 100 1000");
+    let lock = outcome.text.lines().find_map(|line| line.strip_prefix("lock 0x")).expect("a lock");
+    let lock = u64::from_str_radix(lock, 16).expect("an address");
+    let row = outcome.row("waits for futexes", "futex", &lock.into());
+    // Who takes a free lock does not come to the kernel; who is woken too late waits again.
+    assert!(row["count"].as_u64() > Some(0), "{}", outcome.text);
+    outcome.near(&row["sum"], outcome.truth("waited_ns"), "waits");
+}
+
+#[test]
 fn waits_for_a_mutex_are_those_of_its_threads() {
     if skip() {
         return;
