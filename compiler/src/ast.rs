@@ -330,6 +330,8 @@ pub enum ExprKind {
     SizeofExpr(Box<Expr>),
     /// `offsetof(struct x, a.b)`.
     Offsetof(TypeName, Vec<Ident>),
+    /// A type as an argument: `struct x`, `typeof(e)`.
+    Type(TypeName),
     /// `(a, b)`, `(a,)`, `()`.
     Tuple(Vec<Expr>),
     /// `(a = 1, b = "x")`.

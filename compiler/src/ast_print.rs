@@ -226,6 +226,7 @@ impl Printer {
                 }
             }),
             ExprKind::SizeofType(ty) => self.line(&format!("sizeof type {}", type_text(ty))),
+            ExprKind::Type(ty) => self.line(&format!("type {}", type_text(ty))),
             ExprKind::Offsetof(ty, fields) => {
                 let path: Vec<&str> = fields.iter().map(|field| field.text.as_str()).collect();
                 self.line(&format!("offsetof {} .{}", type_text(ty), path.join(".")));

@@ -48,12 +48,16 @@ impl Body<'_, '_> {
                 let ty = match &inner.kind {
                     // As in bpftrace, a literal has the smallest type that holds it.
                     ExprKind::Int(n) => types::smallest_int(*n),
-                    ExprKind::Name(name) => self.type_or_value(name, inner),
-                    _ => self.expr(inner).ty,
+                    ExprKind::Type(ty) => self.type_named(ty).unwrap_or(Type::Unknown),
+                    _ => self.type_or_value(inner),
                 };
                 self.sizeof(&ty, span)
             }
             ExprKind::Offsetof(ty, path) => self.offsetof(ty, path, span),
+            ExprKind::Type(_) => self.fail(
+                Diagnostic::error(Code(366), span, "this is a type, and a value is needed here")
+                    .help("a macro can be given a type; a value gets one with `(type)value`"),
+            ),
             ExprKind::Tuple(parts) => {
                 let parts = parts.iter().map(|p| self.value_for(p)).collect();
                 self.tuple(parts, span)
@@ -243,9 +247,16 @@ impl Body<'_, '_> {
     }
 
     /// The type that a bare name is, else that of its value.
-    fn type_or_value(&mut self, name: &str, e: &Expr) -> Type {
-        if !self.env.defines.contains_key(name) && self.env.catalogue.builtin(name).is_none() {
-            let ty = TypeName { name: name.to_string(), ..TypeName::unnamed(e.span) };
+    pub(super) fn type_or_value(&mut self, e: &Expr) -> Type {
+        if let ExprKind::Name(name) = &e.kind
+            && !self.env.defines.contains_key(name)
+            && self.env.catalogue.builtin(name).is_none()
+        {
+            // A macro may have been given `uint8`, which is a name as an argument.
+            if let Some(int) = types::named_int(name) {
+                return Type::Int(int);
+            }
+            let ty = TypeName { name: name.clone(), ..TypeName::unnamed(e.span) };
             if let Some(ty) = self.env.target.btf().and_then(|btf| types::find_type(btf, &ty)) {
                 return ty;
             }

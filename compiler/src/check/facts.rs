@@ -171,7 +171,7 @@ fn walk_within(expr: &Expr, visit: &mut dyn FnMut(Node<'_>)) {
             walk_type(ty, visit);
             walk_within(e, visit);
         }
-        ExprKind::SizeofType(ty) | ExprKind::Offsetof(ty, _) => walk_type(ty, visit),
+        ExprKind::SizeofType(ty) | ExprKind::Offsetof(ty, _) | ExprKind::Type(ty) => walk_type(ty, visit),
         ExprKind::Record(parts) => parts.iter().for_each(|(_, e)| walk_within(e, visit)),
         ExprKind::Binary(_, a, b) | ExprKind::Index(a, b) => {
             walk_within(a, visit);

@@ -3,7 +3,7 @@
 //! In: two types, or a type's name. Out: the type that holds both, or the type of the name.
 //! Guarantee: unifying never narrows.
 
-use crate::ast::{TypeName, TypeSuffix, TypeTag};
+use crate::ast::{Expr, ExprKind, TypeName, TypeSuffix, TypeTag};
 use crate::btf::{Btf, Kind};
 use crate::check::Body;
 use crate::diagnostic::{Code, Diagnostic};
@@ -138,7 +138,11 @@ impl Body<'_, '_> {
         if let Some(inner) = &name.inner {
             return self.type_named(inner);
         }
-        let ty = name.of.as_ref().map_or(Type::Unknown, |e| self.expr(e).ty);
+        let ty = match name.of.as_deref() {
+            Some(Expr { kind: ExprKind::Type(given), .. }) => return self.type_named(given),
+            Some(value) => self.type_or_value(value),
+            None => Type::Unknown,
+        };
         match ty {
             Type::Unknown => None,
             Type::None => {

@@ -11,6 +11,7 @@ use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Param, Script, St
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::words::CATALOGUE;
+pub use substitute::fields;
 use substitute::{Part, Substitution};
 
 /// Nodes that all expansions of a script may add.

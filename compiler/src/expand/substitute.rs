@@ -3,7 +3,7 @@
 //! In: a copy of a macro's body. Out: the body for one use.
 //! Guarantee: only parameters and the macro's own variables change; what is put in is not looked into again.
 
-use crate::ast::{Expr, ExprKind, Macro, MacroParamKind, Param, Stmt, StmtKind, TypeName};
+use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Param, Stmt, StmtKind, TypeName, TypeTag};
 
 /// What a node is made of.
 pub enum Part<'a> {
@@ -38,6 +38,9 @@ impl<'a> Substitution<'a> {
                 }
                 _ => {}
             }
+            if let StmtKind::Let { ty: Some(ty), .. } = &mut stmt.kind {
+                self.type_name(ty);
+            }
             for_each_part(&mut stmt.kind, &mut |part| self.part(part));
         }
     }
@@ -59,9 +62,40 @@ impl<'a> Substitution<'a> {
                     name.clone_from(given);
                 }
             }
+            ExprKind::Offsetof(ty, path) => {
+                self.type_name(ty);
+                self.field_path(path);
+            }
+            ExprKind::Cast(ty, _) | ExprKind::SizeofType(ty) | ExprKind::Type(ty) => self.type_name(ty),
             _ => {}
         }
         for_each_part_of(&mut expr.kind, &mut |part| self.part(part));
+    }
+
+    /// A parameter that stands for a type, or for a value where it says `typeof`.
+    fn type_name(&self, ty: &mut TypeName) {
+        if let Some(inner) = &mut ty.inner {
+            self.type_name(inner);
+        }
+        if ty.tag != TypeTag::None || ty.name.is_empty() {
+            return;
+        }
+        match self.argument(&ty.name, MacroParamKind::Expr).map(|arg| &arg.kind) {
+            Some(ExprKind::Type(given)) => {
+                ty.name.clear();
+                ty.inner = Some(Box::new(given.clone()));
+            }
+            Some(ExprKind::Name(given)) => ty.name.clone_from(given),
+            _ => {}
+        }
+    }
+
+    /// `offsetof` takes the names of fields, which a parameter may be given.
+    fn field_path(&self, path: &mut Vec<Ident>) {
+        *path = std::mem::take(path)
+            .into_iter()
+            .flat_map(|field| self.argument(&field.text, MacroParamKind::Expr).and_then(fields).unwrap_or(vec![field]))
+            .collect();
     }
 
     fn part(&self, part: Part<'_>) {
@@ -83,6 +117,19 @@ impl<'a> Substitution<'a> {
             _ if self.params.iter().any(|param| param.name.text == name) => name.to_owned(),
             _ => format!("{name}'{}", self.number),
         }
+    }
+}
+
+/// The names in `a.b.c`, when an expression is nothing else.
+pub fn fields(expr: &Expr) -> Option<Vec<Ident>> {
+    match &expr.kind {
+        ExprKind::Name(name) => Some(vec![Ident { text: name.clone(), span: expr.span }]),
+        ExprKind::Field(base, field) => {
+            let mut path = fields(base)?;
+            path.push(field.clone());
+            Some(path)
+        }
+        _ => None,
     }
 }
 
@@ -177,7 +224,7 @@ pub fn for_each_part_of(kind: &mut ExprKind, visit: &mut dyn FnMut(Part<'_>)) {
             in_type(ty, visit);
             visit(Part::Expr(inner));
         }
-        ExprKind::SizeofType(ty) | ExprKind::Offsetof(ty, _) => in_type(ty, visit),
+        ExprKind::SizeofType(ty) | ExprKind::Offsetof(ty, _) | ExprKind::Type(ty) => in_type(ty, visit),
         ExprKind::Record(parts) => {
             for (_, value) in parts {
                 visit(Part::Expr(value));

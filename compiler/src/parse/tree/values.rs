@@ -178,10 +178,18 @@ impl Builder<'_> {
             match pair.as_rule() {
                 Rule::ident | Rule::qualified => name = self.ident(&pair),
                 Rule::expr => args.push(self.expr(pair)),
+                Rule::type_arg => args.push(self.type_arg(pair)),
                 _ => {}
             }
         }
         ExprKind::Call { name, args }
+    }
+
+    /// A type where a macro takes one.
+    fn type_arg(&mut self, pair: Pair<'_, Rule>) -> Expr {
+        let span = self.span(&pair);
+        let ty = pair.into_inner().find(|pair| pair.as_rule() == Rule::type_name).map(|pair| self.type_name(pair));
+        ty.map_or_else(|| self.hole(span), |ty| Expr { kind: ExprKind::Type(ty), span })
     }
 
     /// `(e)` is `e`; with a comma, or empty, it is a tuple.

@@ -10,6 +10,7 @@ mod cat;
 mod cgroup_path;
 mod cgroupid;
 mod clear;
+mod container_of;
 mod debugf;
 mod default_str_length;
 mod delete;
@@ -82,6 +83,7 @@ pub const ALL: &[&dyn Function] = &[
     cgroup_path::WORD,
     cgroupid::WORD,
     clear::WORD,
+    container_of::WORD,
     debugf::WORD,
     default_str_length::WORD,
     delete::WORD,
@@ -146,7 +148,6 @@ pub const ALL: &[&dyn Function] = &[
 
 /// Functions that users of bpftrace know and that are missing here, each with what to do instead.
 pub const ABSENT: &[(&str, &str)] = &[
-    ("container_of", "subtract the offset: `(struct T *)(pointer - offsetof(struct T, member))`"),
     ("dw_ustack", "`ustack` takes stacks by frame pointers"),
     (
         "override",
