@@ -140,6 +140,7 @@ impl Sink for Outputs {
     fn exit(&mut self, _code: u8) {}
     fn cat(&mut self, _path: &str, _span: Span) {}
     fn system(&mut self, _command: &str) {}
+    fn unwatch(&mut self, _address: u64, _span: Span) {}
     fn symbols(&self) -> &dyn Symbols {
         &Names
     }

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use profiler_compiler::object::{Object, UserMap};
+use profiler_compiler::object::{Attach, Object, Program, UserMap};
 use profiler_compiler::source::Span;
 use profiler_compiler::value::{Symbols, Value};
 use profiler_compiler::words::{HelperFailure, Sink};
@@ -41,6 +41,8 @@ pub struct Actions<'a> {
     pub locate: Option<Locate<'a>>,
     /// The code of the first `exit`.
     pub exit: Option<u8>,
+    /// Addresses whose watchpoints are to be closed.
+    pub unwatched: Vec<u64>,
     /// The first map that could not be read or changed, and why.
     pub failure: Option<(String, io::Error)>,
 }
@@ -132,6 +134,16 @@ impl Sink for Actions<'_> {
                 let reason = reason.split(" (os error").next().unwrap_or_default();
                 self.note("error", format!("failed to open file '{path}' ({reason})").as_bytes(), span);
             }
+        }
+    }
+
+    fn unwatch(&mut self, address: u64, span: Span) {
+        let is_it =
+            |program: &Program| matches!(program.attach, Attach::Watchpoint { address: it, .. } if it == address);
+        if self.object.programs.iter().any(is_it) {
+            self.unwatched.push(address);
+        } else {
+            self.note("warnf", format!("no watchpoint is at {address:#x}").as_bytes(), span);
         }
     }
 

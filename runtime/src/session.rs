@@ -175,6 +175,7 @@ pub fn run(
         locate,
         no_warnings: options.no_warnings,
         exit: None,
+        unwatched: Vec::new(),
         failure: None,
     };
     let on_signal = object.programs.iter().any(|program| program.attach == Attach::Signal);
@@ -277,7 +278,7 @@ impl Session<'_> {
             child.resume().map_err(RunError::Child)?;
         }
         self.windows.begin();
-        self.collect(options.duration.map(|duration| Instant::now() + duration), &links)?;
+        self.collect(options.duration.map(|duration| Instant::now() + duration), &mut links)?;
         timers.stop().map_err(system("running a timer"))?;
         links.drop_quick();
         Ok(links)
@@ -361,7 +362,7 @@ impl Session<'_> {
     }
 
     /// Reads records until something ends the run.
-    fn collect(&mut self, deadline: Option<Instant>, links: &Links) -> Result<(), RunError> {
+    fn collect(&mut self, deadline: Option<Instant>, links: &mut Links) -> Result<(), RunError> {
         if self.is_over() {
             self.drain();
             return Ok(());
@@ -374,6 +375,7 @@ impl Session<'_> {
                 self.run_programs(&Attach::Signal)?;
             }
             let drained = self.drain();
+            self.actions.unwatched.drain(..).for_each(|address| links.unwatch(address));
             self.obey();
             let now = Instant::now();
             if drained.records > 0 {

@@ -3,7 +3,7 @@
 //! In: an expression of the tree. Out: a [`typed::Expr`].
 //! Guarantee: a part of unknown type was reported already, so nothing is said of it again.
 
-use crate::ast::{Expr, ExprKind, Ident, TypeName};
+use crate::ast::{Expr, ExprKind, Ident, TypeName, UnaryOp};
 use crate::check::{Body, types, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
@@ -46,10 +46,9 @@ impl Body<'_, '_> {
             ExprKind::SizeofType(ty) => self.type_named(ty).map_or(Self::poison(span), |ty| self.sizeof(&ty, span)),
             ExprKind::SizeofExpr(inner) => {
                 let ty = match &inner.kind {
-                    // As in bpftrace, a literal has the smallest type that holds it.
-                    ExprKind::Int(n) => types::smallest_int(*n),
                     ExprKind::Type(ty) => self.type_named(ty).unwrap_or(Type::Unknown),
-                    _ => self.type_or_value(inner),
+                    ExprKind::Name(_) => self.type_or_value(inner),
+                    _ => self.natural_type(inner),
                 };
                 self.sizeof(&ty, span)
             }
@@ -262,6 +261,20 @@ impl Body<'_, '_> {
             }
         }
         self.expr(e).ty
+    }
+
+    /// The type whose size `sizeof` of a value is. As in bpftrace, a literal has the smallest type that holds it, alone and in a
+    /// tuple.
+    fn natural_type(&mut self, e: &Expr) -> Type {
+        match &e.kind {
+            ExprKind::Int(n) => types::smallest_int(*n),
+            ExprKind::Unary(UnaryOp::Neg, inner) => match inner.kind {
+                ExprKind::Int(n @ 1..=0x8000_0000) => types::smallest_int(n - 1),
+                _ => self.expr(e).ty,
+            },
+            ExprKind::Tuple(parts) => Type::Tuple(parts.iter().map(|part| self.natural_type(part)).collect()),
+            _ => self.expr(e).ty,
+        }
     }
 
     fn sizeof(&mut self, ty: &Type, span: Span) -> typed::Expr {

@@ -293,6 +293,8 @@ pub trait Sink {
     fn cat(&mut self, path: &str, span: Span);
     /// Runs a command.
     fn system(&mut self, command: &str);
+    /// Watches the memory at this address no longer, or warns at this place of the script that nothing does.
+    fn unwatch(&mut self, address: u64, span: Span);
     /// Names for addresses.
     fn symbols(&self) -> &dyn Symbols;
     /// Wall-clock nanoseconds since 1970.

@@ -28,6 +28,8 @@ use crate::sys::perf;
 pub struct Links {
     /// Raw tracepoints and sampling events: detached in microseconds.
     quick: Vec<OwnedFd>,
+    /// Watchpoints by their addresses, which `unwatch` names.
+    watched: Vec<(u64, OwnedFd)>,
     /// Tracepoints and uprobes: 40 to 110 ms each, in the kernel.
     slow: Vec<OwnedFd>,
     /// Iterators, which run when they are read.
@@ -155,14 +157,20 @@ impl Links {
         self.slow.iter().filter_map(|fd| link::missed_runs(fd.as_fd())).filter(|(_, missed)| *missed > 0).collect()
     }
 
+    /// Closes the watchpoints at an address.
+    pub fn unwatch(&mut self, address: u64) {
+        self.watched.retain(|(watched, _)| *watched != address);
+    }
+
     /// Detaches what detaches at once.
     pub fn drop_quick(&mut self) {
         self.quick.clear();
+        self.watched.clear();
     }
 
     /// Detaches everything, the slow ones side by side.
     fn drop_all(&mut self) {
-        self.quick.clear();
+        self.drop_quick();
         let rest = std::mem::take(&mut self.slow);
         if rest.len() < 2 {
             return;

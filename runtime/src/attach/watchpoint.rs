@@ -25,7 +25,7 @@ pub(super) fn attach(program: BorrowedFd<'_>, place: Place, links: &mut Links) -
     let kind = perf::Access { read: mode.read, write: mode.write, execute: mode.execute };
     for at in sampling::places(pid)? {
         match perf::open_breakpoint(address, length_bytes, kind, at) {
-            Ok(event) => links.quick.push(tie(event, program, 0)?),
+            Ok(event) => links.watched.push((address, tie(event, program, 0)?)),
             Err(error) if sampling::is_gone(&error) => {}
             Err(error) => return Err(error),
         }

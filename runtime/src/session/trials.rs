@@ -153,6 +153,7 @@ impl Session<'_> {
             locate: actions.locate,
             no_warnings: actions.no_warnings,
             exit: None,
+            unwatched: Vec::new(),
             failure: None,
         };
         rings.drain(&mut |_, bytes| act(object, tables, bytes, received, &mut actions));

@@ -81,6 +81,41 @@ fn every_write_to_watched_memory_is_seen() {
 }
 
 #[test]
+fn what_is_watched_no_longer_is_not_seen() {
+    if skip() {
+        return;
+    }
+    // The same script leaves the watchpoint alone when it names another address.
+    for (distance, writes) in [(0, None), (8, Some("@writes: 1000"))] {
+        let mut command = Command::new(workload());
+        let writer = command.args(["writes", "500"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut writer = Killed(writer.expect("the workload"));
+        let mut address = String::new();
+        let mut said = BufReader::new(writer.0.stdout.take().expect("a pipe"));
+        said.read_line(&mut address).expect("a line");
+        let address = address.trim().strip_prefix("address ").expect("an address");
+        let script = format!(
+            "watchpoint:{address}:8:w {{ @writes = count(); }} interval:ms:50 {{ @ticks++; \
+             if @ticks == 1 {{ unwatch((uint8 *){address} + {distance}); }} if @ticks == 3 {{ print(\"quiet\"); }} }} END {{ clear(@ticks); }}"
+        );
+        let (mut tracer, mut stderr, line) = start(&["--strict", "-p", &writer.0.id().to_string(), "-e", &script]);
+        if line.contains("debug registers") {
+            println!("SKIPPED: {line}");
+            return;
+        }
+        let mut results =
+            BufReader::new(tracer.0.stdout.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+        assert_eq!(results.by_ref().find(|line| !line.is_empty()).as_deref(), Some("quiet"));
+        writer.0.stdin.take().expect("a pipe").write_all(b"go\n").expect("it reads");
+        let rest: Vec<String> = results.filter(|line| !line.is_empty()).collect();
+        let mut errors = String::new();
+        stderr.read_to_string(&mut errors).expect("text");
+        assert_eq!(rest.first().map(String::as_str), writes, "{errors}");
+        assert_eq!(errors.contains("no watchpoint is at"), distance > 0, "{errors}");
+    }
+}
+
+#[test]
 fn a_hardware_event_counts_or_says_why_not() {
     if skip() {
         return;

@@ -251,6 +251,7 @@ pub fn expr(value: &Expr) -> String {
             let path: Vec<&str> = path.iter().map(|part| part.text.as_str()).collect();
             format!("offsetof({}, {})", type_name(ty), path.join("."))
         }
+        ExprKind::Type(ty) => type_name(ty),
         ExprKind::Tuple(parts) if parts.len() == 1 => format!("({},)", list(parts)),
         ExprKind::Tuple(parts) => format!("({})", list(parts)),
         ExprKind::Record(parts) => {

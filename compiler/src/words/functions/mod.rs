@@ -66,6 +66,7 @@ mod syscall_name;
 mod system;
 mod time;
 mod uaddr;
+mod unwatch;
 mod uptr;
 pub(super) mod ustack;
 mod usym;
@@ -138,6 +139,7 @@ pub const ALL: &[&dyn Function] = &[
     system::WORD,
     time::WORD,
     uaddr::WORD,
+    unwatch::WORD,
     uptr::WORD,
     ustack::WORD,
     usym::WORD,
@@ -156,5 +158,4 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("path", "names are read with `str(file.f_path.dentry.d_name.name)`, without their folders"),
     ("skboutput", "send the bytes with `printf(\"%r\", buf(…))`"),
     ("socket_cookie", "use the address of the socket as the key: it is the same as long as the socket lives"),
-    ("unwatch", "keep a flag: `/!@done/` in the watchpoint's predicate; it is removed when the run ends"),
 ];
