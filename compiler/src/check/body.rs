@@ -104,6 +104,12 @@ impl<'a, 'e> Body<'a, 'e> {
         for (index, stmt) in stmts.iter().enumerate() {
             self.hoist(stmt, &stmts[index + 1..], &mut checked);
             self.stmt(stmt, &mut checked);
+            if let (Some(word), Some(next)) = (self.leaves(&stmt.kind), stmts.get(index + 1)) {
+                let message = format!("nothing behind `{word}` is reached");
+                self.error(
+                    Diagnostic::warning(Code(911), next.span, message).related(stmt.span, "here the block is left"),
+                );
+            }
         }
         checked
     }

@@ -31,6 +31,16 @@ pub struct Loops {
 }
 
 impl Body<'_, '_> {
+    /// The word of a statement behind which its block never goes on.
+    pub(super) fn leaves(&self, kind: &StmtKind) -> Option<&'static str> {
+        match kind {
+            StmtKind::Return(_) => Some("return"),
+            StmtKind::Break if self.loops.all > 0 => Some("break"),
+            StmtKind::Continue if self.loops.all > 0 => Some("continue"),
+            _ => None,
+        }
+    }
+
     /// Reports a stack of the kernel that would begin with the frames of a loop: a raw tracepoint has no registers to begin
     /// at, and how many frames a loop has differs from kernel to kernel.
     pub fn refuse_stack_in_loop(&mut self, span: Span) -> bool {
