@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
+use crate::repl::status::Status;
+
 /// What is to be done.
 #[derive(Debug)]
 pub enum Task {
@@ -15,6 +17,8 @@ pub enum Task {
     Print(String),
     /// Empty a map.
     Clear(String),
+    /// Say what it did so far.
+    Status(Sender<Status>),
     /// End: detach, and print nothing more.
     Stop,
 }

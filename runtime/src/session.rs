@@ -26,6 +26,7 @@ use crate::load::{LoadError, LoadOptions, Loaded, load_with};
 use crate::orders::{Orders, Task};
 use crate::params::Values;
 use crate::render::{MapPrint, Render};
+use crate::repl::status::Status;
 use crate::ring::{Drained, Rings};
 use crate::spans::{self, Pending, SpanLedger};
 use crate::symbols::counting::Counting;
@@ -376,7 +377,7 @@ impl Session<'_> {
             }
             let drained = self.drain();
             self.actions.unwatched.drain(..).for_each(|address| links.unwatch(address));
-            self.obey();
+            self.obey(links);
             let now = Instant::now();
             if drained.records > 0 {
                 last_record = now;
@@ -401,7 +402,7 @@ impl Session<'_> {
     }
 
     /// Does what it was told meanwhile.
-    fn obey(&mut self) {
+    fn obey(&mut self, links: &Links) {
         while let Some(order) = self.orders.as_ref().and_then(Orders::take) {
             let named = |name: &str| self.actions.object.maps.iter().position(|map| map.name == name);
             match &order.task {
@@ -414,6 +415,10 @@ impl Session<'_> {
                     let snapshot = map.and_then(|map| self.actions.snapshot(map));
                     self.actions.show(snapshot, MapPrint::default());
                 }
+                Task::Status(answer) => {
+                    // Whoever asked may be gone.
+                    let _ = answer.send(self.status(links));
+                }
                 Task::Clear(name) => {
                     if let Some(map) = named(name) {
                         self.actions.clear_map(map);
@@ -421,6 +426,25 @@ impl Session<'_> {
                 }
             }
             self.flush();
+        }
+    }
+
+    /// What it did so far.
+    fn status(&self, links: &Links) -> Status {
+        let (object, loaded, elapsed) = (self.actions.object, self.actions.loaded, self.windows.whole().length());
+        let costs = ledger::costs(object, loaded, elapsed);
+        let runs: u64 = costs.iter().map(|cost| cost.runs).sum();
+        let time = Duration::from_nanos(costs.iter().map(|cost| cost.time_ns).sum());
+        // The kernel does not measure test runs, of which timers are made.
+        let test_run =
+            |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Timer { .. } | Attach::Signal);
+        let is_measured = !traced(object).all(|program| test_run(&program.attach));
+        Status {
+            probes: traced(object).map(|program| program.points).sum(),
+            cost: is_measured.then_some((runs, time)),
+            elapsed,
+            records: self.received.iter().sum(),
+            lost: ledger::read(object, loaded, &links.missed_runs()).iter().map(|(_, lost)| lost).sum(),
         }
     }
 

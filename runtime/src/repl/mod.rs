@@ -5,6 +5,7 @@
 //! lives, and effects name only programs that are attached.
 
 pub mod input;
+pub mod status;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -81,6 +81,13 @@ fn programs_count_exactly_while_others_come_and_go() {
     prompt.type_in("nosuch { }\ninterval:ms:20 {\n  @ticks = count();\n}\n");
     prompt.until("[3] 1 probe");
     call_getppid(23);
+    prompt.type_in(":ps\n");
+    prompt.until("probes  runs  records  ");
+    let row = prompt.until("[1] ");
+    // Every call on this machine runs it, its own process's alone are counted.
+    let cells: Vec<&str> = row.split_whitespace().take(3).collect();
+    assert!(cells[..2] == ["[1]", "1"] && cells[2].parse::<u64>().is_ok_and(|runs| runs >= 123), "{row}");
+    assert!(row.contains(&format!(" 0  {}", counter().trim_end())), "{row}");
     prompt.type_in(":clear @ticks\n:stop 3\n@calls\n");
     prompt.until("[3] stopped");
     prompt.until("@calls: 123");

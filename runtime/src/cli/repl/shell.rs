@@ -14,7 +14,10 @@ use std::thread::{self, JoinHandle};
 use profiler_compiler::object::Attach;
 use profiler_compiler::source::Source;
 use profiler_runtime::orders::{self, Giver, Orders, Task};
+use profiler_runtime::repl::status::{self, Row};
 use profiler_runtime::repl::{Effect, News, Repl, Watch};
+use profiler_runtime::sys::stats::Measuring;
+use profiler_runtime::sys::terminal;
 
 use super::super::args::ScriptArguments;
 use super::super::engine::{self, Stage};
@@ -41,6 +44,8 @@ pub struct Shell {
     /// What was typed.
     history: Mutex<Vec<String>>,
     is_over: AtomicBool,
+    /// While it is open, the kernel measures what programs cost; it needs more rights than probes do.
+    measuring: Option<Measuring>,
 }
 
 /// A lock whose holder panicked is as good as any other: what it guards is changed in one step.
@@ -58,6 +63,7 @@ impl Shell {
             watching: Mutex::default(),
             history: Mutex::default(),
             is_over: AtomicBool::new(false),
+            measuring: Measuring::start().ok(),
         })
     }
 
@@ -112,7 +118,7 @@ impl Shell {
             Effect::Print { number, map, .. } => self.order(number, Task::Print(map)),
             Effect::Clear { number, map } => self.order(number, Task::Clear(map)),
             Effect::Watch(watch) => self.watch(watch),
-            Effect::Status(programs) => self.status(&programs),
+            Effect::Status(programs) => self.status(programs),
             Effect::Write { path, text } => self.answer(write(&path, &text)),
             Effect::Read(path) => {
                 let text = Origin::File(path.clone()).load().map(|source| source.text.clone());
@@ -231,10 +237,19 @@ impl Shell {
         });
     }
 
-    fn status(&self, programs: &[(u32, String)]) {
-        let width = programs.iter().map(|(number, _)| number.to_string().len()).max().unwrap_or(1);
-        let rows: Vec<String> = programs.iter().map(|(number, text)| format!("[{number:>width$}] {text}\n")).collect();
-        self.say(rows.concat());
+    fn status(&self, programs: Vec<(u32, String)>) {
+        let row = |(number, text)| {
+            let (sender, answer) = channel();
+            self.order(number, Task::Status(sender));
+            // A program that ended meanwhile does not answer.
+            let mut status = answer.recv().ok();
+            if let (None, Some(status)) = (&self.measuring, &mut status) {
+                status.cost = None;
+            }
+            Row { number, text, status }
+        };
+        let rows: Vec<Row> = programs.into_iter().map(row).collect();
+        self.say(status::table(&rows, terminal::size().map(|(columns, _)| columns)));
     }
 }
 
