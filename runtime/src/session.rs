@@ -410,8 +410,13 @@ impl Session<'_> {
                     self.is_stopped = true;
                     return;
                 }
-                Task::Print(name) => {
-                    let map = named(name);
+                Task::Print { map, view: Some(view) } => {
+                    if let Some(map) = named(map) {
+                        self.show_asked(map, view);
+                    }
+                }
+                Task::Print { map, view: None } => {
+                    let map = named(map);
                     let snapshot = map.and_then(|map| self.actions.snapshot(map));
                     self.actions.show(snapshot, MapPrint::default());
                 }

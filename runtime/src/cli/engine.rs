@@ -18,6 +18,7 @@ use profiler_compiler::object::Object;
 use profiler_compiler::params::Param;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::{Target, TargetError};
+use profiler_compiler::view::View;
 use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, expand, ir, parse, typed_print};
 use profiler_runtime::child::Child;
 use profiler_runtime::elf;
@@ -274,6 +275,13 @@ pub fn run_at_prompt(
     let mut render = Text::new(out(), out(), true);
     let outcome = session::run(object, options, &mut render, &HostSymbols::new());
     Ok(outcome.map_err(|error| refused(source, script, None, &error))?.exit_code)
+}
+
+/// The last view of a program of the prompt.
+pub fn view_at_prompt(source: &Source, script: &ScriptArguments) -> Result<Option<View>, Failure> {
+    let stages = pipeline::stages(source, &CATALOGUE, &Host::new(), &options(script, None));
+    let stages = stages.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
+    Ok(stages.object.views.into_iter().next_back())
 }
 
 /// The type of the first variable that a program of the prompt assigns.

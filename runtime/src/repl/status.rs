@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use profiler_compiler::statistics::Number;
 use profiler_compiler::units::Unit;
 
 /// What a program did so far.
@@ -66,8 +67,8 @@ fn cells(row: &Row) -> [String; 7] {
         Some((runs, time)) => {
             let elapsed = status.elapsed.as_secs_f64();
             let share = if elapsed == 0.0 { 0.0 } else { time.as_secs_f64() * 100.0 / elapsed };
-            let mean_ns = time.as_nanos() / u128::from(runs);
-            [runs.to_string(), Unit::Duration.text(mean_ns as f64), format!("{share:.3} %")]
+            let mean = Number::quotient(i128::try_from(time.as_nanos()).unwrap_or(i128::MAX), runs);
+            [runs.to_string(), Unit::Duration.text(mean.as_f64()), format!("{share:.3} %")]
         }
     };
     [number, status.probes.to_string(), runs, status.records.to_string(), mean, share, status.lost.to_string()]

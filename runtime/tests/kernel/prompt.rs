@@ -98,6 +98,28 @@ fn programs_count_exactly_while_others_come_and_go() {
 }
 
 #[test]
+fn a_map_is_shown_in_the_words_of_a_view() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    let of = |map: &str| counter().replace("@calls", map);
+    prompt.type_in(&of("@calls[comm, pid]"));
+    prompt.until("[1] 1 probe");
+    call_getppid(42);
+    prompt.type_in("@calls show pid, count, share sort count desc top 5\n@calls sort p99 top 1\n");
+    prompt.until("@calls\n");
+    let table = prompt.until("100");
+    assert!(table.contains("pid") && table.contains("count") && table.contains("share"), "{table}");
+    let row: Vec<&str> = table.lines().last().unwrap_or_default().split_whitespace().collect();
+    assert_eq!(row[..2], [std::process::id().to_string().as_str(), "42"], "{table}");
+    prompt.until("error[E0231]: `@calls` holds `count()`, which does not tell `p99`");
+    prompt.type_in("@calls top 1 every 1s\n");
+    prompt.until("`:watch @calls 1s`");
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
 fn an_error_is_shown_and_the_prompt_goes_on() {
     if skip() {
         return;

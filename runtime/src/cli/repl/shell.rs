@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use profiler_compiler::object::Attach;
 use profiler_compiler::source::Source;
+use profiler_compiler::view::View;
 use profiler_runtime::orders::{self, Giver, Orders, Task};
 use profiler_runtime::repl::status::{self, Row};
 use profiler_runtime::repl::{Effect, News, Repl, Watch};
@@ -32,6 +33,8 @@ pub type Screen = Box<dyn FnMut(String) + Send>;
 struct Running {
     giver: Arc<Giver>,
     thread: Option<JoinHandle<()>>,
+    /// What was typed.
+    text: String,
 }
 
 /// All that lives while the prompt does.
@@ -115,7 +118,7 @@ impl Shell {
             Effect::Say(text) => self.say(text),
             Effect::Attach { number, source, replaces } => self.attach(number, source, replaces),
             Effect::Detach(number) => self.detach(number),
-            Effect::Print { number, map, .. } => self.order(number, Task::Print(map)),
+            Effect::Print { number, map, view } => self.print(number, map, &view),
             Effect::Clear { number, map } => self.order(number, Task::Clear(map)),
             Effect::Watch(watch) => self.watch(watch),
             Effect::Status(programs) => self.status(programs),
@@ -154,7 +157,7 @@ impl Shell {
             Err(error) => return self.news(News::Refused { number, message: format!("{}\n", words_of(&error)) }),
         };
         let (shell, (settled, wait)) = (Arc::clone(self), channel());
-        locked(&self.running).insert(number, Running { giver: Arc::new(giver), thread: None });
+        locked(&self.running).insert(number, Running { giver: Arc::new(giver), thread: None, text: text.clone() });
         let thread = thread::Builder::new().name(format!("program {number}")).spawn(move || {
             shell.live(number, &text, orders, &settled);
         });
@@ -218,6 +221,25 @@ impl Shell {
         }
     }
 
+    /// Prints a map, by the words of a view when there are any. What they name is found as if the program had such a view.
+    fn print(&self, number: u32, map: String, words: &str) {
+        if words.is_empty() {
+            return self.order(number, Task::Print { map, view: None });
+        }
+        let Some(text) = locked(&self.running).get(&number).map(|program| program.text.clone()) else { return };
+        let mut source = Source::new(format!("[{number}]"), format!("{text}\nview \"{map}\" {{ of {map} {words} }}"));
+        let modules = modules::resolve(&mut source, Path::new(""));
+        match modules.and_then(|()| engine::view_at_prompt(&source, &arguments(&text))) {
+            Ok(Some(View { every: Some(_), .. })) => {
+                self.say(format!(
+                    "`every` is for the view of a program; `:watch {map} 1s` prints a map again and again\n"
+                ));
+            }
+            Ok(view) => self.order(number, Task::Print { map, view }),
+            Err(failure) => self.say(failure.render(colour_wanted())),
+        }
+    }
+
     fn stop_watching(&self) {
         if let Some(before) = locked(&self.watching).take() {
             before.store(true, Ordering::Relaxed);
@@ -231,7 +253,7 @@ impl Shell {
         *locked(&self.watching) = Some(Arc::clone(&stop));
         thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) && locked(&shell.running).contains_key(&number) {
-                shell.order(number, Task::Print(map.clone()));
+                shell.order(number, Task::Print { map: map.clone(), view: None });
                 thread::sleep(period);
             }
         });
