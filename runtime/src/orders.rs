@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
 use profiler_compiler::view::View;
 
+use crate::maps::carry::Estate;
 use crate::repl::status::Status;
 
 /// What is to be done.
@@ -26,6 +27,8 @@ pub enum Task {
     Clear(String),
     /// Say what it did so far.
     Status(Sender<Status>),
+    /// End for another that goes on in its place: detach, run no `END`, print nothing more, and hand over what the maps hold.
+    HandOver(Sender<Vec<Estate>>),
     /// End: detach, and print nothing more.
     Stop,
 }

@@ -120,6 +120,35 @@ fn a_map_is_shown_in_the_words_of_a_view() {
 }
 
 #[test]
+fn an_edited_program_goes_on_counting_where_the_old_one_ended() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    let body = "@calls = count(); @by[comm, pid] = count(); @last[pid] = @n; @n++; @h = hist(pid)";
+    let of = |body: &str| counter().replace("@calls = count()", body);
+    prompt.type_in(&format!("{}\n", of(body).trim_end().replacen("sys_enter_getppid", "sys_enter_getppid ", 1)));
+    prompt.until("[1] 1 probe");
+    call_getppid(100);
+    // One that is refused leaves the old one as it is.
+    prompt.type_in(&format!(":edit 1 {}", of("@calls = cuont()")));
+    prompt.until("error[E0203]");
+    prompt.type_in(&format!(
+        ":edit 1 {}",
+        of(&format!("{body}; @new = 1")).replace("@last[pid] = @n", "@last[comm] = 7")
+    ));
+    let said = prompt.until("in place of [1]");
+    assert!(said.ends_with("; kept @by, @calls, @h, @n; empty @last, @new\n"), "{said}");
+    call_getppid(23);
+    prompt.type_in("@calls\n@by\n@n\n@h\n");
+    prompt.until("@calls: 123\n");
+    prompt.until(&format!("{}]: 123\n", std::process::id()));
+    prompt.until("@n: 123\n");
+    prompt.until(" 123 |@@");
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
 fn an_error_is_shown_and_the_prompt_goes_on() {
     if skip() {
         return;

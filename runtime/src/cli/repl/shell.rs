@@ -3,6 +3,7 @@
 //! In: effects of the prompt's core, from the prompt and from programs that end. Out: their results on the screen, and news to the core.
 //! Guarantee: a program lives in a thread of its own with its own maps; when the shell is gone, so is everything that it attached.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,9 +12,11 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use profiler_compiler::object::Attach;
+use profiler_compiler::object::{Attach, Object};
 use profiler_compiler::source::Source;
 use profiler_compiler::view::View;
+use profiler_runtime::load::Loaded;
+use profiler_runtime::maps::carry::{self, Estate};
 use profiler_runtime::orders::{self, Giver, Orders, Task};
 use profiler_runtime::repl::status::{self, Row};
 use profiler_runtime::repl::{Effect, News, Repl, Watch};
@@ -159,7 +162,7 @@ impl Shell {
         let (shell, (settled, wait)) = (Arc::clone(self), channel());
         locked(&self.running).insert(number, Running { giver: Arc::new(giver), thread: None, text: text.clone() });
         let thread = thread::Builder::new().name(format!("program {number}")).spawn(move || {
-            shell.live(number, &text, orders, &settled);
+            shell.live((number, replaces), &text, orders, &settled);
         });
         let thread = match thread {
             Ok(thread) => thread,
@@ -169,33 +172,46 @@ impl Shell {
             running.thread = Some(thread);
         }
         // An error means that the thread has ended.
-        let attached = wait.recv().unwrap_or(false);
-        if let Some(replaced) = replaces.filter(|_| attached) {
-            self.detach(replaced);
-        }
+        let _ = wait.recv();
     }
 
     /// A program's life.
-    fn live(self: &Arc<Self>, number: u32, text: &str, orders: Orders, settled: &Sender<bool>) {
+    fn live(
+        self: &Arc<Self>,
+        (number, replaces): (u32, Option<u32>),
+        text: &str,
+        orders: Orders,
+        settled: &Sender<()>,
+    ) {
         let mut source = Source::new(format!("[{number}]"), text);
         let modules = modules::resolve(&mut source, Path::new(""));
-        let attached = |object: &profiler_compiler::object::Object| {
+        let carried = RefCell::new(None);
+        // Once this one is known to load, the other ends: nothing is counted by both, and what happens until this one is attached by none.
+        let loaded = |object: &Object, loaded: &Loaded| {
+            if let Some(replaced) = replaces {
+                let estates = self.inherit(replaced);
+                *carried.borrow_mut() = Some(carry::give(&estates, object, loaded)?);
+            }
+            Ok(())
+        };
+        let attached = |object: &Object| {
             let maps = object.maps.iter().map(|map| map.name.clone()).collect();
             self.news(News::Attached {
                 number,
                 probes: object.programs.iter().map(|program| program.points).sum(),
                 maps,
+                carried: carried.take(),
             });
             // What runs once is waited for, so that the next prompt stands behind its results.
             let ends_by_itself =
                 |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Iterator { .. });
             if !object.programs.iter().all(|program| ends_by_itself(&program.attach)) {
                 // Nobody waits when the thread that did is gone.
-                let _ = settled.send(true);
+                let _ = settled.send(());
             }
         };
         let lives = modules.and_then(|()| {
-            engine::run_at_prompt(&source, &arguments(text), orders, &attached, || Box::new(Above::new(self)))
+            engine::run_at_prompt(&source, &arguments(text), orders, &loaded, &attached, || Box::new(Above::new(self)))
         });
         // Who detaches it takes it out first.
         let by_itself = locked(&self.running).remove(&number).is_some();
@@ -203,7 +219,19 @@ impl Shell {
             Ok(code) => self.news(News::Ended { number, code: by_itself.then_some(code) }),
             Err(failure) => self.news(News::Refused { number, message: failure.render(colour_wanted()) }),
         }
-        let _ = settled.send(false);
+        let _ = settled.send(());
+    }
+
+    /// Detaches a program, and takes what its maps hold; nothing when it has ended.
+    fn inherit(&self, number: u32) -> Vec<Estate> {
+        let running = locked(&self.running).remove(&number);
+        let Some(mut program) = running else { return Vec::new() };
+        let (heir, estates) = channel();
+        program.giver.give(Task::HandOver(heir));
+        // One that could not read its maps says so, and hands nothing over.
+        let estates = estates.recv().unwrap_or_default();
+        program.stop();
+        estates
     }
 
     fn detach(&self, number: u32) {
