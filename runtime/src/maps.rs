@@ -4,6 +4,7 @@
 //! Guarantee: every entry that is in a map for the whole time of reading is read exactly once, whatever the kernel's batch
 //! calls return.
 
+pub mod carry;
 mod pages;
 
 use std::collections::HashSet;

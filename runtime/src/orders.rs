@@ -8,13 +8,27 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 
+use profiler_compiler::view::View;
+
+use crate::maps::carry::Estate;
+use crate::repl::status::Status;
+
 /// What is to be done.
 #[derive(Debug)]
 pub enum Task {
     /// Print a map.
-    Print(String),
+    Print {
+        /// With sigil.
+        map: String,
+        /// As a table, its own place among the maps left to the session; else as when the run ends.
+        view: Option<View>,
+    },
     /// Empty a map.
     Clear(String),
+    /// Say what it did so far.
+    Status(Sender<Status>),
+    /// End for another that goes on in its place: detach, run no `END`, print nothing more, and hand over what the maps hold.
+    HandOver(Sender<Vec<Estate>>),
     /// End: detach, and print nothing more.
     Stop,
 }
@@ -95,10 +109,10 @@ mod tests {
     #[test]
     fn an_order_wakes_and_its_giver_waits_until_it_is_done() {
         let (giver, orders) = pair().expect("sockets");
-        let waiting = std::thread::spawn(move || giver.give(Task::Print("@x".into())));
+        let waiting = std::thread::spawn(move || giver.give(Task::Print { map: "@x".into(), view: None }));
         assert_eq!(poll::wait(&[orders.as_fd()], Some(Duration::from_secs(10))).expect("a poll"), 1);
         let order = orders.take().expect("an order");
-        assert!(matches!(&order.task, Task::Print(map) if map == "@x"));
+        assert!(matches!(&order.task, Task::Print { map, .. } if map == "@x"));
         assert!(!waiting.is_finished());
         drop(order);
         assert!(waiting.join().expect("it goes on"));

@@ -11,6 +11,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use profiler_compiler::decode::Lookup;
@@ -23,9 +24,11 @@ use crate::attach::{AttachError, Links, attach};
 use crate::child::{Child, ChildError};
 use crate::ledger;
 use crate::load::{LoadError, LoadOptions, Loaded, load_with};
+use crate::maps::carry::{self, Estate};
 use crate::orders::{Orders, Task};
 use crate::params::Values;
 use crate::render::{MapPrint, Render};
+use crate::repl::status::Status;
 use crate::ring::{Drained, Rings};
 use crate::spans::{self, Pending, SpanLedger};
 use crate::symbols::counting::Counting;
@@ -50,6 +53,9 @@ pub enum Mode {
     Bench,
 }
 
+/// Prepares what is loaded for its run.
+pub type Prepare<'a> = &'a dyn Fn(&Loaded) -> io::Result<()>;
+
 /// How to run.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
@@ -72,6 +78,8 @@ pub struct RunOptions<'a> {
     pub allow_unsafe: bool,
     /// Which probes run.
     pub mode: Mode,
+    /// Called once everything is loaded and before anything is attached; an error ends the run.
+    pub when_loaded: Option<Prepare<'a>>,
     /// Called once all probes are attached, before the command of `-c` runs.
     pub when_attached: Option<&'a dyn Fn()>,
     /// The script's warnings are dropped.
@@ -160,6 +168,9 @@ pub fn run(
     };
     let values = options.values.take().unwrap_or_else(|| Values::of(object));
     let loaded = load_with(object, &values, LoadOptions::default()).map_err(RunError::Load)?;
+    if let Some(prepare) = options.when_loaded {
+        prepare(&loaded).map_err(system("carrying over what maps held"))?;
+    }
     let tables = Tables { object, loaded: &loaded };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
     let measuring = options.stats.then(Measuring::start).transpose().map_err(system("measuring the programs"))?;
@@ -192,6 +203,7 @@ pub fn run(
         unnamed: &unnamed,
         orders: options.orders.take(),
         is_stopped: false,
+        heir: None,
         user_signal: on_signal.then(UserSignal::listen).transpose().map_err(system("listening for SIGUSR1"))?,
         target,
         actions,
@@ -236,6 +248,8 @@ struct Session<'a> {
     orders: Option<Orders>,
     /// By order: nothing more is to be printed.
     is_stopped: bool,
+    /// By order: who gets what the maps hold once nothing is attached.
+    heir: Option<Sender<Vec<Estate>>>,
     /// SIGUSR1, when the script has a probe for it.
     user_signal: Option<UserSignal>,
     target: Option<OwnedFd>,
@@ -376,7 +390,7 @@ impl Session<'_> {
             }
             let drained = self.drain();
             self.actions.unwatched.drain(..).for_each(|address| links.unwatch(address));
-            self.obey();
+            self.obey(links);
             let now = Instant::now();
             if drained.records > 0 {
                 last_record = now;
@@ -401,7 +415,7 @@ impl Session<'_> {
     }
 
     /// Does what it was told meanwhile.
-    fn obey(&mut self) {
+    fn obey(&mut self, links: &Links) {
         while let Some(order) = self.orders.as_ref().and_then(Orders::take) {
             let named = |name: &str| self.actions.object.maps.iter().position(|map| map.name == name);
             match &order.task {
@@ -409,10 +423,24 @@ impl Session<'_> {
                     self.is_stopped = true;
                     return;
                 }
-                Task::Print(name) => {
-                    let map = named(name);
+                Task::HandOver(heir) => {
+                    self.is_stopped = true;
+                    self.heir = Some(heir.clone());
+                    return;
+                }
+                Task::Print { map, view: Some(view) } => {
+                    if let Some(map) = named(map) {
+                        self.show_asked(map, view);
+                    }
+                }
+                Task::Print { map, view: None } => {
+                    let map = named(map);
                     let snapshot = map.and_then(|map| self.actions.snapshot(map));
                     self.actions.show(snapshot, MapPrint::default());
+                }
+                Task::Status(answer) => {
+                    // Whoever asked may be gone.
+                    let _ = answer.send(self.status(links));
                 }
                 Task::Clear(name) => {
                     if let Some(map) = named(name) {
@@ -421,6 +449,25 @@ impl Session<'_> {
                 }
             }
             self.flush();
+        }
+    }
+
+    /// What it did so far.
+    fn status(&self, links: &Links) -> Status {
+        let (object, loaded, elapsed) = (self.actions.object, self.actions.loaded, self.windows.whole().length());
+        let costs = ledger::costs(object, loaded, elapsed);
+        let runs: u64 = costs.iter().map(|cost| cost.runs).sum();
+        let time = Duration::from_nanos(costs.iter().map(|cost| cost.time_ns).sum());
+        // The kernel does not measure test runs, of which timers are made.
+        let test_run =
+            |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Timer { .. } | Attach::Signal);
+        let is_measured = !traced(object).all(|program| test_run(&program.attach));
+        Status {
+            probes: traced(object).map(|program| program.points).sum(),
+            cost: is_measured.then_some((runs, time)),
+            elapsed,
+            records: self.received.iter().sum(),
+            lost: ledger::read(object, loaded, &links.missed_runs()).iter().map(|(_, lost)| lost).sum(),
         }
     }
 
@@ -530,6 +577,9 @@ impl Session<'_> {
     /// record is shown after those of `END`.
     fn finish(mut self, links: Links, options: &RunOptions) -> Result<Outcome, RunError> {
         self.drain_finished();
+        if let Some(heir) = self.heir.take() {
+            return self.hand_over(links, &heir);
+        }
         self.run_programs(&Attach::End)?;
         self.drain_finished();
         let losses = ledger::read(self.actions.object, self.actions.loaded, &links.missed_runs());
@@ -556,6 +606,20 @@ impl Session<'_> {
             code => code.unwrap_or(0),
         };
         Ok(Outcome { exit_code, received: self.received, losses, spans })
+    }
+
+    /// Detaches, and gives what the maps hold to another.
+    fn hand_over(mut self, links: Links, heir: &Sender<Vec<Estate>>) -> Result<Outcome, RunError> {
+        let losses = ledger::read(self.actions.object, self.actions.loaded, &links.missed_runs());
+        drop(links);
+        // Where the kernel refuses to say so, a run of a moment ago may be missing from what is carried.
+        poll::programs_have_finished();
+        self.drain_finished();
+        let estates = carry::take(self.actions.object, self.actions.loaded)
+            .map_err(|error| RunError::System { what: "reading the maps for the program that follows", error })?;
+        // Who wanted it may be gone.
+        let _ = heir.send(estates);
+        Ok(Outcome { exit_code: 0, received: self.received, losses })
     }
 
     /// Drains, and waits a little for records that are being written.

@@ -4,7 +4,7 @@
 //! Guarantee: every refusal comes back as a [`Failure`] with the exit code that the command documents.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -18,12 +18,13 @@ use profiler_compiler::object::Object;
 use profiler_compiler::params::Param;
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::{Target, TargetError};
+use profiler_compiler::view::View;
 use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, expand, ir, parse, typed_print};
 use profiler_runtime::child::Child;
 use profiler_runtime::elf;
 use profiler_runtime::host::Host;
 use profiler_runtime::list::{self, ListError};
-use profiler_runtime::load::{self, LoadError, Refusal};
+use profiler_runtime::load::{self, LoadError, Loaded, Refusal};
 use profiler_runtime::orders::Orders;
 use profiler_runtime::render::csv::Csv;
 use profiler_runtime::render::json::Json;
@@ -214,6 +215,7 @@ pub fn run(
         mode: arguments.mode,
         stats: arguments.stats,
         allow_unsafe: arguments.script.allow_unsafe,
+        when_loaded: None,
         when_attached: Some(&|| ready(arguments.handshake)),
         locate: Some(&|span| Place::of(source, span)),
         orders: None,
@@ -250,12 +252,13 @@ pub fn run(
     Ok(outcome.exit_code)
 }
 
-/// Runs a program of the prompt until it ends or is told to. `attached` is called once it is; `out` makes a place for results and
+/// Runs a program of the prompt until it ends or is told to. `loaded` and `attached` are called once it is; `out` makes a place for results and
 /// one for notes.
 pub fn run_at_prompt(
     source: &Source,
     script: &ScriptArguments,
     orders: Orders,
+    loaded: &dyn Fn(&Object, &Loaded) -> io::Result<()>,
     attached: &dyn Fn(&Object),
     out: impl Fn() -> Box<dyn Write>,
 ) -> Result<u8, Failure> {
@@ -266,6 +269,7 @@ pub fn run_at_prompt(
     let object = &compiled.object;
     let options = RunOptions {
         quiet: true,
+        when_loaded: Some(&|into| loaded(object, into)),
         when_attached: Some(&|| attached(object)),
         locate: Some(&|span| Place::of(source, span)),
         orders: Some(orders),
@@ -274,6 +278,13 @@ pub fn run_at_prompt(
     let mut render = Text::new(out(), out(), true);
     let outcome = session::run(object, options, &mut render, &HostSymbols::new());
     Ok(outcome.map_err(|error| refused(source, script, None, &error))?.exit_code)
+}
+
+/// The last view of a program of the prompt.
+pub fn view_at_prompt(source: &Source, script: &ScriptArguments) -> Result<Option<View>, Failure> {
+    let stages = pipeline::stages(source, &CATALOGUE, &Host::new(), &options(script, None));
+    let stages = stages.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
+    Ok(stages.object.views.into_iter().next_back())
 }
 
 /// The type of the first variable that a program of the prompt assigns.

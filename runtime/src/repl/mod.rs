@@ -5,6 +5,7 @@
 //! lives, and effects name only programs that are attached.
 
 pub mod input;
+pub mod status;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -105,6 +106,8 @@ pub enum News {
         probes: u32,
         /// Its maps, with sigil.
         maps: Vec<String>,
+        /// Those that hold what the replaced program's held, and those that begin empty; nothing when it replaces none.
+        carried: Option<(Vec<String>, Vec<String>)>,
     },
     /// A program was not attached; the message ends with a newline.
     Refused {
@@ -149,7 +152,7 @@ struct Program {
 #[derive(Debug, Default)]
 pub struct Repl {
     programs: BTreeMap<u32, Program>,
-    /// Programs that replace another and are not yet attached.
+    /// Programs that replace another and are not yet attached, with that one.
     replacing: BTreeMap<u32, u32>,
     last: u32,
 }
@@ -180,11 +183,15 @@ impl Repl {
     /// Takes note of what happened.
     pub fn told(&mut self, news: News) -> Vec<Effect> {
         match news {
-            News::Attached { number, probes, maps } => self.attached(number, probes, maps),
+            News::Attached { number, probes, maps, carried } => self.attached(number, probes, maps, carried),
             News::Refused { number, message } => {
                 self.programs.remove(&number);
-                self.replacing.remove(&number);
-                vec![Effect::Say(message)]
+                let mut effects = vec![Effect::Say(message)];
+                // What the kernel refuses when it comes to attaching, it refuses too late for the other.
+                if let Some(replaced) = self.replacing.remove(&number).filter(|it| !self.programs.contains_key(it)) {
+                    effects.push(say(&format!("[{replaced}] was detached for it")));
+                }
+                effects
             }
             News::Ended { number, code } => self.ended(number, code),
             News::Read { path, text } => match text {
@@ -218,7 +225,13 @@ impl Repl {
         self.attach(source, None, true)
     }
 
-    fn attached(&mut self, number: u32, probes: u32, maps: Vec<String>) -> Vec<Effect> {
+    fn attached(
+        &mut self,
+        number: u32,
+        probes: u32,
+        maps: Vec<String>,
+        carried: Option<(Vec<String>, Vec<String>)>,
+    ) -> Vec<Effect> {
         let Some(program) = self.programs.get_mut(&number) else { return Vec::new() };
         program.maps = maps;
         if program.once {
@@ -228,7 +241,13 @@ impl Repl {
         match self.replacing.remove(&number) {
             Some(replaced) => {
                 self.programs.remove(&replaced);
-                vec![say(&format!("[{number}] {probes} probe{plural}, in place of [{replaced}]"))]
+                let (kept, empty) = carried.unwrap_or_default();
+                let listed = |words: &str, maps: &[String]| match maps {
+                    [] => String::new(),
+                    maps => format!("; {words} {}", maps.join(", ")),
+                };
+                let (kept, empty) = (listed("kept", &kept), listed("empty", &empty));
+                vec![say(&format!("[{number}] {probes} probe{plural}, in place of [{replaced}]{kept}{empty}"))]
             }
             None => vec![say(&format!("[{number}] {probes} probe{plural}"))],
         }
@@ -237,6 +256,8 @@ impl Repl {
     fn ended(&mut self, number: u32, code: Option<u8>) -> Vec<Effect> {
         let Some(program) = self.programs.remove(&number) else { return Vec::new() };
         match code {
+            // Its place is taken at this moment.
+            None if self.replacing.values().any(|replaced| *replaced == number) => Vec::new(),
             _ if program.once => Vec::new(),
             None => vec![say(&format!("[{number}] stopped"))],
             Some(0) => vec![say(&format!("[{number}] ended"))],

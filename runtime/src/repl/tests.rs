@@ -1,4 +1,5 @@
-//! Sessions as transcripts: `> ` is typed, `< ` is news of the programs, other lines are what is to be done.
+//! Sessions as transcripts: `> ` is typed, `< ` is news of the programs, other lines are what is to be done. Of an attached program's maps,
+//! `@x+` is one that was kept, `@x-` one that begins empty.
 
 use std::fmt::Write as _;
 
@@ -30,7 +31,12 @@ fn read_news(text: &str) -> News {
         "attached" => News::Attached {
             number,
             probes: words[2].parse().expect("a number of probes"),
-            maps: words[3..].iter().map(|map| (*map).to_owned()).collect(),
+            maps: words[3..].iter().map(|map| map.trim_end_matches(['+', '-']).to_owned()).collect(),
+            carried: {
+                let marked =
+                    |mark: char| words[3..].iter().filter_map(move |map| Some(map.strip_suffix(mark)?.to_owned()));
+                Some((marked('+').collect(), marked('-').collect()))
+            },
         },
         "refused" => News::Refused { number, message: format!("{}\n", words[2..].join(" ")) },
         "ended" => News::Ended { number, code: words.get(2).map(|code| code.parse().expect("a code")) },
@@ -146,9 +152,9 @@ fn an_edited_program_takes_the_place_of_the_old_one_once_it_is_attached() {
           Print { number: 1, map: "@x", view: "" }
         > :edit 1 kprobe:b { @x = count(); }
           Attach { number: 3, source: "kprobe:b { @x = count(); }", replaces: Some(1) }
-        < attached 3 1 @x
-          | [3] 1 probe, in place of [1]
         < ended 1
+        < attached 3 1 @x+ @y-
+          | [3] 1 probe, in place of [1]; kept @x; empty @y
         > @x
           Print { number: 3, map: "@x", view: "" }
         > :edit 3
@@ -157,6 +163,12 @@ fn an_edited_program_takes_the_place_of_the_old_one_once_it_is_attached() {
           | nothing was changed
         > :edit 9 BEGIN { }
           | there is no program 9; these run: 3
+        > :edit 3 kprobe:c { }
+          Attach { number: 4, source: "kprobe:c { }", replaces: Some(3) }
+        < ended 3
+        < refused 4 error: no room
+          | error: no room
+          | [3] was detached for it
         "#,
     );
 }

@@ -64,6 +64,22 @@ impl Session<'_> {
         contents
     }
 
+    /// Shows one map in a way that somebody asked for while it runs.
+    pub(super) fn show_asked(&mut self, map: usize, view: &View) {
+        let view = View { maps: vec![map], ..view.clone() };
+        let generation = self.actions.generation();
+        let Some(of) = self.actions.object.maps.get(map) else { return };
+        match maps::contents(of, generation, self.actions.loaded, Take::Copy) {
+            Ok(contents) => {
+                let whole = self.windows.whole();
+                self.show(&view, usize::MAX, (whole, false, false), &BTreeMap::from([(map, contents)]), &[]);
+            }
+            Err(error) => {
+                self.actions.failure.get_or_insert((of.name.clone(), error));
+            }
+        }
+    }
+
     fn show_view(
         &mut self,
         place: usize,

@@ -81,12 +81,70 @@ fn programs_count_exactly_while_others_come_and_go() {
     prompt.type_in("nosuch { }\ninterval:ms:20 {\n  @ticks = count();\n}\n");
     prompt.until("[3] 1 probe");
     call_getppid(23);
+    prompt.type_in(":ps\n");
+    prompt.until("probes  runs  records  ");
+    let row = prompt.until("[1] ");
+    // Every call on this machine runs it, its own process's alone are counted.
+    let cells: Vec<&str> = row.split_whitespace().take(3).collect();
+    assert!(cells[..2] == ["[1]", "1"] && cells[2].parse::<u64>().is_ok_and(|runs| runs >= 123), "{row}");
+    assert!(row.contains(&format!(" 0  {}", counter().trim_end())), "{row}");
     prompt.type_in(":clear @ticks\n:stop 3\n@calls\n");
     prompt.until("[3] stopped");
     prompt.until("@calls: 123");
     prompt.type_in(":stop all\n");
     prompt.until("[1] stopped");
     assert_eq!(held(prompt.child.id()).len(), 0);
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn a_map_is_shown_in_the_words_of_a_view() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    let of = |map: &str| counter().replace("@calls", map);
+    prompt.type_in(&of("@calls[comm, pid]"));
+    prompt.until("[1] 1 probe");
+    call_getppid(42);
+    prompt.type_in("@calls show pid, count, share sort count desc top 5\n@calls sort p99 top 1\n");
+    prompt.until("@calls\n");
+    let table = prompt.until("100");
+    assert!(table.contains("pid") && table.contains("count") && table.contains("share"), "{table}");
+    let row: Vec<&str> = table.lines().last().unwrap_or_default().split_whitespace().collect();
+    assert_eq!(row[..2], [std::process::id().to_string().as_str(), "42"], "{table}");
+    prompt.until("error[E0231]: `@calls` holds `count()`, which does not tell `p99`");
+    prompt.type_in("@calls top 1 every 1s\n");
+    prompt.until("`:watch @calls 1s`");
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn an_edited_program_goes_on_counting_where_the_old_one_ended() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    let body = "@calls = count(); @by[comm, pid] = count(); @last[pid] = @n; @n++; @h = hist(pid)";
+    let of = |body: &str| counter().replace("@calls = count()", body);
+    prompt.type_in(&format!("{}\n", of(body).trim_end().replacen("sys_enter_getppid", "sys_enter_getppid ", 1)));
+    prompt.until("[1] 1 probe");
+    call_getppid(100);
+    // One that is refused leaves the old one as it is.
+    prompt.type_in(&format!(":edit 1 {}", of("@calls = cuont()")));
+    prompt.until("error[E0203]");
+    prompt.type_in(&format!(
+        ":edit 1 {}",
+        of(&format!("{body}; @new = 1")).replace("@last[pid] = @n", "@last[comm] = 7")
+    ));
+    let said = prompt.until("in place of [1]");
+    assert!(said.ends_with("; kept @by, @calls, @h, @n; empty @last, @new\n"), "{said}");
+    call_getppid(23);
+    prompt.type_in("@calls\n@by\n@n\n@h\n");
+    prompt.until("@calls: 123\n");
+    prompt.until(&format!("{}]: 123\n", std::process::id()));
+    prompt.until("@n: 123\n");
+    prompt.until(" 123 |@@");
     assert_eq!(prompt.end(), 0);
 }
 

@@ -3,6 +3,7 @@
 //! In: effects of the prompt's core, from the prompt and from programs that end. Out: their results on the screen, and news to the core.
 //! Guarantee: a program lives in a thread of its own with its own maps; when the shell is gone, so is everything that it attached.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,10 +12,16 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use profiler_compiler::object::Attach;
+use profiler_compiler::object::{Attach, Object};
 use profiler_compiler::source::Source;
+use profiler_compiler::view::View;
+use profiler_runtime::load::Loaded;
+use profiler_runtime::maps::carry::{self, Estate};
 use profiler_runtime::orders::{self, Giver, Orders, Task};
+use profiler_runtime::repl::status::{self, Row};
 use profiler_runtime::repl::{Effect, News, Repl, Watch};
+use profiler_runtime::sys::stats::Measuring;
+use profiler_runtime::sys::terminal;
 
 use super::super::args::ScriptArguments;
 use super::super::engine::{self, Stage};
@@ -29,6 +36,8 @@ pub type Screen = Box<dyn FnMut(String) + Send>;
 struct Running {
     giver: Arc<Giver>,
     thread: Option<JoinHandle<()>>,
+    /// What was typed.
+    text: String,
 }
 
 /// All that lives while the prompt does.
@@ -41,6 +50,8 @@ pub struct Shell {
     /// What was typed.
     history: Mutex<Vec<String>>,
     is_over: AtomicBool,
+    /// While it is open, the kernel measures what programs cost; it needs more rights than probes do.
+    measuring: Option<Measuring>,
 }
 
 /// A lock whose holder panicked is as good as any other: what it guards is changed in one step.
@@ -58,6 +69,7 @@ impl Shell {
             watching: Mutex::default(),
             history: Mutex::default(),
             is_over: AtomicBool::new(false),
+            measuring: Measuring::start().ok(),
         })
     }
 
@@ -109,10 +121,10 @@ impl Shell {
             Effect::Say(text) => self.say(text),
             Effect::Attach { number, source, replaces } => self.attach(number, source, replaces),
             Effect::Detach(number) => self.detach(number),
-            Effect::Print { number, map, .. } => self.order(number, Task::Print(map)),
+            Effect::Print { number, map, view } => self.print(number, map, &view),
             Effect::Clear { number, map } => self.order(number, Task::Clear(map)),
             Effect::Watch(watch) => self.watch(watch),
-            Effect::Status(programs) => self.status(&programs),
+            Effect::Status(programs) => self.status(programs),
             Effect::Write { path, text } => self.answer(write(&path, &text)),
             Effect::Read(path) => {
                 let text = Origin::File(path.clone()).load().map(|source| source.text.clone());
@@ -148,9 +160,9 @@ impl Shell {
             Err(error) => return self.news(News::Refused { number, message: format!("{}\n", words_of(&error)) }),
         };
         let (shell, (settled, wait)) = (Arc::clone(self), channel());
-        locked(&self.running).insert(number, Running { giver: Arc::new(giver), thread: None });
+        locked(&self.running).insert(number, Running { giver: Arc::new(giver), thread: None, text: text.clone() });
         let thread = thread::Builder::new().name(format!("program {number}")).spawn(move || {
-            shell.live(number, &text, orders, &settled);
+            shell.live((number, replaces), &text, orders, &settled);
         });
         let thread = match thread {
             Ok(thread) => thread,
@@ -160,33 +172,46 @@ impl Shell {
             running.thread = Some(thread);
         }
         // An error means that the thread has ended.
-        let attached = wait.recv().unwrap_or(false);
-        if let Some(replaced) = replaces.filter(|_| attached) {
-            self.detach(replaced);
-        }
+        let _ = wait.recv();
     }
 
     /// A program's life.
-    fn live(self: &Arc<Self>, number: u32, text: &str, orders: Orders, settled: &Sender<bool>) {
+    fn live(
+        self: &Arc<Self>,
+        (number, replaces): (u32, Option<u32>),
+        text: &str,
+        orders: Orders,
+        settled: &Sender<()>,
+    ) {
         let mut source = Source::new(format!("[{number}]"), text);
         let modules = modules::resolve(&mut source, Path::new(""));
-        let attached = |object: &profiler_compiler::object::Object| {
+        let carried = RefCell::new(None);
+        // Once this one is known to load, the other ends: nothing is counted by both, and what happens until this one is attached by none.
+        let loaded = |object: &Object, loaded: &Loaded| {
+            if let Some(replaced) = replaces {
+                let estates = self.inherit(replaced);
+                *carried.borrow_mut() = Some(carry::give(&estates, object, loaded)?);
+            }
+            Ok(())
+        };
+        let attached = |object: &Object| {
             let maps = object.maps.iter().map(|map| map.name.clone()).collect();
             self.news(News::Attached {
                 number,
                 probes: object.programs.iter().map(|program| program.points).sum(),
                 maps,
+                carried: carried.take(),
             });
             // What runs once is waited for, so that the next prompt stands behind its results.
             let ends_by_itself =
                 |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Iterator { .. });
             if !object.programs.iter().all(|program| ends_by_itself(&program.attach)) {
                 // Nobody waits when the thread that did is gone.
-                let _ = settled.send(true);
+                let _ = settled.send(());
             }
         };
         let lives = modules.and_then(|()| {
-            engine::run_at_prompt(&source, &arguments(text), orders, &attached, || Box::new(Above::new(self)))
+            engine::run_at_prompt(&source, &arguments(text), orders, &loaded, &attached, || Box::new(Above::new(self)))
         });
         // Who detaches it takes it out first.
         let by_itself = locked(&self.running).remove(&number).is_some();
@@ -194,7 +219,19 @@ impl Shell {
             Ok(code) => self.news(News::Ended { number, code: by_itself.then_some(code) }),
             Err(failure) => self.news(News::Refused { number, message: failure.render(colour_wanted()) }),
         }
-        let _ = settled.send(false);
+        let _ = settled.send(());
+    }
+
+    /// Detaches a program, and takes what its maps hold; nothing when it has ended.
+    fn inherit(&self, number: u32) -> Vec<Estate> {
+        let running = locked(&self.running).remove(&number);
+        let Some(mut program) = running else { return Vec::new() };
+        let (heir, estates) = channel();
+        program.giver.give(Task::HandOver(heir));
+        // One that could not read its maps says so, and hands nothing over.
+        let estates = estates.recv().unwrap_or_default();
+        program.stop();
+        estates
     }
 
     fn detach(&self, number: u32) {
@@ -212,6 +249,25 @@ impl Shell {
         }
     }
 
+    /// Prints a map, by the words of a view when there are any. What they name is found as if the program had such a view.
+    fn print(&self, number: u32, map: String, words: &str) {
+        if words.is_empty() {
+            return self.order(number, Task::Print { map, view: None });
+        }
+        let Some(text) = locked(&self.running).get(&number).map(|program| program.text.clone()) else { return };
+        let mut source = Source::new(format!("[{number}]"), format!("{text}\nview \"{map}\" {{ of {map} {words} }}"));
+        let modules = modules::resolve(&mut source, Path::new(""));
+        match modules.and_then(|()| engine::view_at_prompt(&source, &arguments(&text))) {
+            Ok(Some(View { every: Some(_), .. })) => {
+                self.say(format!(
+                    "`every` is for the view of a program; `:watch {map} 1s` prints a map again and again\n"
+                ));
+            }
+            Ok(view) => self.order(number, Task::Print { map, view }),
+            Err(failure) => self.say(failure.render(colour_wanted())),
+        }
+    }
+
     fn stop_watching(&self) {
         if let Some(before) = locked(&self.watching).take() {
             before.store(true, Ordering::Relaxed);
@@ -225,16 +281,25 @@ impl Shell {
         *locked(&self.watching) = Some(Arc::clone(&stop));
         thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) && locked(&shell.running).contains_key(&number) {
-                shell.order(number, Task::Print(map.clone()));
+                shell.order(number, Task::Print { map: map.clone(), view: None });
                 thread::sleep(period);
             }
         });
     }
 
-    fn status(&self, programs: &[(u32, String)]) {
-        let width = programs.iter().map(|(number, _)| number.to_string().len()).max().unwrap_or(1);
-        let rows: Vec<String> = programs.iter().map(|(number, text)| format!("[{number:>width$}] {text}\n")).collect();
-        self.say(rows.concat());
+    fn status(&self, programs: Vec<(u32, String)>) {
+        let row = |(number, text)| {
+            let (sender, answer) = channel();
+            self.order(number, Task::Status(sender));
+            // A program that ended meanwhile does not answer.
+            let mut status = answer.recv().ok();
+            if let (None, Some(status)) = (&self.measuring, &mut status) {
+                status.cost = None;
+            }
+            Row { number, text, status }
+        };
+        let rows: Vec<Row> = programs.into_iter().map(row).collect();
+        self.say(status::table(&rows, terminal::size().map(|(columns, _)| columns)));
     }
 }
 
