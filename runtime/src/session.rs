@@ -458,6 +458,8 @@ impl Session<'_> {
         let costs = ledger::costs(object, loaded, elapsed);
         let runs: u64 = costs.iter().map(|cost| cost.runs).sum();
         let time = Duration::from_nanos(costs.iter().map(|cost| cost.time_ns).sum());
+        let losses: u64 = ledger::read(object, loaded, &links.missed_runs()).iter().map(|(_, lost)| lost).sum();
+        let spans: u64 = spans::read(object, loaded).iter().map(SpanLedger::lost).sum();
         // The kernel does not measure test runs, of which timers are made.
         let test_run =
             |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Timer { .. } | Attach::Signal);
@@ -467,7 +469,7 @@ impl Session<'_> {
             cost: is_measured.then_some((runs, time)),
             elapsed,
             records: self.received.iter().sum(),
-            lost: ledger::read(object, loaded, &links.missed_runs()).iter().map(|(_, lost)| lost).sum(),
+            lost: losses + spans,
         }
     }
 
@@ -619,7 +621,8 @@ impl Session<'_> {
             .map_err(|error| RunError::System { what: "reading the maps for the program that follows", error })?;
         // Who wanted it may be gone.
         let _ = heir.send(estates);
-        Ok(Outcome { exit_code: 0, received: self.received, losses })
+        let spans = spans::read(self.actions.object, self.actions.loaded);
+        Ok(Outcome { exit_code: 0, received: self.received, losses, spans })
     }
 
     /// Drains, and waits a little for records that are being written.

@@ -63,8 +63,14 @@ fn call_getppid(times: u32) {
     }
 }
 
+/// The number of the thread that runs a test: other tests of this process call as well.
+fn thread() -> String {
+    let link = std::fs::read_link("/proc/thread-self").expect("procfs");
+    link.file_name().expect("a number").to_string_lossy().into_owned()
+}
+
 fn counter() -> String {
-    format!("tracepoint:syscalls:sys_enter_getppid / pid == {} / {{ @calls = count(); }}\n", std::process::id())
+    format!("tracepoint:syscalls:sys_enter_getppid / tid == {} / {{ @calls = count(); }}\n", thread())
 }
 
 #[test]
@@ -84,7 +90,7 @@ fn programs_count_exactly_while_others_come_and_go() {
     prompt.type_in(":ps\n");
     prompt.until("probes  runs  records  ");
     let row = prompt.until("[1] ");
-    // Every call on this machine runs it, its own process's alone are counted.
+    // Every call on this machine runs it, those of this thread alone are counted.
     let cells: Vec<&str> = row.split_whitespace().take(3).collect();
     assert!(cells[..2] == ["[1]", "1"] && cells[2].parse::<u64>().is_ok_and(|runs| runs >= 123), "{row}");
     assert!(row.contains(&format!(" 0  {}", counter().trim_end())), "{row}");
@@ -192,7 +198,7 @@ fn on_a_terminal_it_completes_and_results_stand_above_the_line() {
     prompt.until("Control-D leaves");
     // Tab completes the event; the brace that is open waits for the next line.
     prompt.type_in("tracepoint:syscalls:sys_enter_getppi\t {\n");
-    prompt.type_in(&format!("if (pid == {}) {{ @calls = count(); printf(\"called\\n\"); }} }}\n", std::process::id()));
+    prompt.type_in(&format!("if (tid == {}) {{ @calls = count(); printf(\"called\\n\"); }} }}\n", thread()));
     prompt.until("[1] 1 probe");
     call_getppid(1);
     prompt.until("called");
