@@ -5,12 +5,11 @@
 
 use serde_json::Value;
 
-use super::machine::{run, skip, workload};
+use super::machine::{patience, run, skip, workload};
 
 /// How far times may be off, in per cent; more where processors are emulated and a trap takes its time.
 fn tolerance() -> f64 {
-    let patience = std::env::var("PROFILER_PATIENCE").ok().and_then(|text| text.parse::<f64>().ok());
-    2.0 * patience.unwrap_or(1.0)
+    2.0 * f64::from(patience())
 }
 
 fn assert_near(what: &str, measured: f64, truth: f64, everything: &str) {

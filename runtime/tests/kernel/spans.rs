@@ -206,11 +206,11 @@ fn processes_that_are_killed_in_the_middle_are_accounted_for() {
         return;
     }
     let script = "span life by pid { start tracepoint:syscalls:sys_enter_getppid /ppid == cpid/ restart keep
-        end tracepoint:syscalls:sys_enter_exit_group /ppid == cpid && comm == \"workload\"/ expire 1s }";
+        end tracepoint:syscalls:sys_enter_exit_group /ppid == cpid && comm == \"workload\"/ expire 2s }";
     let path = workload();
     let command = format!(
         "sh -c 'for n in 1 2 3; do {path} getppid 5 >/dev/null; done
-         for n in 1 2 3 4; do {path} paced 1000 60 & sleep 0.3; kill -9 $!; done; wait; sleep 3; {path} getppid 5; :'"
+         for n in 1 2 3 4; do {path} paced 1000 60 & sleep 0.9; kill -9 $!; done; wait; sleep 5; {path} getppid 5; :'"
     );
     let ended = traced(script, &command);
     let of = |name| ledger(&ended, "life", name);

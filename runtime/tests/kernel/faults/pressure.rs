@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::super::machine::{Folder, PROFILER, Running, attached, copy, held, run, skip, workload};
+use super::super::machine::{Folder, PROFILER, Running, attached, copy, held, patience, run, skip, workload};
 use super::{lost, number, processors};
 
 const CALLS: u64 = 200_000;
@@ -69,7 +69,7 @@ fn a_pipe_that_is_read_late_loses_only_what_is_reported() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("profiler");
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(Duration::from_secs(1) * patience());
     assert!(child.try_wait().expect("a child").is_none(), "it waits for its reader");
     let output = child.wait_with_output().expect("it ends");
     let ended = super::super::machine::Ended {
