@@ -110,7 +110,8 @@ fn tracefs(host: &Host) -> Row {
 fn events() -> Row {
     match read("/proc/sys/kernel/perf_event_paranoid") {
         Some(level) => {
-            Row::works("perf events", format!("kernel.perf_event_paranoid is {level}; CAP_PERFMON is above it"))
+            let found = format!("kernel.perf_event_paranoid is {level}, which does not bind who has CAP_PERFMON");
+            Row::works("perf events", found)
         }
         None => Row::fails(
             "perf events",
