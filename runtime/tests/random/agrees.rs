@@ -33,7 +33,7 @@ fn executors_agree_on_random_scripts() {
         return;
     }
     let (mut agreed, mut declined, mut lost, mut too_large, mut wrong) = (0u64, 0u64, 0u64, 0u64, Vec::new());
-    for seed in range(300) {
+    for seed in range(2000) {
         let script = fixed_script(seed);
         let text = print(&script);
         keep(&format!("fixed-{seed}.prof"), &text);
