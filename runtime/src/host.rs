@@ -1,7 +1,8 @@
 //! The machine that the profiler runs on, as the compiler sees it.
 //!
 //! In: the files of `/sys`, `/proc` and the file system. Out: [`Target`].
-//! Guarantee: nothing is read before it is asked for, and symbol tables are read once per file.
+//! Guarantee: nothing is read before it is asked for, and what does not change (the kernel's numbers, symbol tables of
+//! a file) is read once.
 
 mod binary;
 mod demangle;
@@ -37,12 +38,23 @@ const NEAR_NAMES: usize = 3;
 pub struct Host {
     /// The process whose probes alone are wanted.
     process: Option<u32>,
+    numbers: Numbers,
     btf: OnceLock<Option<Btf>>,
     tracefs: OnceLock<Result<PathBuf, TargetError>>,
     symbols: Mutex<HashMap<PathBuf, Arc<Symbols>>>,
     probing: OnceLock<FunctionProbing>,
     functions: OnceLock<Result<functions::Functions, TargetError>>,
     static_probes: Mutex<HashMap<PathBuf, Arc<Vec<StaticProbe>>>>,
+}
+
+/// What does not change while we run, read when it is first asked for: the compiler asks at every map and probe.
+#[derive(Debug, Default)]
+struct Numbers {
+    kernel: OnceLock<(u32, u32)>,
+    possible_cpus: OnceLock<u32>,
+    page_size_bytes: OnceLock<u32>,
+    compat_status_offset: OnceLock<Option<u32>>,
+    pid_namespace: OnceLock<Option<(u64, u64)>>,
 }
 
 impl Host {
@@ -95,15 +107,15 @@ impl Target for Host {
     }
 
     fn kernel(&self) -> (u32, u32) {
-        kernel::version()
+        *self.numbers.kernel.get_or_init(kernel::version)
     }
 
     fn possible_cpus(&self) -> u32 {
-        kernel::possible_cpus()
+        *self.numbers.possible_cpus.get_or_init(kernel::possible_cpus)
     }
 
     fn page_size_bytes(&self) -> u32 {
-        kernel::page_size_bytes()
+        *self.numbers.page_size_bytes.get_or_init(kernel::page_size_bytes)
     }
 
     fn btf(&self) -> Option<&Btf> {
@@ -112,11 +124,11 @@ impl Target for Host {
     }
 
     fn compat_status_offset(&self) -> Option<u32> {
-        kernel::compat_status_offset(self.btf())
+        *self.numbers.compat_status_offset.get_or_init(|| kernel::compat_status_offset(self.btf()))
     }
 
     fn pid_namespace(&self) -> Option<(u64, u64)> {
-        kernel::pid_namespace()
+        *self.numbers.pid_namespace.get_or_init(kernel::pid_namespace)
     }
 
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {

@@ -1,43 +1,72 @@
 //! The control-flow graph of a function.
 //!
-//! In: a function whose terminators name existing blocks. Out: predecessors, an order, dominators.
+//! In: a function whose terminators name existing blocks. Out: an order, predecessors, dominators, each on its own, for
+//! the passes ask often and most of them for the order alone.
 //! Guarantee: blocks that cannot be reached from block 0 are in no order and dominate nothing.
 
+use super::visit::Successors;
 use super::{BlockId, Function};
 
-/// The graph of one function; valid until its terminators change.
+/// The reachable blocks: every block before its successors, but for back edges.
 #[derive(Debug, Clone)]
-pub struct Flow {
-    /// For each block, the reachable blocks that may go there, ascending.
-    pub predecessors: Vec<Vec<BlockId>>,
-    /// The reachable blocks: every block before its successors, but for back edges.
-    pub order: Vec<BlockId>,
-    /// For each block its immediate dominator; the entry and unreachable blocks have none.
-    pub dominator: Vec<Option<BlockId>>,
-    /// For each block, when a walk of the dominator tree comes to it and when it leaves it; unreachable blocks have none.
-    visits: Vec<Option<(u32, u32)>>,
+pub struct Order {
+    /// The entry comes first.
+    pub blocks: Vec<BlockId>,
+    /// For each block its place in the order; `None` when nothing reaches it.
+    position: Vec<Option<usize>>,
 }
 
-impl Flow {
-    /// The graph of `function`.
-    pub fn of(function: &Function) -> Flow {
-        let order = reverse_postorder(function);
-        let mut reached = order.clone();
-        reached.sort_unstable();
-        let mut predecessors = vec![Vec::new(); function.blocks.len()];
-        for from in reached {
-            for to in function.blocks[from.0 as usize].end.successors() {
-                predecessors[to.0 as usize].push(from);
-            }
+impl Order {
+    /// The order of `function`.
+    pub fn of(function: &Function) -> Order {
+        let blocks = reverse_postorder(function);
+        let mut position = vec![None; function.blocks.len()];
+        for (at, block) in blocks.iter().enumerate() {
+            position[block.0 as usize] = Some(at);
         }
-        let dominator = dominators(&order, &predecessors);
-        let visits = visits(&order, &dominator);
-        Flow { predecessors, order, dominator, visits }
+        Order { blocks, position }
     }
 
     /// Whether some path from the entry gets there.
     pub fn is_reachable(&self, block: BlockId) -> bool {
-        block.0 == 0 || self.dominator[block.0 as usize].is_some()
+        self.position[block.0 as usize].is_some()
+    }
+
+    /// Whether some edge goes back: without one, what flows along the edges has settled after one walk in this order.
+    pub fn has_back_edge(&self, function: &Function) -> bool {
+        self.blocks.iter().enumerate().any(|(at, block)| {
+            let successors = function.blocks[block.0 as usize].end.successors();
+            successors.into_iter().any(|to| self.position[to.0 as usize] <= Some(at))
+        })
+    }
+
+    /// For each block, the reachable blocks that may go there.
+    pub fn predecessors(&self, function: &Function) -> Vec<Vec<BlockId>> {
+        let mut predecessors = vec![Vec::new(); function.blocks.len()];
+        for from in &self.blocks {
+            for to in function.blocks[from.0 as usize].end.successors() {
+                predecessors[to.0 as usize].push(*from);
+            }
+        }
+        predecessors
+    }
+}
+
+/// Which blocks every path to a block passes; valid until a terminator changes.
+#[derive(Debug, Clone)]
+pub struct Dominators {
+    /// For each block, when a walk of the dominator tree comes to it and when it leaves it; unreachable blocks have none.
+    visits: Vec<Option<(u32, u32)>>,
+    order: Vec<BlockId>,
+}
+
+impl Dominators {
+    /// The dominators of `function`.
+    pub fn of(function: &Function) -> Dominators {
+        let order = Order::of(function);
+        let immediate = dominators(&order, &order.predecessors(function));
+        let visits = visits(&order.blocks, &immediate);
+        Dominators { visits, order: order.blocks }
     }
 
     /// Whether every path from the entry to `block` passes `by`; a block dominates itself.
@@ -49,7 +78,7 @@ impl Flow {
     }
 
     /// The reachable blocks, each with all that it dominates right behind it.
-    pub fn dominator_tree(&self) -> Vec<BlockId> {
+    pub fn tree(&self) -> Vec<BlockId> {
         let mut blocks = self.order.clone();
         blocks.sort_unstable_by_key(|block| self.visits[block.0 as usize]);
         blocks
@@ -87,7 +116,7 @@ fn visits(order: &[BlockId], dominator: &[Option<BlockId>]) -> Vec<Option<(u32, 
 fn reverse_postorder(function: &Function) -> Vec<BlockId> {
     let mut seen = vec![false; function.blocks.len()];
     let mut postorder = Vec::with_capacity(function.blocks.len());
-    let mut path: Vec<(BlockId, Vec<BlockId>)> = Vec::new();
+    let mut path: Vec<(BlockId, Successors)> = Vec::new();
     let mut next = Some(BlockId(0));
     loop {
         if let Some(block) = next.take() {
@@ -96,7 +125,7 @@ fn reverse_postorder(function: &Function) -> Vec<BlockId> {
             path.push((block, function.blocks[block.0 as usize].end.successors()));
         }
         let Some((block, rest)) = path.last_mut() else { break };
-        match rest.pop() {
+        match rest.next_back() {
             Some(successor) if !seen[successor.0 as usize] => next = Some(successor),
             Some(_) => {}
             None => {
@@ -110,19 +139,15 @@ fn reverse_postorder(function: &Function) -> Vec<BlockId> {
 }
 
 /// The algorithm of Cooper, Harvey and Kennedy.
-fn dominators(order: &[BlockId], predecessors: &[Vec<BlockId>]) -> Vec<Option<BlockId>> {
-    let mut position = vec![usize::MAX; predecessors.len()];
-    for (at, block) in order.iter().enumerate() {
-        position[block.0 as usize] = at;
-    }
+fn dominators(order: &Order, predecessors: &[Vec<BlockId>]) -> Vec<Option<BlockId>> {
     // By position; the entry is its own dominator while the algorithm runs.
-    let mut above: Vec<Option<usize>> = vec![None; order.len()];
+    let mut above: Vec<Option<usize>> = vec![None; order.blocks.len()];
     above[0] = Some(0);
     let mut changed = true;
     while changed {
         changed = false;
-        for at in 1..order.len() {
-            let known = predecessors[order[at].0 as usize].iter().map(|p| position[p.0 as usize]);
+        for at in 1..order.blocks.len() {
+            let known = predecessors[order.blocks[at].0 as usize].iter().filter_map(|p| order.position[p.0 as usize]);
             let joined = known.filter(|p| above[*p].is_some()).reduce(|a, b| meet(&above, a, b));
             if joined != above[at] {
                 above[at] = joined;
@@ -131,8 +156,8 @@ fn dominators(order: &[BlockId], predecessors: &[Vec<BlockId>]) -> Vec<Option<Bl
         }
     }
     let mut dominator = vec![None; predecessors.len()];
-    for at in 1..order.len() {
-        dominator[order[at].0 as usize] = above[at].map(|p| order[p]);
+    for at in 1..order.blocks.len() {
+        dominator[order.blocks[at].0 as usize] = above[at].map(|p| order.blocks[p]);
     }
     dominator
 }
@@ -176,31 +201,33 @@ mod tests {
 
     #[test]
     fn dominators_of_a_join_and_a_loop() {
-        let flow = Flow::of(&looping());
-        let above: Vec<Option<u32>> = flow.dominator.iter().map(|d| d.map(|b| b.0)).collect();
-        assert_eq!(above, [None, Some(0), Some(0), Some(0), Some(3), None]);
+        let function = looping();
+        let flow = Dominators::of(&function);
+        let immediate = [None, Some(0), Some(0), Some(0), Some(3), None];
         assert!(flow.dominates(BlockId(3), BlockId(4)));
         assert!(!flow.dominates(BlockId(1), BlockId(3)));
         // As climbing the tree answers it.
         for by in 0..5 {
             for block in 0..5 {
-                let mut above = std::iter::successors(Some(BlockId(block)), |b| flow.dominator[b.0 as usize]);
-                assert_eq!(flow.dominates(BlockId(by), BlockId(block)), above.any(|b| b.0 == by), "{by} {block}");
+                let mut above = std::iter::successors(Some(block), |b: &u32| immediate[*b as usize]);
+                assert_eq!(flow.dominates(BlockId(by), BlockId(block)), above.any(|b| b == by), "{by} {block}");
             }
         }
-        assert!(!flow.is_reachable(BlockId(5)));
+        assert!(!Order::of(&function).is_reachable(BlockId(5)));
         assert!(!flow.dominates(BlockId(5), BlockId(4)) && !flow.dominates(BlockId(0), BlockId(5)));
-        let tree: Vec<u32> = flow.dominator_tree().iter().map(|b| b.0).collect();
+        let tree: Vec<u32> = flow.tree().iter().map(|b| b.0).collect();
         assert_eq!((tree[0], tree.len()), (0, 5));
         assert!(tree.iter().position(|b| *b == 4) > tree.iter().position(|b| *b == 3));
     }
 
     #[test]
     fn the_order_leaves_out_what_nothing_reaches() {
-        let flow = Flow::of(&looping());
-        let order: Vec<u32> = flow.order.iter().map(|b| b.0).collect();
-        assert_eq!(order.len(), 5);
-        assert_eq!((order[0], order[4]), (0, 4));
-        assert_eq!(flow.predecessors[4], [BlockId(3)]);
+        let function = looping();
+        let order = Order::of(&function);
+        let blocks: Vec<u32> = order.blocks.iter().map(|b| b.0).collect();
+        assert_eq!(blocks.len(), 5);
+        assert_eq!((blocks[0], blocks[4]), (0, 4));
+        assert_eq!(order.predecessors(&function)[4], [BlockId(3)]);
+        assert!(order.has_back_edge(&function));
     }
 }

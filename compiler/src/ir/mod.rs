@@ -19,7 +19,7 @@ pub mod print;
 pub mod random;
 pub mod regs;
 pub mod verify;
-mod visit;
+pub(crate) mod visit;
 
 pub use helper::{Effect, Helper};
 

@@ -4,6 +4,65 @@
 //! Guarantee: uses come in the order in which the fields are declared, a definition is never among them.
 
 use super::{Addr, Arg, Base, BlockId, Effect, Inst, Operand, Terminator, VReg};
+use std::ops::Deref;
+
+/// The registers that one instruction reads. Passes ask for them at every instruction in every round, so they are kept
+/// in place: asking allocates nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Uses {
+    regs: [VReg; MOST_USES],
+    count: usize,
+}
+
+/// A call has the most: its arguments, of which [`super::verify`] allows as many as there are argument registers.
+const MOST_USES: usize = 5;
+
+impl Default for Uses {
+    fn default() -> Uses {
+        Uses { regs: [VReg(0); MOST_USES], count: 0 }
+    }
+}
+
+impl Uses {
+    fn push(&mut self, reg: VReg) {
+        if let Some(place) = self.regs.get_mut(self.count) {
+            *place = reg;
+            self.count += 1;
+        }
+    }
+
+    fn push_operand(&mut self, operand: Operand) {
+        if let Operand::Reg(reg) = operand {
+            self.push(reg);
+        }
+    }
+
+    fn push_base(&mut self, addr: Addr) {
+        if let Base::Reg(reg) = addr.base {
+            self.push(reg);
+        }
+    }
+}
+
+impl Deref for Uses {
+    type Target = [VReg];
+
+    fn deref(&self) -> &[VReg] {
+        &self.regs[..self.count]
+    }
+}
+
+impl IntoIterator for Uses {
+    type Item = VReg;
+    type IntoIter = std::iter::Take<std::array::IntoIter<VReg, MOST_USES>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.regs.into_iter().take(self.count)
+    }
+}
+
+/// The blocks that may run next; none of them is in memory of its own.
+pub type Successors = std::iter::Flatten<std::array::IntoIter<Option<BlockId>, 2>>;
 
 impl Inst {
     /// The register that is assigned.
@@ -104,9 +163,42 @@ impl Inst {
     }
 
     /// The registers that are read.
-    pub fn uses(&self) -> Vec<VReg> {
-        let mut found = Vec::new();
-        self.clone().uses_mut(|reg| found.push(*reg));
+    pub fn uses(&self) -> Uses {
+        let mut found = Uses::default();
+        match self {
+            Inst::Extend { src, .. } | Inst::Swap { src, .. } | Inst::Clamp { src, .. } => found.push(*src),
+            Inst::Load { addr, .. } | Inst::Zero { addr, .. } => found.push_base(*addr),
+            Inst::Store { addr, src, .. } => {
+                found.push_base(*addr);
+                found.push_operand(*src);
+            }
+            Inst::Move { to, from, .. } => {
+                found.push_base(*to);
+                found.push_base(*from);
+            }
+            Inst::Atomic { addr, src, .. } | Inst::Exchange { addr, src, .. } => {
+                found.push_base(*addr);
+                found.push(*src);
+            }
+            Inst::CompareExchange { addr, expected, new, .. } => {
+                found.push_base(*addr);
+                found.push(*expected);
+                found.push(*new);
+            }
+            Inst::Copy { src, .. } => found.push_operand(*src),
+            Inst::Bin { a, b, .. } | Inst::Set { a, b, .. } => {
+                found.push_operand(*a);
+                found.push_operand(*b);
+            }
+            Inst::Call { args, .. } => {
+                for arg in args {
+                    if let Arg::Value(value) = arg {
+                        found.push_operand(*value);
+                    }
+                }
+            }
+            Inst::Context { .. } | Inst::Parameter { .. } | Inst::SlotAddr { .. } | Inst::DataAddr { .. } => {}
+        }
         found
     }
 
@@ -134,13 +226,14 @@ fn in_addr(addr: &mut Addr, see: &mut impl FnMut(&mut VReg)) {
 
 impl Terminator {
     /// The blocks that may run next, without repeats.
-    pub fn successors(&self) -> Vec<BlockId> {
-        match self {
-            Terminator::Jump(block) => vec![*block],
-            Terminator::Branch { then, otherwise, .. } if then == otherwise => vec![*then],
-            Terminator::Branch { then, otherwise, .. } => vec![*then, *otherwise],
-            Terminator::Return(_) => Vec::new(),
-        }
+    pub fn successors(&self) -> Successors {
+        let blocks = match self {
+            Terminator::Jump(block) => [Some(*block), None],
+            Terminator::Branch { then, otherwise, .. } if then == otherwise => [Some(*then), None],
+            Terminator::Branch { then, otherwise, .. } => [Some(*then), Some(*otherwise)],
+            Terminator::Return(_) => [None, None],
+        };
+        blocks.into_iter().flatten()
     }
 
     /// Calls `see` with the place of every block that is named.
@@ -164,12 +257,13 @@ impl Terminator {
     }
 
     /// The registers that are read.
-    pub fn uses(&self) -> Vec<VReg> {
-        let operands = match self {
-            Terminator::Branch { a, b, .. } => [Some(*a), Some(*b)],
-            _ => [None, None],
-        };
-        operands.into_iter().flatten().filter_map(Operand::reg).collect()
+    pub fn uses(&self) -> Uses {
+        let mut found = Uses::default();
+        if let Terminator::Branch { a, b, .. } = self {
+            found.push_operand(*a);
+            found.push_operand(*b);
+        }
+        found
     }
 }
 

@@ -4,7 +4,7 @@
 //! branch is decided early only where its operand was just set to a constant.
 
 use crate::ir::arithmetic;
-use crate::ir::flow::Flow;
+use crate::ir::flow::Order;
 use crate::ir::{Block, BlockId, Function, Inst, Operand, Terminator, VReg};
 
 /// Simplifies the graph.
@@ -90,14 +90,15 @@ fn constant_at_end(block: &Block, reg: VReg) -> Option<i64> {
 
 /// A block with one way in is appended to the block that jumps there.
 fn merge(function: &mut Function) -> bool {
-    let flow = Flow::of(function);
+    let order = Order::of(function);
+    let predecessors = order.predecessors(function);
     let mut changed = false;
     // In this order, a chain is swallowed from its head on.
-    for id in &flow.order {
+    for id in &order.blocks {
         while let Terminator::Jump(to) = function.blocks[id.0 as usize].end
             && to != *id
             && to.0 != 0
-            && flow.predecessors[to.0 as usize].len() == 1
+            && predecessors[to.0 as usize].len() == 1
         {
             let next = &mut function.blocks[to.0 as usize];
             let insts = std::mem::take(&mut next.insts);
@@ -115,11 +116,11 @@ fn merge(function: &mut Function) -> bool {
 
 /// Keeps the reachable blocks, in their order.
 fn drop_unreachable(function: &mut Function) -> bool {
-    let flow = Flow::of(function);
-    if flow.order.len() == function.blocks.len() {
+    let order = Order::of(function).blocks;
+    if order.len() == function.blocks.len() {
         return false;
     }
-    let mut kept = flow.order;
+    let mut kept = order;
     kept.sort_unstable();
     reorder(function, &kept);
     true

@@ -4,6 +4,7 @@
 //! is replaced at all its uses or at none, but for places that cannot hold a constant.
 
 use super::Definitions;
+use crate::ir::visit::Uses;
 use crate::ir::{Block, Function, Inst, Operand, VReg};
 
 /// Reads originals instead of copies.
@@ -77,7 +78,7 @@ fn propagate_places(function: &mut Function) -> bool {
 
 /// How often `reg` is read in the block from `start` on, before `place` is assigned.
 fn uses_before_change(block: &Block, start: usize, reg: VReg, place: VReg) -> u32 {
-    let count = |uses: Vec<VReg>| uses.into_iter().filter(|used| *used == reg).count() as u32;
+    let count = |uses: Uses| uses.iter().filter(|used| **used == reg).count() as u32;
     let mut found = 0;
     for (inst, _) in &block.insts[start..] {
         found += count(inst.uses());

@@ -4,7 +4,7 @@
 //! and atomic operations that are kept for their effect lose a result that nobody reads. Guarantee: nothing that
 //! writes goes.
 
-use crate::ir::flow::Flow;
+use crate::ir::flow::Order;
 use crate::ir::regs::Regs;
 use crate::ir::{Block, Function, Inst, Operand, VReg};
 
@@ -62,14 +62,15 @@ fn read(live: &mut Regs, regs: &[VReg]) {
 
 /// The least solution of the usual backward equations.
 fn live_at_end(function: &Function) -> Vec<Regs> {
-    let flow = Flow::of(function);
+    let order = Order::of(function);
+    let has_back_edge = order.has_back_edge(function);
     let none = Regs::none(function.vregs);
     let mut at_start = vec![none.clone(); function.blocks.len()];
     let mut at_end = vec![none; function.blocks.len()];
     let mut changed = true;
     while changed {
         changed = false;
-        for id in flow.order.iter().rev() {
+        for id in order.blocks.iter().rev() {
             let index = id.0 as usize;
             let block = &function.blocks[index];
             let mut live = std::mem::replace(&mut at_end[index], Regs::none(0));
@@ -84,7 +85,7 @@ fn live_at_end(function: &Function) -> Vec<Regs> {
                 }
                 read(&mut live, &inst.uses());
             }
-            changed |= at_start[index].join(&live);
+            changed |= at_start[index].join(&live) && has_back_edge;
         }
     }
     at_end

@@ -11,14 +11,16 @@ pub(super) type Site = (usize, usize);
 /// A snapshot of a function's definitions. It stays right while instructions are replaced by ones of equal value.
 #[derive(Debug, Clone)]
 pub(super) struct Definitions {
-    only: Vec<Option<(Inst, Site)>>,
+    sites: Vec<Option<Site>>,
+    computed: Vec<Option<Inst>>,
     uses: Vec<u32>,
 }
 
 impl Definitions {
     pub fn of(function: &Function) -> Definitions {
         let count = function.vregs as usize;
-        let mut only: Vec<Option<(Inst, Site)>> = vec![None; count];
+        let mut sites: Vec<Option<Site>> = vec![None; count];
+        let mut computed: Vec<Option<Inst>> = vec![None; count];
         let mut times = vec![0; count];
         let mut uses = vec![0; count];
         for (b, block) in function.blocks.iter().enumerate() {
@@ -26,32 +28,33 @@ impl Definitions {
                 inst.uses().into_iter().for_each(|reg| uses[reg.0 as usize] += 1);
                 if let Some(dst) = inst.def() {
                     times[dst.0 as usize] += 1;
-                    only[dst.0 as usize] = Some((inst.clone(), (b, i)));
+                    sites[dst.0 as usize] = Some((b, i));
+                    computed[dst.0 as usize] = (!matches!(inst, Inst::Call { .. })).then(|| inst.clone());
                 }
             }
             block.end.uses().into_iter().for_each(|reg| uses[reg.0 as usize] += 1);
         }
-        for (only, times) in only.iter_mut().zip(times) {
+        for (reg, times) in times.into_iter().enumerate() {
             if times != 1 {
-                *only = None;
+                (sites[reg], computed[reg]) = (None, None);
             }
         }
-        Definitions { only, uses }
+        Definitions { sites, computed, uses }
     }
 
-    /// The only assignment of a register.
+    /// The only assignment of a register, unless it is a call: no pass looks through one.
     pub fn inst(&self, reg: VReg) -> Option<&Inst> {
-        self.only[reg.0 as usize].as_ref().map(|(inst, _)| inst)
+        self.computed[reg.0 as usize].as_ref()
     }
 
     /// Where the only assignment of a register is.
     pub fn site(&self, reg: VReg) -> Option<Site> {
-        self.only[reg.0 as usize].as_ref().map(|(_, site)| *site)
+        self.sites[reg.0 as usize]
     }
 
     /// Whether a register is assigned just once.
     pub fn is_value(&self, reg: VReg) -> bool {
-        self.only[reg.0 as usize].is_some()
+        self.sites[reg.0 as usize].is_some()
     }
 
     /// Whether an operand is the same wherever it can be read.

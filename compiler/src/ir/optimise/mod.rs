@@ -50,10 +50,11 @@ pub fn optimise(program: &mut Program) {
 }
 
 fn optimise_function(function: &mut Function) {
-    for _ in 0..MOST_ROUNDS {
-        // Not `any`: every pass runs in every round.
-        let changed = PASSES.iter().fold(false, |changed, pass| pass(function) | changed);
-        if !changed {
+    // Settled when every pass has seen the function as it is and left it so.
+    let mut without_change = 0;
+    for pass in PASSES.iter().cycle().take(MOST_ROUNDS * PASSES.len()) {
+        without_change = if pass(function) { 0 } else { without_change + 1 };
+        if without_change == PASSES.len() {
             break;
         }
     }

@@ -4,7 +4,7 @@
 //! graph allows; what is not used is gone.
 
 use super::blocks::reorder;
-use crate::ir::flow::Flow;
+use crate::ir::flow::Order;
 use crate::ir::{Addr, Arg, Base, Function, Inst, Likely, Operand, Slot, SlotId, Terminator, VReg};
 
 /// Renumbers the function.
@@ -12,7 +12,7 @@ pub(super) fn compact(function: &mut Function) {
     for block in &mut function.blocks {
         prefer_then(&mut block.end);
     }
-    let order = Flow::of(function).order;
+    let order = Order::of(function).blocks;
     reorder(function, &order);
     compact_registers(function);
     compact_slots(function);

@@ -4,32 +4,34 @@
 //! Blocks that nothing reaches are not looked at.
 
 use super::Check;
-use crate::ir::flow::Flow;
+use crate::ir::BlockId;
+use crate::ir::flow::Order;
 use crate::ir::print::print_end;
 use crate::ir::regs::Regs;
-use crate::ir::{BlockId, VReg};
+use crate::ir::visit::Uses;
 
 impl Check<'_> {
     pub(super) fn check_assigned(&mut self) {
-        let flow = Flow::of(self.function);
-        let at_start = self.assigned_at_start(&flow);
-        for id in &flow.order {
+        let order = Order::of(self.function);
+        let at_start = self.assigned_at_start(&order);
+        for id in &order.blocks {
             self.check_block_assigned(*id, at_start[id.0 as usize].clone());
         }
     }
 
     /// The greatest solution: starts from "everything" and removes what some path lacks.
-    fn assigned_at_start(&self, flow: &Flow) -> Vec<Regs> {
+    fn assigned_at_start(&self, order: &Order) -> Vec<Regs> {
         let all = Regs::all(self.function.vregs);
         let mut at_start = vec![all; self.function.blocks.len()];
         at_start[0] = Regs::none(self.function.vregs);
+        let has_back_edge = order.has_back_edge(self.function);
         let mut changed = true;
         while changed {
             changed = false;
-            for id in &flow.order {
+            for id in &order.blocks {
                 let at_end = self.assigned_at_end(*id, &at_start[id.0 as usize]);
                 for to in self.function.blocks[id.0 as usize].end.successors() {
-                    changed |= at_start[to.0 as usize].meet(&at_end);
+                    changed |= at_start[to.0 as usize].meet(&at_end) && has_back_edge;
                 }
             }
         }
@@ -47,7 +49,7 @@ impl Check<'_> {
     }
 
     fn check_block_assigned(&mut self, id: BlockId, mut assigned: Regs) {
-        let missing = |assigned: &Regs, uses: Vec<VReg>| uses.into_iter().find(|reg| !assigned.contains(*reg));
+        let missing = |assigned: &Regs, uses: Uses| uses.into_iter().find(|reg| !assigned.contains(*reg));
         let block = &self.function.blocks[id.0 as usize];
         for (inst, _) in &block.insts {
             if let Some(reg) = missing(&assigned, inst.uses()) {

@@ -101,8 +101,8 @@ impl Check<'_> {
                 self.inst_fault(id, inst, &fault);
             }
         }
-        let known = |to: &BlockId| (to.0 as usize) < self.function.blocks.len();
-        let bad_block = !block.end.successors().iter().all(known);
+        let known = |to: BlockId| (to.0 as usize) < self.function.blocks.len();
+        let bad_block = !block.end.successors().all(known);
         let bad_reg = block.end.uses().into_iter().any(|reg| !self.is_reg(reg));
         let text = print_end(&block.end);
         if bad_block {
