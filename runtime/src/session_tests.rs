@@ -1,14 +1,16 @@
 //! Tests of [`super`] that need no kernel.
 
 use profiler_compiler::btf::BtfId;
+use profiler_compiler::decode::Lookup;
 use profiler_compiler::object::{Config, Event};
 use profiler_compiler::source::Span;
 use profiler_compiler::types::StackType;
 use profiler_compiler::value::{SymbolName, Value};
-use profiler_compiler::words::{Doc, Function};
+use profiler_compiler::words::{Doc, Function, Record, Sink};
 
 use super::*;
 use crate::render::{MapPrint, MapSnapshot};
+use crate::spans::SpanLedger;
 
 /// Prints the bytes of its record.
 #[derive(Debug)]
