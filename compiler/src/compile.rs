@@ -64,6 +64,9 @@ pub fn stages(
     options: &Options,
 ) -> Result<Stages, Vec<Diagnostic>> {
     let ast = expand::expand(parse::parse(source)?)?;
+    let modules = check::module_types(&ast, catalogue, target);
+    let with_modules = modules.map(|types| Defined::of_modules(target, types));
+    let target = with_modules.as_ref().map_or(target, |joined| joined as &dyn Target);
     let (added, problems) = check::define(&ast, target);
     if !problems.is_empty() {
         return Err(problems);

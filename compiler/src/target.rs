@@ -27,6 +27,10 @@ pub trait Target: std::fmt::Debug {
     fn btf_if_needed(&self, ty: &Type) -> Option<&Btf> {
         if mentions_struct(ty) { self.btf() } else { None }
     }
+    /// The kernel's types and those of its modules of these names; `None` when one of them does not tell its types.
+    fn btf_with_modules(&self, _modules: &[String]) -> Option<Btf> {
+        None
+    }
     /// Where `task_struct` keeps the word that says "in a 32-bit system call"; `None` when the kernel runs none.
     fn compat_status_offset(&self) -> Option<u32>;
     /// Device and inode of the pid namespace that the profiler is in; `None` for the initial one.

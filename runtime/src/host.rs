@@ -24,11 +24,14 @@ use profiler_compiler::target::{
     Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat, Variable,
 };
 use std::collections::HashMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::{fs, io};
 
 const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
+
+/// The types of the modules, a file each. Since 5.11.
+const BTF_FOLDER: &str = "/sys/kernel/btf";
 
 /// How many near names are proposed for one that does not exist.
 const NEAR_NAMES: usize = 3;
@@ -121,6 +124,12 @@ impl Target for Host {
     fn btf(&self) -> Option<&Btf> {
         let open = || Btf::new(Box::new(MappedFile::open(Path::new(BTF_PATH)).ok()?));
         self.btf.get_or_init(open).as_ref()
+    }
+
+    fn btf_with_modules(&self, modules: &[String]) -> Option<Btf> {
+        // A module that was built without them, or that has gone, tells no types.
+        let read = |name: &String| Some((name.clone(), fs::read(Path::new(BTF_FOLDER).join(name)).ok()?));
+        Btf::joined(self.btf()?, &modules.iter().filter_map(read).collect::<Vec<_>>())
     }
 
     fn compat_status_offset(&self) -> Option<u32> {

@@ -7,14 +7,16 @@ use super::{Btf, BtfId};
 /// A blob under construction.
 pub(crate) struct BlobBuilder {
     types: Vec<u8>,
-    strings: Vec<u8>,
-    count: u32,
+    pub(super) strings: Vec<u8>,
+    pub(super) count: u32,
+    /// Where a module's strings begin: behind the kernel's.
+    pub(super) first_string: u32,
 }
 
 impl BlobBuilder {
     /// A blob without types.
     pub(crate) fn new() -> Self {
-        BlobBuilder { types: Vec::new(), strings: vec![0], count: 0 }
+        BlobBuilder { types: Vec::new(), strings: vec![0], count: 0, first_string: 0 }
     }
 
     /// The offset of a string.
@@ -22,7 +24,7 @@ impl BlobBuilder {
         if text.is_empty() {
             return 0;
         }
-        let at = self.strings.len() as u32;
+        let at = self.first_string + self.strings.len() as u32;
         self.strings.extend_from_slice(text.as_bytes());
         self.strings.push(0);
         at

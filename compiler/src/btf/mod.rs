@@ -6,7 +6,7 @@
 //! places is built in one pass when a number is first looked up.
 //!
 //! `record` cuts the blob into records, `search` finds by name, `shape` reads what a type consists of, `tracepoint` the
-//! raw tracepoints, `iterator` the iterators, `language` says what a type is in the probe language, `added` holds the types that a
+//! raw tracepoints, `iterator` the iterators, `split` joins the types of modules, `language` says what a type is in the probe language, `added` holds the types that a
 //! script defines itself.
 
 mod added;
@@ -17,6 +17,7 @@ mod language;
 mod record;
 mod search;
 mod shape;
+mod split;
 #[cfg(test)]
 mod test_malformed;
 #[cfg(test)]
@@ -61,6 +62,8 @@ pub struct Btf {
     latest: AtomicU64,
     /// Types beside those of the blob.
     added: Added,
+    /// Whose types follow the kernel's in the blob.
+    modules: Vec<split::Module>,
 }
 
 impl std::fmt::Debug for Btf {
@@ -78,7 +81,7 @@ impl Btf {
     pub fn new(bytes: Box<dyn AsRef<[u8]> + Send + Sync>) -> Option<Btf> {
         let Header { types, strings } = Header::parse((*bytes).as_ref())?;
         let (offsets, latest, added) = (OnceLock::new(), AtomicU64::new(0), Added::default());
-        Some(Btf { bytes: Arc::from(bytes), types, strings, offsets, latest, added })
+        Some(Btf { bytes: Arc::from(bytes), types, strings, offsets, latest, added, modules: Vec::new() })
     }
 
     /// The types of a blob (or of none) and others beside them; they come first where a name is looked up.
@@ -87,7 +90,8 @@ impl Btf {
             Some(base) => (Arc::clone(&base.bytes), base.types.clone(), base.strings.clone()),
             None => (Arc::new(Vec::new()) as Arc<dyn AsRef<[u8]> + Send + Sync>, 0..0, 0..0),
         };
-        Btf { bytes, types, strings, offsets: OnceLock::new(), latest: AtomicU64::new(0), added }
+        let modules = base.map_or_else(Vec::new, |base| base.modules.clone());
+        Btf { bytes, types, strings, offsets: OnceLock::new(), latest: AtomicU64::new(0), added, modules }
     }
 
     /// Whether a type is beside those of the blob.

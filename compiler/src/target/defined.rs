@@ -1,6 +1,6 @@
-//! A machine together with the types that a script defines.
+//! A machine together with the types of its kernel's modules, and those that a script defines.
 //!
-//! In: a [`Target`], types. Out: the same machine, whose types include the script's.
+//! In: a [`Target`], types. Out: the same machine, whose types include these.
 
 use super::{
     Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat, Variable,
@@ -18,6 +18,11 @@ impl<'a> Defined<'a> {
     /// The machine with these types beside its own.
     pub fn new(machine: &'a dyn Target, types: Added) -> Defined<'a> {
         Defined { machine, types: Btf::with(machine.btf(), types) }
+    }
+
+    /// The machine whose types include those of modules of its kernel.
+    pub fn of_modules(machine: &'a dyn Target, types: Btf) -> Defined<'a> {
+        Defined { machine, types }
     }
 }
 

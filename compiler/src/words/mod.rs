@@ -12,6 +12,7 @@ use crate::lower;
 use crate::object::{Constant, Event, Field};
 use crate::source::Span;
 use crate::statistics::Statistic;
+use crate::target::Target;
 use crate::typed;
 use crate::types::Type;
 use crate::units::Unit;
@@ -221,6 +222,10 @@ pub trait ProbeKind: Debug + Sync {
     fn doc(&self) -> Doc;
     /// The programs that an attach point needs: wildcards expanded, files and events looked up.
     fn expand(&'static self, cx: &mut check::Points<'_, '_>, point: &ast::AttachPoint) -> Vec<check::Seed>;
+    /// The modules of the kernel whose types an attach point needs.
+    fn kernel_modules(&self, _target: &dyn Target, _point: &ast::AttachPoint) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A record from a ring, decoded on demand.

@@ -6,6 +6,7 @@ use profiler_compiler::btf::{Btf, Kind as BtfKind, Parameter};
 use profiler_compiler::target::{KernelFunction, Target, TargetError, TracepointField, shown_path};
 use profiler_compiler::usdt::Argument;
 use profiler_compiler::{glob, similar};
+use std::collections::HashSet;
 
 /// Names within a kind; an empty name is the kind itself.
 pub(super) type Names = Vec<String>;
@@ -197,6 +198,9 @@ fn iterator_fields(target: &dyn Target, name: &str) -> Vec<String> {
 
 fn functions(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
     let btf = btf(target)?;
+    if rest.contains(':') {
+        return described_functions(target, rest);
+    }
     if !glob::is_pattern(rest) && btf.find(BtfKind::Function, rest).is_some() {
         return Ok(vec![rest.to_owned()]);
     }
@@ -205,6 +209,24 @@ fn functions(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
     if let Ok(traceable) = probed_functions(target, rest) {
         names.retain(|name| traceable.binary_search(name).is_ok());
     }
+    Ok(names)
+}
+
+/// The functions of modules that can be probed and whose types are known.
+fn described_functions(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
+    let mut names = probed_functions(target, rest)?;
+    let mut modules: Names = names.iter().filter_map(|name| Some(name.split_once(':')?.0.to_owned())).collect();
+    modules.dedup();
+    let joined = target.btf_with_modules(&modules);
+    let mut described = HashSet::new();
+    for module in modules.iter().map(|module| Some(module.as_str())).chain([None]) {
+        let functions = joined.iter().flat_map(|btf| btf.functions_of(module));
+        described.extend(functions.map(|(_, function)| (module, function)));
+    }
+    names.retain(|name| match name.split_once(':') {
+        Some((module, function)) => described.contains(&(Some(module), function)),
+        None => described.contains(&(None, name.as_str())),
+    });
     Ok(names)
 }
 
@@ -233,8 +255,11 @@ fn kprobes(target: &dyn Target, rest: &str) -> Result<Names, TargetError> {
 }
 
 fn function_arguments(target: &dyn Target, name: &str, with_result: bool) -> Vec<String> {
-    let Some(btf) = target.btf() else { return Vec::new() };
-    let Some(proto) = btf.find(BtfKind::Function, name).and_then(|id| btf.func_proto(id)) else { return Vec::new() };
+    let (module, function) = name.split_once(':').map_or((None, name), |(module, function)| (Some(module), function));
+    let of_module = module.and_then(|module| target.btf_with_modules(&[module.to_owned()]));
+    let Some(btf) = of_module.as_ref().or(target.btf()) else { return Vec::new() };
+    let described = btf.find_function(module, function);
+    let Some(proto) = described.and_then(|id| btf.func_proto(id)) else { return Vec::new() };
     let mut lines = parameters(btf, &proto.params);
     if with_result {
         lines.push(format!("{} retval", btf.describe(proto.ret)));

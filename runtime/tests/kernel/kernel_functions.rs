@@ -212,3 +212,39 @@ fn what_cannot_be_probed_is_explained() {
     let inside = run(&["-e", "kprobe:vfs_read+1 { exit(); }"]);
     assert!(inside.code() == 3 && inside.stderr.contains("in the middle of an instruction"), "{}", inside.stderr);
 }
+
+/// The driver of the machine's disk is a module; what is read of the disk, and where, is known.
+#[test]
+fn functions_of_modules_have_the_types_of_their_module() {
+    if skip() || lacks("fentry") {
+        return;
+    }
+    let (Ok(disk), true) =
+        (std::env::var("PROFILER_DISK"), std::path::Path::new("/sys/kernel/btf/virtio_blk").exists())
+    else {
+        println!("SKIPPED: there is no disk whose driver is a module with types");
+        return;
+    };
+    let script = "fentry:virtblk_add_req /pid == cpid/ { @sectors = sum(args.vbr->out_hdr.sector); }
+        fexit:virtio_blk:virtblk_add_req /pid == cpid/ { @results[retval, probe] = count(); }
+        fentry:virtio_blk:*blk_add_req /pid == cpid/ { @pattern = count(); }
+        kprobe:virtio_blk:virtblk_add_req /pid == cpid/ { @cast = sum(((struct virtblk_req *)arg1)->out_hdr.sector); }
+        fn:virtblk_add_req /pid == cpid/ { @best[func] = count(); }";
+    let dd = format!("busybox dd if={disk} of=/dev/null bs=4096 count=200 iflag=direct");
+    let ended = run(&["--strict", "-e", script, "-c", &dd]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    // 4,096 bytes are eight sectors.
+    let sectors = 8 * (0..200).sum::<u64>();
+    let expected = [
+        ("@sectors", sectors),
+        ("@cast", sectors),
+        ("@results[0, fexit:virtio_blk:virtblk_add_req]", 200),
+        ("@pattern", 200),
+        ("@best[virtblk_add_req]", 200),
+    ];
+    for (key, value) in expected {
+        assert_eq!(entry(&ended, key), value, "{key}: {}", ended.stdout);
+    }
+    let (listed, _) = profiler(&["list", "-v", "fentry:virtio_blk:virtblk_add_req"]);
+    assert!(listed.contains("\n    struct virtblk_req * vbr\n"), "{listed}");
+}

@@ -5,17 +5,18 @@
 use std::collections::HashMap;
 
 use crate::ast::AttachPoint;
-use crate::btf::{Btf, BtfId, FunctionProto, Kind};
+use crate::btf::{Btf, BtfId, FunctionProto};
 use crate::check::{ArgField, Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
-use crate::target::{KernelFunction, TargetError};
+use crate::target::{KernelFunction, Target, TargetError};
 use crate::typed::{ContextKind, ExprKind};
 use crate::types::Type;
 use crate::words::{Doc, ProbeKind};
 
 use super::instead::{self, Mechanism};
 use super::kprobe::{Place, slots};
+use super::modules;
 
 /// `fentry`.
 #[derive(Debug)]
@@ -51,6 +52,10 @@ impl ProbeKind for Fentry {
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
         expand(cx, point, self.name(), false)
+    }
+
+    fn kernel_modules(&self, target: &dyn Target, point: &AttachPoint) -> Vec<String> {
+        modules::of_functions(target, point)
     }
 }
 
@@ -96,12 +101,15 @@ pub fn seeds(
             }
         };
     }
-    // One walk over all types instead of a search for each name.
-    let known: HashMap<&str, BtfId> = btf.functions().map(|(id, name)| (name, id)).collect();
+    // One walk over all types of the kernel and of each module instead of a search for each name.
+    let mut known: HashMap<Option<&str>, HashMap<&str, BtfId>> = HashMap::new();
+    for module in found.iter().map(|function| function.module.as_deref()) {
+        known.entry(module).or_insert_with(|| btf.functions_of(module).map(|(id, name)| (name, id)).collect());
+    }
     let fits = |function: &KernelFunction| {
-        let proto = btf.func_proto(*known.get(function.name.as_str())?)?;
-        (function.module.is_none() && can_be_held(btf, &proto, kernel))
-            .then(|| seed(kind, place, btf, function, &proto, at_return))
+        let id = known.get(&function.module.as_deref())?.get(function.name.as_str())?;
+        let proto = btf.func_proto(*id)?;
+        can_be_held(btf, &proto, kernel).then(|| seed(kind, place, btf, function, &proto, at_return))
     };
     let seeds: Vec<Seed> = found.iter().filter_map(fits).collect();
     if seeds.is_empty() {
@@ -114,13 +122,14 @@ pub fn seeds(
 /// Parameters and result of a function, or why a program cannot have them.
 pub fn typed<'a>(btf: &'a Btf, function: &KernelFunction, kernel: (u32, u32)) -> Result<FunctionProto<'a>, String> {
     let name = &function.name;
-    if let Some(module) = &function.module {
-        return Err(format!(
-            "the arguments of `{name}` are described by the module {module}, whose BTF is not read yet"
-        ));
-    }
-    let proto = btf.find(Kind::Function, name).and_then(|id| btf.func_proto(id));
-    let proto = proto.ok_or_else(|| format!("the kernel's BTF does not tell the arguments of `{name}`"))?;
+    let proto = btf.find_function(function.module.as_deref(), name).and_then(|id| btf.func_proto(id));
+    let proto = proto.ok_or_else(|| {
+        let whose = function
+            .module
+            .as_ref()
+            .map_or("the kernel's BTF".to_string(), |module| format!("the BTF of the module {module}"));
+        format!("{whose} does not tell the arguments of `{name}`")
+    })?;
     if can_be_held(btf, &proto, kernel) {
         return Ok(proto);
     }
@@ -147,10 +156,15 @@ fn seed(
     proto: &FunctionProto<'_>,
     at_return: bool,
 ) -> Seed {
-    let section = format!("{}/{}", if at_return { "fexit" } else { "fentry" }, function.name);
+    let of_module = function.module.as_ref().map_or_else(String::new, |module| format!("{module}:"));
+    let section = format!("{}/{of_module}{}", if at_return { "fexit" } else { "fentry" }, function.name);
     let attach = Attach::Trampoline { function: function.name.clone(), at_return };
-    let prefix = if place.module.is_some() { "vmlinux:" } else { "" };
-    let name = format!("{kind}:{prefix}{}", function.name);
+    let shown = match (place.module, function.module.is_some()) {
+        (None, _) => "",
+        (Some(_), true) => of_module.as_str(),
+        (Some(_), false) => "vmlinux:",
+    };
+    let name = format!("{kind}:{shown}{}", function.name);
     let mut seed = Seed::new(name, section, ContextKind::RawTracepoint, attach);
     seed.functions = vec![function.name.clone()];
     seed.filter_pid = true;

@@ -2,7 +2,10 @@
 
 use crate::ast::AttachPoint;
 use crate::check::{Points, Seed};
+use crate::target::Target;
 use crate::words::{Doc, ProbeKind};
+
+use super::modules;
 
 /// `fexit`.
 #[derive(Debug)]
@@ -27,5 +30,9 @@ impl ProbeKind for Fexit {
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
         super::fentry::expand(cx, point, self.name(), true)
+    }
+
+    fn kernel_modules(&self, target: &dyn Target, point: &AttachPoint) -> Vec<String> {
+        modules::of_functions(target, point)
     }
 }

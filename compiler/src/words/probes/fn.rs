@@ -3,10 +3,11 @@
 use crate::ast::AttachPoint;
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::target::Target;
 use crate::words::{Doc, ProbeKind};
 
 use super::kprobe::Place;
-use super::{fentry, instead, kprobe, uprobe};
+use super::{fentry, instead, kprobe, modules, uprobe};
 
 /// `fn`.
 #[derive(Debug)]
@@ -50,6 +51,10 @@ impl ProbeKind for Fn {
         } else {
             kprobe::seeds(cx, self.name(), &place, &found, false)
         }
+    }
+
+    fn kernel_modules(&self, target: &dyn Target, point: &AttachPoint) -> Vec<String> {
+        if point.parts.len() == 1 { modules::of_functions(target, point) } else { Vec::new() }
     }
 }
 

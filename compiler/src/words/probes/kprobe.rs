@@ -3,19 +3,19 @@
 //! One function is a perf event, which shows all registers; a wildcard is one multi link, whatever it matches.
 
 use crate::ast::{AttachPoint, Ident};
-use crate::btf::{Btf, FunctionProto, Kind};
+use crate::btf::{Btf, FunctionProto};
 use crate::check::{ArgField, Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::{Attach, FunctionSite};
-use crate::target::{KernelFunction, TargetError};
+use crate::target::{KernelFunction, Target, TargetError};
 use crate::typed::{ContextKind, ExprKind};
 use crate::types::Type;
 use crate::words::builtins::arg::argument_register;
 use crate::words::{Doc, ProbeKind};
 
 use super::instead::{self, Mechanism};
-use super::uprobe;
+use super::{modules, uprobe};
 
 /// `kprobe`.
 #[derive(Debug)]
@@ -46,6 +46,10 @@ impl ProbeKind for Kprobe {
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
         expand(cx, point, self.name(), false)
+    }
+
+    fn kernel_modules(&self, _target: &dyn Target, point: &AttachPoint) -> Vec<String> {
+        modules::named(point)
     }
 }
 
@@ -194,7 +198,7 @@ fn seed(
     seed.filter_pid = true;
     seed.no_args = NO_ARGS;
     if !at_return && !place.is_pattern() && place.offset_bytes == 0 && cx.facts.uses("args") {
-        seed.args = register_args(cx, place);
+        seed.args = register_args(cx, functions[0]);
     }
     seed
 }
@@ -209,10 +213,11 @@ fn name(kind: &str, place: &Place<'_>, function: &KernelFunction) -> String {
 }
 
 /// The arguments of a function that BTF describes, in the registers of its entry.
-fn register_args(cx: &Points<'_, '_>, place: &Place<'_>) -> Vec<ArgField> {
+fn register_args(cx: &Points<'_, '_>, function: &KernelFunction) -> Vec<ArgField> {
     let arch = cx.env.target.arch();
     let Some(btf) = cx.env.target.btf() else { return Vec::new() };
-    let Some(proto) = btf.find(Kind::Function, place.function).and_then(|id| btf.func_proto(id)) else {
+    let described = btf.find_function(function.module.as_deref(), &function.name);
+    let Some(proto) = described.and_then(|id| btf.func_proto(id)) else {
         return Vec::new();
     };
     let field = |(slot, name, ty): (u32, &str, Type)| {

@@ -14,6 +14,7 @@ mod interval;
 mod iter;
 mod kprobe;
 mod kretprobe;
+mod modules;
 mod profile;
 mod rawtracepoint;
 mod self_signal;

@@ -1,0 +1,43 @@
+//! Which modules of the kernel a probe needs the types of.
+//!
+//! In: an attach point. Out: names of modules. Guarantee: a probe in the kernel itself costs one look into its types, and
+//! no list of functions is read where only one module can be meant.
+
+use crate::ast::AttachPoint;
+use crate::glob;
+use crate::target::Target;
+
+/// The kernel's own name among its modules.
+const KERNEL: &str = "vmlinux";
+
+/// The module that a point with two parts names, exactly.
+pub fn named(point: &AttachPoint) -> Vec<String> {
+    match point.parts.as_slice() {
+        [module, _] if module.text != KERNEL && !glob::is_pattern(&module.text) && !module.text.contains('$') => {
+            vec![module.text.clone()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The modules of all functions that a point means.
+pub fn of_functions(target: &dyn Target, point: &AttachPoint) -> Vec<String> {
+    let exact = named(point);
+    if !exact.is_empty() || target.function_probing().fentry.is_err() {
+        return exact;
+    }
+    let (module, function) = match point.parts.as_slice() {
+        [function] => (None, function.text.as_str()),
+        [module, function] if module.text != KERNEL => (Some(module.text.as_str()), function.text.as_str()),
+        _ => return Vec::new(),
+    };
+    let of_kernel = |btf: &crate::btf::Btf| btf.find_function(None, function).is_some();
+    if module.is_none() && !glob::is_pattern(function) && target.btf().is_some_and(of_kernel) {
+        return Vec::new();
+    }
+    let found = target.kernel_functions(module, function).unwrap_or_default();
+    let mut modules: Vec<String> = found.into_iter().filter_map(|function| function.module).collect();
+    modules.sort_unstable();
+    modules.dedup();
+    modules
+}
