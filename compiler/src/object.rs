@@ -65,6 +65,18 @@ pub struct Object {
     pub spans: Vec<TimeSpan>,
 }
 
+impl Object {
+    /// Whether its results have addresses of processes that are shown as symbols.
+    pub fn has_user_addresses(&self) -> bool {
+        let in_map = |map: &UserMap| {
+            map.key.as_ref().is_some_and(Type::has_user_addresses)
+                || matches!(&map.value, MapValue::Plain(ty) if ty.has_user_addresses())
+        };
+        let in_event = |event: &Event| event.fields.iter().any(|field| field.ty.has_user_addresses());
+        self.maps.iter().any(in_map) || self.events.iter().any(in_event)
+    }
+}
+
 /// What the number of a stack has added to it when it is one of the table of collisions.
 pub const IN_COLLISION_TABLE: i64 = 1 << 32;
 

@@ -175,6 +175,17 @@ impl Type {
     /// `uint32`.
     pub const U32: Type = Type::Int(Int::U32);
 
+    /// Whether values of this type have addresses of processes that are shown as symbols.
+    pub fn has_user_addresses(&self) -> bool {
+        match self {
+            Type::UserSymbol => true,
+            Type::Stack(stack) => stack.space == Space::User,
+            Type::Tuple(parts) => parts.iter().any(Type::has_user_addresses),
+            Type::Record(parts) => parts.iter().any(|(_, ty)| ty.has_user_addresses()),
+            _ => false,
+        }
+    }
+
     /// Whether a value fits a register: integers, booleans, enums and pointers.
     pub fn is_scalar(&self) -> bool {
         matches!(self, Type::Bool | Type::Int(_) | Type::Pointer { .. } | Type::Enum { .. })

@@ -149,6 +149,8 @@ pub trait Symbols {
     }
     /// Announces addresses of a process that are about to be asked for, so that they can be resolved together.
     fn prepare_user(&self, _pid: u32, _addresses: &[u64]) {}
+    /// Announces that addresses of processes will be asked for, of all of them or of one, also when they have ended.
+    fn record_processes(&self, _process: Option<u32>) {}
 }
 
 /// A resolved address.

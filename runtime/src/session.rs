@@ -69,6 +69,9 @@ pub fn run(
     let measuring = options.stats.then(Measuring::start).transpose().map_err(system("measuring the programs"))?;
     let unnamed = Cell::new(0);
     let symbols = &Counting::new(symbols, &unnamed);
+    if !options.dry_run && object.has_user_addresses() {
+        symbols.record_processes(options.pid);
+    }
     let actions = Actions {
         object,
         loaded: &loaded,

@@ -6,7 +6,7 @@
 mod function;
 mod iter;
 mod pmu;
-mod sampling;
+pub(crate) mod sampling;
 mod tracepoint;
 mod uprobe;
 mod watchpoint;

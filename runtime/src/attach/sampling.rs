@@ -42,9 +42,7 @@ pub(super) fn places(pid: Option<u32>) -> io::Result<Vec<Where>> {
     Ok(match pid {
         // An event watches one thread; those that it starts later inherit it.
         Some(pid) => threads(pid)?.into_iter().map(Where::Thread).collect(),
-        None => {
-            online_cpus(&fs::read_to_string("/sys/devices/system/cpu/online")?).into_iter().map(Where::Cpu).collect()
-        }
+        None => online_cpus()?.into_iter().map(Where::Cpu).collect(),
     })
 }
 
@@ -70,8 +68,13 @@ fn threads(pid: u32) -> io::Result<Vec<u32>> {
     Ok(entries.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok()).collect())
 }
 
+/// The CPUs that run.
+pub(crate) fn online_cpus() -> io::Result<Vec<u32>> {
+    Ok(cpus(&fs::read_to_string("/sys/devices/system/cpu/online")?))
+}
+
 /// The CPUs in a list such as `0-3,8`.
-fn online_cpus(list: &str) -> Vec<u32> {
+fn cpus(list: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (low, high) = part.split_once('-').unwrap_or((part, part));
         Some(low.parse::<u32>().ok()?..=high.parse::<u32>().ok()?)
@@ -81,12 +84,12 @@ fn online_cpus(list: &str) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::online_cpus;
+    use super::cpus;
 
     #[test]
     fn lists_of_cpus() {
-        assert_eq!(online_cpus("0-3,8\n"), [0, 1, 2, 3, 8]);
-        assert_eq!(online_cpus("0"), [0]);
-        assert_eq!(online_cpus(""), [0; 0]);
+        assert_eq!(cpus("0-3,8\n"), [0, 1, 2, 3, 8]);
+        assert_eq!(cpus("0"), [0]);
+        assert_eq!(cpus(""), [0; 0]);
     }
 }

@@ -56,6 +56,10 @@ impl Symbols for Counting<'_> {
         self.symbols.zone(unix_ns)
     }
 
+    fn record_processes(&self, process: Option<u32>) {
+        self.symbols.record_processes(process);
+    }
+
     fn prepare_user(&self, pid: u32, addresses: &[u64]) {
         self.symbols.prepare_user(pid, addresses);
     }

@@ -6,6 +6,8 @@
 
 pub mod counting;
 pub mod kernel;
+mod processes;
+mod recorder;
 mod user;
 
 use std::cell::{OnceCell, RefCell};
@@ -86,6 +88,10 @@ impl Symbols for HostSymbols {
 
     fn prepare_user(&self, pid: u32, addresses: &[u64]) {
         self.user.borrow_mut().prepare(pid, addresses);
+    }
+
+    fn record_processes(&self, process: Option<u32>) {
+        self.user.borrow_mut().record(process);
     }
 }
 

@@ -2,15 +2,20 @@
 //!
 //! In: addresses of a process. Out: names, from its files' symbol tables and its perf map.
 //! Guarantee: a process's mappings are read once a batch, not once an address; names found while it lived stay when it has
-//! gone, and are forgotten when another process takes its number. However many processes come and go, memory is bounded.
+//! gone, and are forgotten when another process takes its number. What processes had mapped that have ended is known where it
+//! was recorded. However many processes come and go, memory is bounded.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
 
 use blazesym::Pid;
-use blazesym::symbolize::source::{Process, Source};
+use blazesym::symbolize::source::{Elf, Process, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use profiler_compiler::value::SymbolName;
+
+use super::recorder::Recorder;
 
 /// How many addresses are remembered before all are forgotten.
 const MAX_REMEMBERED: usize = 1 << 18;
@@ -25,6 +30,7 @@ pub(super) struct UserSymbols {
     remembered: usize,
     /// Processes that this symbolizer has looked into.
     looked_into: usize,
+    recorder: Option<Recorder>,
 }
 
 /// What is known of a process.
@@ -37,7 +43,13 @@ struct Known {
 
 impl Default for UserSymbols {
     fn default() -> UserSymbols {
-        UserSymbols { symbolizer: symbolizer(), processes: HashMap::new(), remembered: 0, looked_into: 0 }
+        UserSymbols {
+            symbolizer: symbolizer(),
+            processes: HashMap::new(),
+            remembered: 0,
+            looked_into: 0,
+            recorder: None,
+        }
     }
 }
 
@@ -46,6 +58,11 @@ fn symbolizer() -> Symbolizer {
 }
 
 impl UserSymbols {
+    /// From now on, remembers what processes have mapped; what is there already, of all of them or of one.
+    pub(super) fn record(&mut self, process: Option<u32>) {
+        self.recorder.get_or_insert_with(|| Recorder::start(process));
+    }
+
     /// The name of one address.
     pub(super) fn find(&mut self, pid: u32, address: u64) -> Option<SymbolName> {
         if !self.processes.get(&pid).is_some_and(|known| known.names.contains_key(&address)) {
@@ -64,15 +81,18 @@ impl UserSymbols {
             self.processes.clear();
             self.remembered = 0;
         }
-        // Of a process that is gone, nothing can be learned, and so nothing is kept.
-        let Some(started) = start_time(pid) else { return };
+        let started = start_time(pid);
+        // Of a process that is gone and was not recorded, nothing can be learned, and so nothing is kept.
+        if started.is_none() && self.recorder.is_none() {
+            return;
+        }
         if self.looked_into > MAX_PROCESSES {
             self.symbolizer = symbolizer();
             self.looked_into = 0;
         }
         let known = self.processes.entry(pid).or_default();
-        if known.started != Some(started) {
-            *known = Known { started: Some(started), names: HashMap::new() };
+        if started.is_some() && known.started != started {
+            *known = Known { started, names: HashMap::new() };
             self.looked_into += 1;
         }
         let mut unknown: Vec<u64> = addresses.iter().copied().filter(|at| !known.names.contains_key(at)).collect();
@@ -83,12 +103,47 @@ impl UserSymbols {
         unknown.dedup();
         self.remembered += unknown.len();
         let source = Source::Process(Process { debug_syms: false, ..Process::new(Pid::from(pid)) });
-        match self.symbolizer.symbolize(&source, Input::AbsAddr(&unknown)) {
-            Ok(results) => known.names.extend(unknown.into_iter().zip(results.iter().map(name))),
-            // The process is gone.
-            Err(_) => known.names.extend(unknown.into_iter().map(|address| (address, None))),
+        let named = started.and_then(|_| self.symbolizer.symbolize(&source, Input::AbsAddr(&unknown)).ok());
+        match named {
+            Some(results) => known.names.extend(unknown.iter().copied().zip(results.iter().map(name))),
+            None => known.names.extend(unknown.iter().map(|address| (*address, None))),
+        }
+        unknown.retain(|address| known.names.get(address).is_some_and(Option::is_none));
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| !unknown.is_empty()) {
+            known.names.extend(recorded(recorder, &self.symbolizer, pid, &unknown));
         }
     }
+}
+
+/// Addresses with their places in a file.
+type Addresses = Vec<(u64, u64)>;
+
+/// Names of addresses by the files that a process had mapped.
+fn recorded(
+    recorder: &Recorder,
+    symbolizer: &Symbolizer,
+    pid: u32,
+    addresses: &[u64],
+) -> Vec<(u64, Option<SymbolName>)> {
+    let mut files: BTreeMap<(Arc<str>, u64), Addresses> = BTreeMap::new();
+    for (address, place) in addresses.iter().zip(recorder.find(pid, addresses)) {
+        if let Some(place) = place {
+            files.entry((place.path, place.inode)).or_default().push((*address, place.offset));
+        }
+    }
+    let mut names = Vec::new();
+    for ((path, inode), places) in files {
+        // Another file has taken its path, or it was in another mount namespace.
+        if !fs::metadata(&*path).is_ok_and(|file| file.ino() == inode) {
+            continue;
+        }
+        let offsets: Vec<u64> = places.iter().map(|(_, offset)| *offset).collect();
+        let source = Source::Elf(Elf { debug_syms: false, ..Elf::new(&*path) });
+        if let Ok(results) = symbolizer.symbolize(&source, Input::FileOffset(&offsets)) {
+            names.extend(places.iter().map(|(address, _)| *address).zip(results.iter().map(name)));
+        }
+    }
+    names
 }
 
 fn name(result: &Symbolized<'_>) -> Option<SymbolName> {

@@ -12,6 +12,7 @@ pub mod mmap;
 pub mod perf;
 pub mod poll;
 pub mod process;
+pub mod process_events;
 pub mod program;
 pub mod regex;
 pub mod ring;

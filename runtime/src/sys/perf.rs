@@ -55,6 +55,19 @@ pub fn open_sampling(kind: u32, config: u64, sampling: Sampling, place: Where) -
     open(&mut attr, place)
 }
 
+/// An event that never fires, and tells what processes do: start, map files, have children, end; with the time of each.
+pub fn open_process_events(place: Where) -> io::Result<OwnedFd> {
+    let mut attr = attr(sys::PERF_TYPE_SOFTWARE, u64::from(sys::PERF_COUNT_SW_DUMMY));
+    attr.set_mmap(1);
+    attr.set_mmap2(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    attr.set_task(1);
+    attr.set_sample_id_all(1);
+    attr.sample_type = u64::from(sys::PERF_SAMPLE_TIME);
+    open(&mut attr, place)
+}
+
 /// A tracepoint by its number.
 pub fn open_tracepoint(id: u64) -> io::Result<OwnedFd> {
     let mut attr = attr(sys::PERF_TYPE_TRACEPOINT, id);

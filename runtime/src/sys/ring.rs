@@ -14,13 +14,14 @@ use super::map::Map;
 
 /// A mapping of memory that a descriptor shares.
 #[derive(Debug)]
-struct Mapping {
+pub(super) struct Mapping {
     base: NonNull<u8>,
     len: usize,
 }
 
 impl Mapping {
-    fn new(fd: BorrowedFd<'_>, len: usize, protection: i32, offset: usize) -> io::Result<Mapping> {
+    /// Maps so many bytes from an offset on.
+    pub(super) fn new(fd: BorrowedFd<'_>, len: usize, protection: i32, offset: usize) -> io::Result<Mapping> {
         // SAFETY: asks for a new mapping anywhere; no existing memory is touched.
         let base = unsafe {
             libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd.as_raw_fd(), offset as libc::off_t)
@@ -30,6 +31,12 @@ impl Mapping {
         }
         let base = NonNull::new(base.cast()).ok_or_else(io::Error::last_os_error)?;
         Ok(Mapping { base, len })
+    }
+
+    /// The address of a byte of it; the last one's for offsets beyond.
+    pub(super) fn at(&self, offset: usize) -> *mut u8 {
+        // SAFETY: the offset is inside the mapping.
+        unsafe { self.base.as_ptr().add(offset.min(self.len - 1)) }
     }
 }
 

@@ -112,6 +112,39 @@ fn a_traced_process_that_is_killed_takes_nothing_with_it() {
     assert!(ended.stdout.contains("workload_step"), "{}", ended.stdout);
 }
 
+/// Processes that begin and end while they are watched, and one that was there before and has ended when its stack is printed.
+#[test]
+fn stacks_name_the_functions_of_processes_that_have_ended() {
+    if skip() {
+        return;
+    }
+    // A copy, so that no other test's processes are among them.
+    let folder = Folder::new("ended");
+    let program = folder.path("program");
+    copy(workload(), &program);
+    let mut before = OnDemand::start(&program, None);
+    let script = format!("uprobe:{program}:workload_step {{ @[pid, ustack(1)] = count(); }}");
+    let running = attached(&["-q", "-e", &script]);
+    before.call(7);
+    // Who was there before is looked at beside the session, not before it.
+    thread::sleep(Duration::from_millis(300) * patience());
+    before.kill();
+    for _ in 0..10 {
+        let mut functions = Command::new(&program);
+        assert!(functions.args(["functions", "5"]).stdout(Stdio::null()).status().expect("it runs").success());
+    }
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    let named = ended.stdout.lines().filter(|line| line.trim() == "workload_step+0").count();
+    assert_eq!(
+        (named, ended.stdout.matches("]: 5\n").count(), ended.stdout.matches("]: 7\n").count()),
+        (11, 10, 1),
+        "{}",
+        ended.stdout
+    );
+}
+
 /// Whoever watches all processes has the kernel stop at the function's returns everywhere.
 #[test]
 fn a_return_of_p_is_of_that_process_also_when_another_run_watches_them_all() {
