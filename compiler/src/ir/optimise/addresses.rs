@@ -7,12 +7,11 @@ use super::Definitions;
 use crate::ir::{Addr, Arg, Base, BinOp, Function, Inst, Operand, Slot, VReg, Width};
 
 /// Resolves the addresses of every instruction.
-pub(super) fn resolve(function: &mut Function) -> bool {
-    let defs = Definitions::of(function);
+pub(super) fn resolve(function: &mut Function, defs: &Definitions) -> bool {
     let Function { blocks, slots, .. } = function;
     let mut changed = false;
     for (inst, _) in blocks.iter_mut().flat_map(|block| &mut block.insts) {
-        changed |= resolve_in(inst, &defs, slots);
+        changed |= resolve_in(inst, defs, slots);
     }
     changed
 }

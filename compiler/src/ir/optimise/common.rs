@@ -11,15 +11,14 @@ use crate::ir::flow::Dominators;
 use crate::ir::{Arg, Base, BlockId, Effect, Function, Inst, Section, VReg};
 
 /// Shares results down the dominator tree.
-pub(super) fn share(function: &mut Function) -> bool {
+pub(super) fn share(function: &mut Function, defs: &Definitions) -> bool {
     let dominators = Dominators::of(function);
-    let defs = Definitions::of(function);
     let mut found: HashMap<Inst, (BlockId, VReg)> = HashMap::new();
     let mut changed = false;
     // In this order what does not dominate a block dominates none after it, so the latest result is the only candidate.
     for id in &dominators.tree() {
         for (inst, _) in &mut function.blocks[id.0 as usize].insts {
-            let Some((dst, expression)) = expression(inst, &defs) else { continue };
+            let Some((dst, expression)) = expression(inst, defs) else { continue };
             match found.get(&expression) {
                 Some((block, first)) if dominators.dominates(*block, *id) => {
                     *inst = Inst::Copy { dst, src: (*first).into() };

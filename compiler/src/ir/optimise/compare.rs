@@ -23,14 +23,13 @@ enum Simpler {
 }
 
 /// Simplifies every comparison.
-pub(super) fn simplify(function: &mut Function) -> bool {
-    let defs = Definitions::of(function);
+pub(super) fn simplify(function: &mut Function, defs: &Definitions) -> bool {
     let mut changed = false;
     for (index, block) in function.blocks.iter_mut().enumerate() {
         for at in 0..block.insts.len() {
-            changed |= simplify_set(block, (index, at), &defs);
+            changed |= simplify_set(block, (index, at), defs);
         }
-        changed |= simplify_branch(block, index, &defs);
+        changed |= simplify_branch(block, index, defs);
     }
     changed
 }

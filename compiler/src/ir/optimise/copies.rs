@@ -7,14 +7,8 @@ use super::Definitions;
 use crate::ir::visit::Uses;
 use crate::ir::{Block, Function, Inst, Operand, VReg};
 
-/// Reads originals instead of copies.
-pub(super) fn propagate(function: &mut Function) -> bool {
-    propagate_values(function) | propagate_places(function)
-}
-
-/// Copies of what never changes, in the whole function.
-fn propagate_values(function: &mut Function) -> bool {
-    let defs = Definitions::of(function);
+/// Reads originals instead of copies: of what never changes, in the whole function.
+pub(super) fn propagate_values(function: &mut Function, defs: &Definitions) -> bool {
     let original = |reg: VReg| match defs.inst(reg)? {
         Inst::Copy { src, .. } if defs.is_constant(*src) => Some(*src),
         _ => None,
@@ -55,9 +49,8 @@ fn propagate_values(function: &mut Function) -> bool {
     changed
 }
 
-/// Copies of a register that changes, where all their uses come before the change.
-fn propagate_places(function: &mut Function) -> bool {
-    let defs = Definitions::of(function);
+/// The same of a register that changes, where all uses of its copy come before the change.
+pub(super) fn propagate_places(function: &mut Function, defs: &Definitions) -> bool {
     let mut changed = false;
     for block in &mut function.blocks {
         for at in 0..block.insts.len() {
@@ -106,13 +99,12 @@ fn rename_uses(block: &mut Block, start: usize, from: VReg, to: VReg) {
 }
 
 /// `t = …; v = t` becomes `v = …`: what is computed for a variable is computed in its register.
-pub(super) fn coalesce(function: &mut Function) -> bool {
-    let defs = Definitions::of(function);
+pub(super) fn coalesce(function: &mut Function, defs: &Definitions) -> bool {
     let mut changed = false;
     for (index, block) in function.blocks.iter_mut().enumerate() {
         for at in 0..block.insts.len() {
             if let Inst::Copy { dst, src: Operand::Reg(src) } = block.insts[at].0
-                && let Some(made) = made_for(block, index, at, dst, src, &defs)
+                && let Some(made) = made_for(block, index, at, dst, src, defs)
             {
                 if let Some(place) = block.insts[made].0.def_mut() {
                     *place = dst;

@@ -8,11 +8,10 @@ use crate::ir::arithmetic;
 use crate::ir::{BinOp, Function, Inst, Operand, Size, VReg, Width};
 
 /// Replaces each instruction by a simpler one of equal value.
-pub(super) fn fold(function: &mut Function) -> bool {
-    let defs = Definitions::of(function);
+pub(super) fn fold(function: &mut Function, defs: &Definitions) -> bool {
     let mut changed = false;
     for (inst, _) in function.blocks.iter_mut().flat_map(|block| &mut block.insts) {
-        if let Some(simpler) = simpler(inst, &defs)
+        if let Some(simpler) = simpler(inst, defs)
             && simpler != *inst
         {
             *inst = simpler;

@@ -27,19 +27,26 @@ use definitions::Definitions;
 const MOST_ROUNDS: usize = 16;
 
 /// A pass: whether it changed the function.
-type Pass = fn(&mut Function) -> bool;
+#[derive(Clone, Copy)]
+enum Pass {
+    /// Of the graph.
+    Graph(fn(&mut Function) -> bool),
+    /// Of values; it is given where they are defined.
+    Values(fn(&mut Function, &Definitions) -> bool),
+}
 
 /// In this order, an operand is known before it is folded, and what is left over is dropped last.
-const PASSES: [Pass; 9] = [
-    blocks::simplify,
-    copies::propagate,
-    fold::fold,
-    compare::simplify,
-    addresses::resolve,
-    common::share,
-    slots::forward,
-    copies::coalesce,
-    dead::remove,
+const PASSES: [Pass; 10] = [
+    Pass::Graph(blocks::simplify),
+    Pass::Values(copies::propagate_values),
+    Pass::Values(copies::propagate_places),
+    Pass::Values(fold::fold),
+    Pass::Values(compare::simplify),
+    Pass::Values(addresses::resolve),
+    Pass::Values(common::share),
+    Pass::Values(slots::forward),
+    Pass::Values(copies::coalesce),
+    Pass::Graph(dead::remove),
 ];
 
 /// Optimises every function.
@@ -52,8 +59,17 @@ pub fn optimise(program: &mut Program) {
 fn optimise_function(function: &mut Function) {
     // Settled when every pass has seen the function as it is and left it so.
     let mut without_change = 0;
+    let mut definitions: Option<Definitions> = None;
     for pass in PASSES.iter().cycle().take(MOST_ROUNDS * PASSES.len()) {
-        without_change = if pass(function) { 0 } else { without_change + 1 };
+        let changed = match pass {
+            Pass::Graph(pass) => pass(function),
+            Pass::Values(pass) => pass(function, definitions.get_or_insert_with(|| Definitions::of(function))),
+        };
+        if changed {
+            (definitions, without_change) = (None, 0);
+        } else {
+            without_change += 1;
+        }
         if without_change == PASSES.len() {
             break;
         }

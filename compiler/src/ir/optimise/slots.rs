@@ -9,12 +9,11 @@ use crate::ir::arithmetic;
 use crate::ir::{Addr, Arg, Base, Block, Function, Inst, Operand, Size, SlotId, VReg};
 
 /// Forwards stores to loads and removes stores that nobody reads.
-pub(super) fn forward(function: &mut Function) -> bool {
+pub(super) fn forward(function: &mut Function, defs: &Definitions) -> bool {
     let use_of = uses_of_slots(function);
-    let defs = Definitions::of(function);
     let mut changed = false;
     for block in &mut function.blocks {
-        changed |= forward_in(block, &use_of, &defs);
+        changed |= forward_in(block, &use_of, defs);
         let before = block.insts.len();
         block.insts.retain(|(inst, _)| match written_slot(inst) {
             Some(slot) => use_of[slot.0 as usize].is_read,
