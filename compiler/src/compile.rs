@@ -63,7 +63,22 @@ pub fn stages(
     target: &dyn Target,
     options: &Options,
 ) -> Result<Stages, Vec<Diagnostic>> {
-    let ast = expand::expand(parse::parse(source)?)?;
+    stages_of(syntax(source)?, source, catalogue, target, options)
+}
+
+/// A script as written, with its macros and modules in their places.
+pub fn syntax(source: &Source) -> Result<ast::Script, Vec<Diagnostic>> {
+    expand::expand(parse::parse(source)?)
+}
+
+/// Compiles a tree that may have been changed since it was read from `source`.
+pub fn stages_of(
+    ast: ast::Script,
+    source: &Source,
+    catalogue: &Catalogue,
+    target: &dyn Target,
+    options: &Options,
+) -> Result<Stages, Vec<Diagnostic>> {
     let modules = check::module_types(&ast, catalogue, target);
     let with_modules = modules.map(|types| Defined::of_modules(target, types));
     let target = with_modules.as_ref().map_or(target, |joined| joined as &dyn Target);

@@ -71,6 +71,16 @@ impl Host {
         Host { process: pid, ..Host::default() }
     }
 
+    /// Whether somebody wanted the kernel's types.
+    pub fn has_read_types(&self) -> bool {
+        self.btf.get().is_some()
+    }
+
+    /// The files that a process runs code of, by paths that lead to them from here; none when it may not be looked at.
+    pub fn files_run_by(pid: u32) -> Vec<PathBuf> {
+        mapped::of_process(pid)
+    }
+
     /// Where tracefs is mounted.
     pub fn tracefs(&self) -> Result<&Path, TargetError> {
         self.tracefs.get_or_init(tracefs::root).as_ref().map(PathBuf::as_path).map_err(Clone::clone)

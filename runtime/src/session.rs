@@ -64,7 +64,7 @@ pub fn run(
     if let Some(prepare) = options.when_loaded {
         prepare(&loaded).map_err(system("carrying over what maps held"))?;
     }
-    let tables = Tables { object, loaded: &loaded };
+    let tables = Tables { object, loaded: &loaded, cut_strings: Cell::default() };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
     let measuring = options.stats.then(Measuring::start).transpose().map_err(system("measuring the programs"))?;
     let unnamed = Cell::new(0);

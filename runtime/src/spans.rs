@@ -97,7 +97,7 @@ impl SpanLedger {
 }
 
 /// A number with a comma between its thousands.
-fn thousands(number: u64) -> String {
+pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.char_indices() {

@@ -3,6 +3,7 @@
 //! In: the object and its stack tables in the kernel. Out: [`Lookup`] for decoding.
 //! Guarantee: an id that is not in its table is `None`, never another's frames.
 
+use std::cell::Cell;
 use std::fmt;
 
 use profiler_compiler::btf::BtfId;
@@ -21,6 +22,8 @@ pub struct Tables<'a> {
     pub object: &'a Object,
     /// Where its maps are.
     pub loaded: &'a Loaded,
+    /// Strings so far that were longer than their room.
+    pub cut_strings: Cell<u64>,
 }
 
 impl Tables<'_> {
@@ -49,6 +52,7 @@ impl Lookup for Tables<'_> {
     }
 
     fn truncation_trailer(&self, capacity_bytes: u32) -> &str {
+        self.cut_strings.set(self.cut_strings.get() + 1);
         let config = &self.object.config;
         if capacity_bytes == config.max_strlen { &config.str_trunc_trailer } else { "" }
     }

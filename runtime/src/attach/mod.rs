@@ -1,7 +1,7 @@
 //! From loaded programs to programs that run.
 //!
 //! In: the plan of each program. Out: [`Links`], whose dropping detaches.
-//! Guarantee: when one program cannot be attached, none stays attached.
+//! Guarantee: when one program cannot be attached, none stays attached, unless somebody wants to be told of it instead.
 
 mod function;
 mod iter;
@@ -49,14 +49,18 @@ pub struct AttachError {
     pub meaning: &'static str,
 }
 
-/// Attaches all programs but those that the session itself runs (`BEGIN`, `END`, timers).
-pub fn attach(object: &Object, loaded: &Loaded) -> Result<Links, AttachError> {
+/// Is told of a program that cannot be attached, by its number.
+pub type Refused<'a> = &'a dyn Fn(usize, AttachError);
+
+/// Attaches all programs but those that the session itself runs (`BEGIN`, `END`, timers); those that cannot be, where somebody
+/// wants to be told, are left out.
+pub fn attach(object: &Object, loaded: &Loaded, refused: Option<Refused<'_>>) -> Result<Links, AttachError> {
     let mut links = Links::default();
     // Blocks on one event run in the order of the script: where the kernel runs first what was attached last, the last goes
     // first. bpftrace has the same order.
-    let (reversed, straight): (Vec<&Program>, Vec<&Program>) =
-        object.programs.iter().partition(|program| runs_newest_first(&program.attach));
-    for program in straight.into_iter().chain(reversed.into_iter().rev()) {
+    let (reversed, straight): (Vec<(usize, &Program)>, Vec<_>) =
+        object.programs.iter().enumerate().partition(|(_, program)| runs_newest_first(&program.attach));
+    for (index, program) in straight.into_iter().chain(reversed.into_iter().rev()) {
         let failed = |place: &str, error: io::Error| AttachError {
             probe: program.probes.first().unwrap_or(&program.name).clone(),
             place: place.to_owned(),
@@ -64,7 +68,11 @@ pub fn attach(object: &Object, loaded: &Loaded) -> Result<Links, AttachError> {
             error,
         };
         let fd = loaded.program(&program.name).ok_or_else(|| failed("", io::ErrorKind::NotFound.into()))?;
-        attach_program(program, fd, &mut links).map_err(|(place, error)| failed(&place, error))?;
+        let outcome = attach_program(program, fd, &mut links).map_err(|(place, error)| failed(&place, error));
+        match (outcome, refused) {
+            (Err(error), Some(refused)) => refused(index, error),
+            (outcome, _) => outcome?,
+        }
     }
     Ok(links)
 }

@@ -20,7 +20,8 @@ use super::script::Origin;
 use described::profiler;
 
 pub use command::{
-    Behind, BuildArguments, CheckArguments, Command, FormatArguments, ListArguments, RunArguments, ScriptArguments,
+    Behind, BuildArguments, CheckArguments, Command, DoctorArguments, FormatArguments, ListArguments, RunArguments,
+    ScriptArguments,
 };
 pub use notice::Notice;
 
@@ -55,7 +56,7 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Notic
             let output = matches.remove_one("output");
             Command::Build(BuildArguments { script: script_arguments(&mut matches, behind)?, output })
         }
-        "doctor" => Command::Doctor { json: matches.get_flag("json") },
+        "doctor" => Command::Doctor(doctor_arguments(&mut matches, behind)?),
         "repl" => Command::Repl,
         "fmt" => Command::Format(FormatArguments {
             files: matches.remove_many("files").into_iter().flatten().collect(),
@@ -138,6 +139,16 @@ fn script_arguments(matches: &mut ArgMatches, behind: Vec<Behind>) -> Result<Scr
         no_warnings: false,
         probe_filter: None,
         verbose: matches.get_flag("verbose"),
+    })
+}
+
+fn doctor_arguments(matches: &mut ArgMatches, behind: Vec<Behind>) -> Result<DoctorArguments, Notice> {
+    let names_a_script = matches.contains_id("words") || matches.contains_id("program");
+    Ok(DoctorArguments {
+        command: matches.remove_one("command"),
+        duration: matches.remove_one("duration"),
+        json: matches.get_flag("json"),
+        script: names_a_script.then(|| script_arguments(matches, behind)).transpose()?,
     })
 }
 

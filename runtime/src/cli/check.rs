@@ -74,7 +74,7 @@ fn document(file: &str, entries: &[String]) -> String {
     format!("{{\"type\": \"diagnostics\", \"data\": {{\"file\": {}, \"diagnostics\": [{list}]}}}}\n", quoted(file))
 }
 
-fn entries(source: &Source, diagnostics: &[Diagnostic]) -> Vec<String> {
+pub(super) fn entries(source: &Source, diagnostics: &[Diagnostic]) -> Vec<String> {
     let places = Places::new(source);
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by_key(|diagnostic| (diagnostic.span, diagnostic.code));

@@ -1,89 +1,74 @@
-//! `profiler doctor`: what this kernel and this user's rights allow.
+//! `profiler doctor`: what this kernel and this user's rights allow; `profiler doctor SCRIPT`: why a script shows nothing.
 //!
-//! In: whether JSON is wanted. Out: a table, or a JSON document, on standard output.
-//! Guarantee: exit code 0 when all that most scripts need works, 3 when not.
+//! In: its arguments. Out: a table, or a JSON document, on standard output.
+//! Guarantee: the exit code says what it comes to, in both forms alike: 0 when all is well, 3 when something that is needed is missing or
+//! refused, 4 when something was lost, 5 when no probe fired or no filter let anything through.
 
-use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _, stdout};
+mod page;
+mod script;
+
+use std::io::{Write as _, stdout};
 
 use profiler_runtime::doctor::{Row, Section, State, examine};
 use profiler_runtime::render::json;
 
+use super::args::DoctorArguments;
 use super::exit::{Failure, OK, REFUSED};
+use page::Page;
 
-/// Examines the machine.
-pub fn doctor(as_json: bool) -> Result<u8, Failure> {
+/// Examines the machine, or a script.
+pub fn doctor(arguments: &DoctorArguments) -> Result<u8, Failure> {
+    match &arguments.script {
+        Some(script) => script::doctor(script, arguments),
+        None => machine(arguments.json),
+    }
+}
+
+fn machine(as_json: bool) -> Result<u8, Failure> {
     let sections = examine();
-    let text = if as_json { document(&sections) } else { table(&sections, colours()) };
-    let mut out = stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::output("standard output", &error))?;
+    show(&if as_json { document(&sections) } else { table(&sections, Page::of_standard_output()) })?;
     let broken = sections.iter().flat_map(|section| &section.rows).any(|row| row.state == State::Broken);
     Ok(if broken { REFUSED } else { OK })
 }
 
-/// Green, yellow and red where a terminal shows them.
-fn colours() -> bool {
-    stdout().is_terminal() && super::colours_allowed()
+fn show(text: &str) -> Result<(), Failure> {
+    let mut out = stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| Failure::output("standard output", &error))
 }
 
-fn table(sections: &[Section], coloured: bool) -> String {
+fn table(sections: &[Section], mut page: Page) -> String {
     let rows = || sections.iter().flat_map(|section| &section.rows);
     let width = rows().map(|row| row.name.chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
     for section in sections {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        let _ = writeln!(text, "{}: {}", section.title, section.about);
-        let mut advised = None;
-        for row in &section.rows {
-            text.push_str(&line(row, width, coloured));
-            // Said once for rows that follow each other.
-            let advice = row.advice.as_deref();
-            if let Some(advice) = advice.filter(|advice| advised != Some(*advice)) {
-                let _ = writeln!(text, "{:indent$}{advice}", "", indent = width + 10);
-            }
-            advised = advice;
-        }
+        page.title(&format!("{}: {}", section.title, section.about));
+        page.rows(&section.rows, width);
     }
     let count = |state| rows().filter(|row| row.state == state).count();
     let (works, missing, broken) = (count(State::Works), count(State::Missing), count(State::Broken));
-    let _ = writeln!(text, "\n{works} work, {missing} are missing here, {broken} are broken");
-    text
-}
-
-fn line(row: &Row, width: usize, coloured: bool) -> String {
-    let (word, colour) = mark(row.state);
-    let word = if coloured { format!("\x1b[{colour}m{word:<4}\x1b[0m") } else { format!("{word:<4}") };
-    format!("  {word}  {:<width$}  {}\n", row.name, row.finding)
-}
-
-/// The word of a state, and its colour.
-fn mark(state: State) -> (&'static str, u8) {
-    match state {
-        State::Works => ("ok", 32),
-        State::Missing => ("--", 33),
-        State::Broken => ("FAIL", 31),
-    }
+    page.title(&format!("{works} work, {missing} are missing here, {broken} are broken"));
+    page.text()
 }
 
 fn document(sections: &[Section]) -> String {
-    let row = |row: &Row| {
-        let state = match row.state {
-            State::Works => "works",
-            State::Missing => "missing",
-            State::Broken => "broken",
-        };
-        let (name, finding) = (json::quoted(row.name), json::quoted(&row.finding));
-        let advice = row.advice.as_deref().map_or("null".to_owned(), json::quoted);
-        format!("{{\"name\": {name}, \"state\": \"{state}\", \"finding\": {finding}, \"advice\": {advice}}}")
-    };
     let section = |section: &Section| {
         let rows: Vec<String> = section.rows.iter().map(row).collect();
         format!("{}: [{}]", json::quoted(section.title), rows.join(", "))
     };
     let sections: Vec<String> = sections.iter().map(section).collect();
     format!("{{\"type\": \"doctor\", \"data\": {{{}}}}}\n", sections.join(", "))
+}
+
+fn row(row: &Row) -> String {
+    let (name, finding) = (json::quoted(row.name), json::quoted(&row.finding));
+    let (state, advice) = (state(row.state), row.advice.as_deref().map_or("null".to_owned(), json::quoted));
+    format!("{{\"name\": {name}, \"state\": \"{state}\", \"finding\": {finding}, \"advice\": {advice}}}")
+}
+
+fn state(state: State) -> &'static str {
+    match state {
+        State::Works => "works",
+        State::Missing => "missing",
+        State::Broken => "broken",
+    }
 }

@@ -100,7 +100,8 @@ pub fn examine(source: &Source, script: &ScriptArguments, host: &Host) -> (Vec<D
     }
 }
 
-fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
+/// What the command line says to the compiler.
+pub fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
     // Names and values that are no text are no settings.
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     let settings = std::env::vars_os().filter_map(text);
@@ -217,6 +218,8 @@ pub fn run(
         allow_unsafe: arguments.script.allow_unsafe,
         when_loaded: None,
         when_attached: Some(&|| ready(arguments.handshake)),
+        when_refused: None,
+        when_collected: None,
         locate: Some(&|span| Place::of(source, span)),
         orders: None,
         no_warnings: arguments.script.no_warnings,

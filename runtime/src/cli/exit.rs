@@ -17,6 +17,11 @@ pub const USAGE: u8 = 2;
 /// The machine refuses: privilege or kernel feature missing.
 pub const REFUSED: u8 = 3;
 
+/// Something was lost.
+pub const LOSS: u8 = 4;
+/// A script that was looked at for a while did nothing.
+pub const SILENT: u8 = 5;
+
 /// A command that could not do what it was asked.
 #[derive(Debug)]
 pub enum Failure {
@@ -118,7 +123,7 @@ pub fn words_of(error: &std::io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Failure, MISTAKE, OK, REFUSED, USAGE};
+    use super::{Failure, LOSS, MISTAKE, OK, REFUSED, SILENT, USAGE};
     use profiler_compiler::diagnostic::{Code, Diagnostic};
     use profiler_compiler::source::{Source, Span};
 
@@ -129,9 +134,9 @@ mod tests {
 
     #[test]
     fn exit_codes_are_distinct() {
-        let mut codes = vec![OK, MISTAKE, USAGE, REFUSED, 4];
+        let mut codes = vec![OK, MISTAKE, USAGE, REFUSED, LOSS, SILENT];
         codes.dedup();
-        assert_eq!(codes, [0, 1, 2, 3, 4]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]

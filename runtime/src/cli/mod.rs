@@ -63,7 +63,7 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Repl => repl::repl(),
         Command::Format(arguments) => fmt::fmt(&arguments),
         Command::LanguageServer => lsp::lsp(),
-        Command::Doctor { json } => doctor::doctor(json),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Help(topic) => help::help(topic.as_deref()),
     }
 }

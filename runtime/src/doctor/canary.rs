@@ -4,19 +4,15 @@
 //! Guarantee: ends within [`PATIENCE`] and leaves nothing attached.
 
 use std::cell::Cell;
-use std::io;
 use std::time::{Duration, Instant};
 
 use profiler_compiler::CATALOGUE;
 use profiler_compiler::check::Options;
 use profiler_compiler::compile::compile;
 use profiler_compiler::source::Source;
-use profiler_compiler::value::{Symbols, Value};
-use profiler_compiler::words::HelperFailure;
 
+use super::ear::Ear;
 use crate::host::Host;
-use crate::ledger::Section;
-use crate::render::{MapPrint, MapSnapshot, Place, Render, Shown, Trial};
 use crate::session::{self, RunError, RunOptions};
 use crate::symbols::HostSymbols;
 
@@ -60,42 +56,4 @@ pub(super) fn sing(host: &Host, script: &str, deed: &dyn Fn()) -> Result<Duratio
     let heard = ear.heard.ok_or(Stopped::Silence)?;
     // What `BEGIN` says comes before the probes are attached.
     Ok(attached.get().map_or(Duration::ZERO, |attached| heard.saturating_duration_since(attached)))
-}
-
-/// Hears the first line and ignores the rest.
-#[derive(Default)]
-struct Ear {
-    heard: Option<Instant>,
-}
-
-impl Render for Ear {
-    fn attached(&mut self, _: u32) {}
-
-    fn text(&mut self, _: &'static str, _: &[u8]) {
-        self.heard.get_or_insert_with(Instant::now);
-    }
-
-    fn note(&mut self, _: &'static str, _: &[u8], _: &Place) {}
-
-    fn value(&mut self, _: &Value, _: &dyn Symbols) {}
-
-    fn map(&mut self, _: &MapSnapshot<'_>, _: MapPrint, _: &dyn Symbols) {}
-
-    fn end_of_run(&mut self) {}
-
-    fn lost(&mut self, _: u64) {}
-
-    fn helper_failed(&mut self, _: &HelperFailure<'_>, _: &Place) {}
-
-    fn trial(&mut self, _: &Trial<'_>) {}
-
-    fn spans(&mut self, _: &[crate::spans::SpanLedger]) {}
-
-    fn view(&mut self, _: &Shown<'_>, _: &dyn Symbols) {}
-
-    fn quality(&mut self, _: &[Section]) {}
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }

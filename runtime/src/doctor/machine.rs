@@ -10,7 +10,7 @@ use super::{Row, State};
 use crate::host::Host;
 
 /// `CAP_*` numbers of include/uapi/linux/capability.h, with what each is for.
-const CAPABILITIES: &[(u32, &str, &str)] = &[
+const CAPABILITIES: [(u32, &str, &str); 4] = [
     (39, "CAP_BPF", "loading programs"),
     (38, "CAP_PERFMON", "attaching them, reading kernel memory"),
     (2, "CAP_DAC_READ_SEARCH", "reading tracefs and others' binaries"),
@@ -18,19 +18,30 @@ const CAPABILITIES: &[(u32, &str, &str)] = &[
 ];
 const CAP_SYS_ADMIN: u32 = 21;
 
+/// What loading and attaching need.
+pub(super) const LOADING: [u32; 2] = [39, 38];
+
 /// The oldest kernel that the compiler writes for.
 const OLDEST: (u32, u32) = (5, 17);
 
 /// All rows.
 pub(super) fn rows(host: &Host) -> Vec<Row> {
-    vec![kernel(host), capabilities(), lockdown(), types(host), tracefs(host), events(), jit()]
+    vec![
+        kernel(host),
+        capabilities(&CAPABILITIES.map(|(number, ..)| number)),
+        lockdown(),
+        types(host),
+        tracefs(host),
+        events(),
+        jit(),
+    ]
 }
 
 fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-fn kernel(host: &Host) -> Row {
+pub(super) fn kernel(host: &Host) -> Row {
     let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
     let found = format!("Linux {release} {}", std::env::consts::ARCH);
     if host.kernel() < OLDEST {
@@ -44,12 +55,13 @@ fn kernel(host: &Host) -> Row {
     Row::works("kernel", found)
 }
 
-fn capabilities() -> Row {
+/// Whether this process has some capabilities.
+pub(super) fn capabilities(needed: &[u32]) -> Row {
     let status = read("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     let has = |capability: u32| effective & (1 << capability | 1 << CAP_SYS_ADMIN) != 0;
-    let missing: Vec<_> = CAPABILITIES.iter().filter(|(number, ..)| !has(*number)).collect();
+    let missing: Vec<_> = CAPABILITIES.iter().filter(|(number, ..)| needed.contains(number) && !has(*number)).collect();
     if missing.is_empty() {
         return Row::works(
             "privileges",
@@ -64,7 +76,7 @@ fn capabilities() -> Row {
 }
 
 /// <https://man7.org/linux/man-pages/man7/kernel_lockdown.7.html>
-fn lockdown() -> Row {
+pub(super) fn lockdown() -> Row {
     let modes = read("/sys/kernel/security/lockdown").unwrap_or_default();
     match modes.split(['[', ']']).nth(1) {
         Some("confidentiality") => Row::fails(
@@ -78,7 +90,7 @@ fn lockdown() -> Row {
     }
 }
 
-fn types(host: &Host) -> Row {
+pub(super) fn types(host: &Host) -> Row {
     let size_bytes = fs::metadata("/sys/kernel/btf/vmlinux").map_or(0, |file| file.len());
     match host.btf() {
         Some(_) => Row::works("kernel types (BTF)", format!("/sys/kernel/btf/vmlinux, {} kB", size_bytes / 1000)),
@@ -91,7 +103,7 @@ fn types(host: &Host) -> Row {
     }
 }
 
-fn tracefs(host: &Host) -> Row {
+pub(super) fn tracefs(host: &Host) -> Row {
     match host.tracefs() {
         Ok(path) => Row::works("tracefs", path.display().to_string()),
         Err(TargetError::Refused(words)) => Row::fails(
@@ -107,7 +119,7 @@ fn tracefs(host: &Host) -> Row {
 }
 
 /// <https://docs.kernel.org/admin-guide/perf-security.html>
-fn events() -> Row {
+pub(super) fn events() -> Row {
     match read("/proc/sys/kernel/perf_event_paranoid") {
         Some(level) => {
             let found = format!("kernel.perf_event_paranoid is {level}, which does not bind who has CAP_PERFMON");
@@ -120,6 +132,12 @@ fn events() -> Row {
             "tracepoints with arguments, uprobes, kprobes and profile need them; rawtracepoints do not",
         ),
     }
+}
+
+/// What keeps an unprivileged user from perf events.
+pub(super) fn paranoia() -> String {
+    let level = read("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    format!("this needs CAP_PERFMON, or root: kernel.perf_event_paranoid is {level}, which keeps others out")
 }
 
 fn jit() -> Row {

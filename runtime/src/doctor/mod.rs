@@ -5,11 +5,25 @@
 //! the ring buffer; nothing stays loaded or attached.
 
 mod canary;
+mod counted;
+mod ear;
+mod filters;
+mod findings;
 mod machine;
+mod needs;
 mod probes;
+mod process;
+mod remarks;
+mod report;
 mod store;
+mod visit;
+mod watched;
 
 use crate::host::Host;
+
+pub use findings::{Finding, Kind, shown};
+pub use report::{Probe, Report, Verdict};
+pub use visit::{Subject, visit};
 
 /// What a row says that failed for want of a privilege.
 const NOT_PERMITTED: &str = "not permitted";
@@ -80,4 +94,9 @@ pub fn examine() -> Vec<Section> {
             rows: store::rows(),
         },
     ]
+}
+
+/// What the machine or this user's rights lack, of all that scripts may need.
+pub fn lacking() -> Vec<Row> {
+    machine::rows(&Host::new()).into_iter().filter(|row| row.state != State::Works).collect()
 }

@@ -6,13 +6,13 @@
 use std::io;
 use std::sync::mpsc::Sender;
 
-use profiler_compiler::object::Attach;
+use profiler_compiler::object::{Attach, Loss};
 
 use super::{Outcome, RunError, RunOptions, Session};
 use crate::attach::Links;
 use crate::ledger;
 use crate::maps::carry::{self, Estate};
-use crate::spans;
+use crate::spans::{self, SpanLedger};
 use crate::sys::poll;
 
 /// Exit status of a strict run that lost something.
@@ -31,6 +31,9 @@ impl Session<'_> {
         }
         self.run_programs(&Attach::End)?;
         self.drain_finished();
+        if let Some(tell) = options.when_collected {
+            tell(self.actions.loaded);
+        }
         let losses = ledger::read(self.actions.object, self.actions.loaded, &links.missed_runs());
         self.report(&losses);
         let spans = spans::read(self.actions.object, self.actions.loaded);
@@ -47,14 +50,14 @@ impl Session<'_> {
             return Err(RunError::Map { name, error });
         }
         // A reader that went away has seen enough.
-        if let Some(error) = self.output_failure.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+        if let Some(error) = self.output_failure.take().filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
             return Err(RunError::Output(error));
         }
         let exit_code = match self.actions.exit {
             _ if options.strict && (!losses.is_empty() || spans.iter().any(|span| span.lost() > 0)) => LOSS_STATUS,
             code => code.unwrap_or(0),
         };
-        Ok(Outcome { exit_code, received: self.received, losses, spans })
+        Ok(self.outcome(exit_code, losses, spans))
     }
 
     /// Detaches, and gives what the maps hold to another.
@@ -69,6 +72,12 @@ impl Session<'_> {
         // Who wanted it may be gone.
         let _ = heir.send(estates);
         let spans = spans::read(self.actions.object, self.actions.loaded);
-        Ok(Outcome { exit_code: 0, received: self.received, losses, spans })
+        Ok(self.outcome(0, losses, spans))
+    }
+
+    pub(super) fn outcome(self, exit_code: u8, losses: Vec<(Loss, u64)>, spans: Vec<SpanLedger>) -> Outcome {
+        let cut_strings = self.actions.tables.cut_strings.get();
+        let has_exited = self.actions.exit.is_some();
+        Outcome { exit_code, has_exited, received: self.received, losses, cut_strings, spans }
     }
 }

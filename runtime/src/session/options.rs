@@ -7,6 +7,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::actions::Locate;
+use crate::attach::Refused;
 use crate::child::Child;
 use crate::load::Loaded;
 use crate::orders::Orders;
@@ -53,6 +54,10 @@ pub struct RunOptions<'a> {
     pub when_loaded: Option<Prepare<'a>>,
     /// Called once all probes are attached, before the command of `-c` runs.
     pub when_attached: Option<&'a dyn Fn()>,
+    /// Called with each program that cannot be attached, by its number; the others run then. Without it the first one ends the run.
+    pub when_refused: Option<Refused<'a>>,
+    /// Called once `END` has run and all records are read, before results are printed.
+    pub when_collected: Option<&'a dyn Fn(&Loaded)>,
     /// The script's warnings are dropped.
     pub no_warnings: bool,
     /// Where in the script a span is.

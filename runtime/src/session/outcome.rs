@@ -19,10 +19,14 @@ use crate::spans::SpanLedger;
 pub struct Outcome {
     /// Exit status of the process.
     pub exit_code: u8,
+    /// Whether the script ended it (`exit`).
+    pub has_exited: bool,
     /// Records received, by program.
     pub received: Vec<u64>,
     /// What was lost.
     pub losses: Vec<(Loss, u64)>,
+    /// Strings that were shown and did not fit their room.
+    pub cut_strings: u64,
     /// What became of the starts and ends of spans.
     pub spans: Vec<SpanLedger>,
 }

@@ -22,7 +22,7 @@ impl Session<'_> {
     pub(super) fn dry_run(mut self, options: &RunOptions) -> Result<Outcome, RunError> {
         let links = self.attach(options)?;
         drop(links);
-        Ok(Outcome { exit_code: 0, received: self.received, losses: Vec::new(), spans: Vec::new() })
+        Ok(self.outcome(0, Vec::new(), Vec::new()))
     }
 
     /// From `BEGIN` to what ends the run. A `BEGIN` that exits attaches nothing.
@@ -73,7 +73,7 @@ impl Session<'_> {
 
     pub(super) fn attach(&mut self, options: &RunOptions) -> Result<Links, RunError> {
         let object = self.actions.object;
-        let links = attach(object, self.actions.loaded).map_err(RunError::Attach)?;
+        let links = attach(object, self.actions.loaded, options.when_refused).map_err(RunError::Attach)?;
         if !options.quiet {
             self.actions.render.attached(traced(object).map(|program| program.points).sum());
         }

@@ -58,7 +58,7 @@ impl Session<'_> {
         self.run_programs(&Attach::End)?;
         self.drain_finished();
         self.flush();
-        Ok(Outcome { exit_code, received: self.received, losses: Vec::new(), spans: Vec::new() })
+        Ok(self.outcome(exit_code, Vec::new(), Vec::new()))
     }
 
     fn tests(&mut self, programs: &[&Program], names: &[String]) -> Result<bool, RunError> {

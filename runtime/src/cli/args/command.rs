@@ -22,10 +22,7 @@ pub enum Command {
     /// Write the object file.
     Build(BuildArguments),
     /// Say what this kernel and this user's rights allow.
-    Doctor {
-        /// As a JSON document.
-        json: bool,
-    },
+    Doctor(DoctorArguments),
     /// The prompt.
     Repl,
     /// Give scripts their canonical form.
@@ -152,6 +149,19 @@ pub struct BuildArguments {
 pub struct CheckArguments {
     /// The script.
     pub script: ScriptArguments,
+    /// As a JSON document.
+    pub json: bool,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug)]
+pub struct DoctorArguments {
+    /// The script that it is about; none for all that the machine can do.
+    pub script: Option<ScriptArguments>,
+    /// The command of `-c`.
+    pub command: Option<String>,
+    /// For how long the script is watched.
+    pub duration: Option<Duration>,
     /// As a JSON document.
     pub json: bool,
 }

@@ -80,13 +80,26 @@ fn run_command() -> clap::Command {
         .arg(flag("strict", "End with code 4 when anything was lost").long("strict"))
         .arg(flag("stats", "Say what the probes cost, and what is missing").long("stats"))
         .arg(Arg::new("probe-filter").long("probe-filter").value_name("REGEX").help("Only probes whose names match"))
-        .arg(
-            Arg::new("duration")
-                .long("duration")
-                .value_name("TIME")
-                .help("End after TIME: 500ms, 30s, 5m, 1h")
-                .value_parser(duration),
-        )
+        .arg(time("duration", "End after TIME: 500ms, 30s, 5m, 1h"))
+}
+
+fn doctor_command() -> clap::Command {
+    with_script(
+        clap::Command::new("doctor")
+            .about("Says what this kernel and your rights allow, or why a script shows nothing, by trying it")
+            .after_help(help::DOCTOR),
+    )
+    .override_usage("profiler doctor [OPTIONS] [FILE | - | -e 'PROGRAM' [PARAMETER | --NAME VALUE]...]")
+    .arg(
+        option("command", 'c', "CMD", "Start CMD with the script's probes attached, and end with it")
+            .conflicts_with("pid"),
+    )
+    .arg(time("duration", "Watch the script for TIME [default: 1500ms]"))
+    .arg(flag("json", "As a JSON document").long("json"))
+}
+
+fn time(id: &'static str, help: &'static str) -> Arg {
+    Arg::new(id).long(id).value_name("TIME").help(help).value_parser(duration)
 }
 
 /// The commands that take no script.
@@ -97,12 +110,7 @@ fn without_script(profiler: clap::Command) -> clap::Command {
                 .about("Prompts for probes; what `profiler` alone does on a terminal")
                 .after_help(help::REPL),
         )
-        .subcommand(
-            clap::Command::new("doctor")
-                .about("Says what this kernel and your rights allow, by trying it")
-                .after_help(help::DOCTOR)
-                .arg(flag("json", "As a JSON document").long("json")),
-        )
+        .subcommand(doctor_command())
         .subcommand(fmt_command())
         .subcommand(
             clap::Command::new("lsp")

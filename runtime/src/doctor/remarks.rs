@@ -1,0 +1,138 @@
+//! What is to be said of a script's run.
+//!
+//! In: what was seen of it. Out: findings, in the order of the script's probes, then of its results.
+//! Guarantee: of one thing it is said once.
+
+use profiler_compiler::object::{Attach, Object, Program};
+use profiler_compiler::source::Source;
+
+use super::counted::Block;
+use super::findings::{self, Finding, Kind};
+use super::report::Probe;
+use super::watched::Watched;
+use super::{machine, process};
+use crate::attach::AttachError;
+use crate::ledger::{self, Facts, Field};
+use crate::load::LoadError;
+use crate::session::{Outcome, RunError};
+use crate::spans::thousands;
+
+/// What a run that ended with an error means.
+pub(super) fn refused(error: &RunError) -> Option<Finding> {
+    let finding = |advice: &str| Some(Finding::wrong(Kind::Refused, error.to_string(), advice));
+    match error {
+        RunError::Load(LoadError::Privilege { .. }) => {
+            finding("run it as root, or: setcap cap_bpf,cap_perfmon,cap_dac_read_search+ep $(command -v profiler)")
+        }
+        RunError::Load(LoadError::TooLarge { .. }) => {
+            finding("let the maps hold less (`config = { max_map_keys = …; }`), or split the script")
+        }
+        RunError::Load(LoadError::Verifier(_)) => {
+            finding("this is a bug in profiler, not in the script: `profiler run` says where, and keeps the log")
+        }
+        // What is wrong with the process is said already.
+        RunError::NoProcess(_) => None,
+        _ => finding("`profiler doctor` alone says what this kernel and your rights allow"),
+    }
+}
+
+/// Files of probes that their process does not run code of.
+pub(super) fn unmapped(object: &Object) -> Vec<Finding> {
+    let mut found: Vec<Finding> = Vec::new();
+    for program in &object.programs {
+        if let Attach::Uprobe { path, pid: Some(pid), .. } = &program.attach {
+            found.extend(process::not_mapped(*pid, path).filter(|finding| !found.contains(finding)));
+        }
+    }
+    found
+}
+
+/// What is to be said of each probe.
+pub(super) fn of_probes(object: &Object, source: &Source, watched: &Watched, probes: &[Probe]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (index, error) in &watched.refused {
+        found.push(not_attached(error, object.programs.get(*index)));
+    }
+    let own: Vec<&Program> = object
+        .programs
+        .iter()
+        .filter(|program| !program.attach.is_trial() && !matches!(program.attach, Attach::Sweep { .. }))
+        .collect();
+    for (program, probe) in own.into_iter().zip(probes) {
+        if !probe.is_attached || !probe.is_event {
+            continue;
+        }
+        let block = watched.blocks.iter().find(|block| block.is_of(program));
+        if !probe.has_fired {
+            found.push(findings::never_fired(program, probe, watched.elapsed));
+        } else if let Some(block) = block.filter(|block| block.seen > 0 && block.passed == 0) {
+            let finding = findings::filtered(block, &probe.name, source, watched.elapsed);
+            found.extend((!found.contains(&finding)).then_some(finding));
+        }
+    }
+    // Handlers of a span's events are no programs of their own.
+    let is_handler = |block: &&Block| !object.programs.iter().any(|program| block.is_of(program));
+    for block in watched.blocks.iter().filter(is_handler).filter(|block| block.seen > 0 && block.passed == 0) {
+        let name = findings::text_of(source, block.point);
+        found.push(findings::filtered(block, name, source, watched.elapsed));
+    }
+    found
+}
+
+fn not_attached(error: &AttachError, program: Option<&Program>) -> Finding {
+    let advice = match (error.error.raw_os_error(), program.and_then(|program| program.attach.function_mechanism())) {
+        (Some(libc::EPERM | libc::EACCES), Some("fentry" | "fexit")) => {
+            "the kernel refuses programs at the entries of functions: kprobes or tracepoints may reach the same".into()
+        }
+        (Some(libc::EPERM | libc::EACCES), _) => machine::paranoia(),
+        _ => "`profiler doctor` alone says which kinds of probes work here".into(),
+    };
+    Finding::wrong(Kind::NotAttached, error.to_string(), advice)
+}
+
+/// What is to be said of what the run left.
+pub(super) fn of_results(object: &Object, watched: &Watched, probes: &[Probe]) -> Vec<Finding> {
+    let Some(outcome) = &watched.outcome else { return Vec::new() };
+    let mut found = Vec::new();
+    for entry in missing(object, outcome) {
+        let text = |name: &str| entry.iter().find(|(key, _)| *key == name).map(|(_, field)| field);
+        let (Some(Field::Text(what)), Some(Field::Count(count))) = (text("what"), text("count")) else { continue };
+        let advice = match text("help") {
+            Some(Field::Text(help)) => help.clone(),
+            _ => "see spec/output.md, `What is lost`".into(),
+        };
+        found.push(Finding::wrong(Kind::Lost, format!("{what}: {} lost", thousands(*count)), advice));
+    }
+    let spans = outcome.spans.iter().filter(|span| span.lost() > 0);
+    found.extend(spans.map(|span| {
+        let words = format!("span {}: {}", span.name, span.summary());
+        Finding::wrong(Kind::Lost, words, "raise the span's `limit`, or filter its `start`")
+    }));
+    let passed: u64 =
+        probes.iter().filter(|probe| probe.is_event).filter_map(|probe| probe.counted).map(|it| it.1).sum();
+    let left = watched.ear.prints + watched.ear.entries + outcome.spans.iter().map(|span| span.started).sum::<u64>();
+    if passed > 0 && left == 0 && object.config.print_maps_on_exit {
+        found.push(findings::no_results(passed, watched.elapsed));
+    }
+    if outcome.cut_strings > 0 {
+        found.push(findings::cut(outcome.cut_strings, object));
+    }
+    for (line, words) in watched.ear.errors.iter().take(3) {
+        found.push(Finding::wrong(Kind::ScriptError, format!("line {line} of the script reported: {words}"), ""));
+    }
+    if watched.ended_early {
+        let words = format!("the script ended itself after {}", findings::shown(watched.elapsed));
+        found.push(Finding::note(Kind::Ended, words, "what is said of its probes is about that time only"));
+    }
+    if watched.costs.is_none() {
+        let words = "how often programs ran and for how long is not known: the kernel measures for CAP_SYS_ADMIN only";
+        found.push(Finding::note(Kind::NotMeasured, words, "run it as root, or: sysctl kernel.bpf_stats_enabled=1"));
+    }
+    found
+}
+
+/// The entries of the ledger about what is missing.
+fn missing(object: &Object, outcome: &Outcome) -> Vec<Vec<(&'static str, Field)>> {
+    let facts = Facts { object, losses: &outcome.losses, unnamed: 0, costs: None };
+    ledger::sections(&facts).into_iter().filter(|section| section.name == "missing").flat_map(|it| it.entries).collect()
+}
