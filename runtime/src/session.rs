@@ -8,6 +8,7 @@ mod finish;
 mod obey;
 mod options;
 mod outcome;
+mod progress;
 mod start;
 mod trials;
 mod views;
@@ -92,6 +93,8 @@ pub fn run(
         output_failure: None,
         reported: 0,
         report_due: Instant::now(),
+        progress_due: None,
+        map_bytes: 0,
         child: options.child.take(),
         signals,
         windows: Windows::new(object).map_err(system("preparing windows"))?,
@@ -149,6 +152,10 @@ struct Session<'a> {
     windows: Windows,
     /// While it is open, the kernel measures what programs cost.
     measuring: Option<Measuring>,
+    /// When the renderer is told next how far it is.
+    progress_due: Option<Instant>,
+    /// What the maps took when it began.
+    map_bytes: u64,
     /// Addresses that were shown without a name.
     unnamed: &'a Cell<u64>,
 }

@@ -114,6 +114,12 @@ pub fn read(object: &Object, loaded: &Loaded) -> Vec<SpanLedger> {
     object.spans.iter().map(|span| settled(span, loaded)).collect()
 }
 
+/// Starts so far, of all spans; no map is read for it.
+pub fn started(object: &Object, loaded: &Loaded) -> u64 {
+    let of = |span: &TimeSpan| counters(span, |offset| loaded.globals().bss_u64(offset)).started;
+    object.spans.iter().map(of).sum()
+}
+
 fn settled(span: &TimeSpan, loaded: &Loaded) -> SpanLedger {
     let deadline = Instant::now() + SETTLES;
     loop {

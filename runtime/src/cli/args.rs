@@ -189,6 +189,7 @@ fn run_arguments(matches: &mut ArgMatches, behind: Vec<Behind>) -> Result<RunArg
         },
         coloured: super::results_are_coloured(matches.contains_id("output")),
         duration: matches.remove_one("duration"),
+        no_progress: matches.get_flag("no-progress"),
         handshake: None,
         script: ScriptArguments {
             probe_filter: matches.remove_one("probe-filter"),

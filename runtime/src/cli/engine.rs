@@ -37,8 +37,8 @@ use profiler_runtime::sys::regex::Regex;
 
 use super::args::{RunArguments, ScriptArguments};
 use super::exit::{Failure, MISTAKE, REFUSED};
-use super::maps;
 use super::script::Origin;
+use super::{maps, progress};
 
 pub use profiler_compiler::Compiled;
 pub use profiler_runtime::session::Mode;
@@ -223,9 +223,10 @@ pub fn run(
         locate: Some(&|span| Place::of(source, span)),
         orders: None,
         no_warnings: arguments.script.no_warnings,
+        progress: progress::is_wanted(arguments),
         values: None,
     };
-    let mut render: Box<dyn Render> = match arguments.format {
+    let render: Box<dyn Render> = match arguments.format {
         Format::Text => {
             let terminal = arguments.output.is_none().then(Terminal::of_standard_output).flatten();
             Box::new(
@@ -240,6 +241,7 @@ pub fn run(
         }
         Format::Json => Box::new(Json::new(out, arguments.quiet)),
     };
+    let mut render = progress::in_front_of(render, arguments);
     let symbols = HostSymbols::new();
     let outcome = session::run(object, options, render.as_mut(), &symbols).map_err(|error| match error {
         RunError::Output(error) => {
@@ -248,6 +250,7 @@ pub fn run(
         }
         error => refused(source, &arguments.script, child_pid, &error),
     })?;
+    drop(render);
     for note in symbols.take_notes() {
         // A closed standard error has no reader to tell.
         let _ = writeln!(std::io::stderr(), "note: {note}");

@@ -22,6 +22,7 @@ mod lsp;
 mod maps;
 mod parameters;
 mod places;
+mod progress;
 mod repl;
 mod run;
 mod script;

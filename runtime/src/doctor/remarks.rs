@@ -21,8 +21,11 @@ use crate::spans::thousands;
 pub(super) fn refused(error: &RunError) -> Option<Finding> {
     let finding = |advice: &str| Some(Finding::wrong(Kind::Refused, error.to_string(), advice));
     match error {
-        RunError::Load(LoadError::Privilege { .. }) => {
-            finding("run it as root, or: setcap cap_bpf,cap_perfmon,cap_dac_read_search+ep $(command -v profiler)")
+        RunError::Load(LoadError::Privilege { reasons }) => {
+            // How to get them stands in the row of privileges.
+            let reasons = reasons.iter().map(|reason| reason.split(": run it").next().unwrap_or_default());
+            let words = format!("the kernel refused the programs: {}", reasons.collect::<Vec<_>>().join("; "));
+            Some(Finding::wrong(Kind::Refused, words, "run it as root, or with the capabilities above"))
         }
         RunError::Load(LoadError::TooLarge { .. }) => {
             finding("let the maps hold less (`config = { max_map_keys = …; }`), or split the script")
@@ -59,7 +62,7 @@ pub(super) fn of_probes(object: &Object, source: &Source, watched: &Watched, pro
         .filter(|program| !program.attach.is_trial() && !matches!(program.attach, Attach::Sweep { .. }))
         .collect();
     for (program, probe) in own.into_iter().zip(probes) {
-        if !probe.is_attached || !probe.is_event {
+        if !probe.is_attached || !(probe.is_event || matches!(program.attach, Attach::Timer { .. })) {
             continue;
         }
         let block = watched.blocks.iter().find(|block| block.is_of(program));

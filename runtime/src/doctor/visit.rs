@@ -123,7 +123,7 @@ fn probe(index: usize, object: &Object, watched: &Watched) -> Option<Probe> {
     // Several programs of one block count together.
     let of_block = |program: &Program| block.is_some_and(|block| block.is_of(program));
     let is_first = !object.programs[..index].iter().any(of_block);
-    let cost = watched.costs.as_ref().and_then(|costs| costs.get(index)).filter(|_| is_measured(&program.attach));
+    let cost = watched.costs.as_ref().and_then(|costs| costs.get(index)).filter(|_| is_event(&program.attach));
     let sends = object.events.iter().any(|event| event.program == index);
     let lost = |is_it: fn(&Loss) -> Option<usize>| {
         let losses = watched.outcome.iter().flat_map(|outcome| &outcome.losses);
@@ -163,12 +163,7 @@ fn probe(index: usize, object: &Object, watched: &Watched) -> Option<Probe> {
 
 /// Whether something else than profiler makes it run.
 fn is_event(attach: &Attach) -> bool {
-    !matches!(attach, Attach::Begin | Attach::End | Attach::Signal | Attach::Sweep { .. })
-}
-
-/// The kernel does not measure test runs.
-fn is_measured(attach: &Attach) -> bool {
-    is_event(attach) && !matches!(attach, Attach::Timer { .. })
+    !matches!(attach, Attach::Begin | Attach::End | Attach::Signal | Attach::Sweep { .. } | Attach::Timer { .. })
 }
 
 /// How a program is attached, in the kernel's words.

@@ -9,6 +9,7 @@ mod entries;
 #[cfg(test)]
 mod fixtures;
 pub mod json;
+pub mod progress;
 pub mod screen;
 pub mod table;
 pub mod text;
@@ -24,6 +25,7 @@ use profiler_compiler::words::{Aggregation, HelperFailure};
 use crate::ledger::Section;
 use crate::spans::SpanLedger;
 use crate::view::Table;
+pub use progress::Progress;
 pub use window::{Moment, Window};
 
 /// A map's contents at one moment.
@@ -153,6 +155,10 @@ pub trait Render {
     fn spans(&mut self, spans: &[SpanLedger]);
     /// The ledger's closing lines: how good the results are.
     fn quality(&mut self, sections: &[Section]);
+    /// How far the run is. Whether that is to be told again.
+    fn progress(&mut self, _progress: &Progress) -> bool {
+        false
+    }
     /// Writes out what is buffered. An error means that nobody reads any more.
     fn flush(&mut self) -> std::io::Result<()>;
 }

@@ -59,6 +59,7 @@ impl Session<'_> {
             }
             self.turn(links)?;
             self.report_losses(now);
+            self.report_progress(now);
             let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
             if self.ended() || left.is_some_and(|left| left.is_zero()) {
                 break;
@@ -67,8 +68,9 @@ impl Session<'_> {
             if drained.data_bytes > self.rings.data_size_bytes() / 8 {
                 continue;
             }
-            let due = self.windows.next_due().map(|due| due.saturating_duration_since(Instant::now()));
-            let left = [left, due].into_iter().flatten().min();
+            let until = |due: Instant| due.saturating_duration_since(Instant::now());
+            let (due, told) = (self.windows.next_due().map(until), self.progress_due.map(until));
+            let left = [left, due, told].into_iter().flatten().min();
             let active = !drained.complete || now - last_record < ACTIVE;
             let waited = if active { self.wait(left.map_or(POLL, |left| left.min(POLL))) } else { self.sleep(left) };
             process_ended = waited.map_err(system("waiting"))?;

@@ -58,6 +58,8 @@ pub struct RunOptions<'a> {
     pub when_refused: Option<Refused<'a>>,
     /// Called once `END` has run and all records are read, before results are printed.
     pub when_collected: Option<&'a dyn Fn(&Loaded)>,
+    /// The renderer is told about once a second how far the run is.
+    pub progress: bool,
     /// The script's warnings are dropped.
     pub no_warnings: bool,
     /// Where in the script a span is.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use profiler_compiler::object::Attach;
 
 use super::outcome::system;
+use super::progress::PERIOD;
 use super::{Outcome, RunError, RunOptions, Session, traced};
 use crate::attach::{Links, attach};
 use crate::spans::Pending;
@@ -49,6 +50,10 @@ impl Session<'_> {
             child.resume().map_err(RunError::Child)?;
         }
         self.windows.begin();
+        if options.progress {
+            self.map_bytes = self.map_bytes();
+            self.progress_due = Some(Instant::now() + PERIOD);
+        }
         self.collect(options.duration.map(|duration| Instant::now() + duration), &mut links)?;
         timers.stop().map_err(system("running a timer"))?;
         links.drop_quick();

@@ -1,13 +1,22 @@
 //! The terminal's size.
 //!
-//! In: standard output. Out: columns and lines.
-//! Guarantee: never 0; `None` when standard output is no terminal or does not know.
+//! In: standard output, or standard error. Out: columns and lines.
+//! Guarantee: never 0; `None` when it is no terminal or does not know.
 
 /// Columns and lines of the terminal that standard output is.
 pub fn size() -> Option<(usize, usize)> {
+    size_of(libc::STDOUT_FILENO)
+}
+
+/// Columns of the terminal that standard error is.
+pub fn width_of_standard_error() -> Option<usize> {
+    size_of(libc::STDERR_FILENO).map(|(columns, _)| columns)
+}
+
+fn size_of(descriptor: i32) -> Option<(usize, usize)> {
     // SAFETY: all zero is a valid `winsize`.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes a `winsize`, which outlives the call.
-    let ret = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    let ret = unsafe { libc::ioctl(descriptor, libc::TIOCGWINSZ, &raw mut size) };
     (ret == 0 && size.ws_col > 0 && size.ws_row > 0).then(|| (usize::from(size.ws_col), usize::from(size.ws_row)))
 }

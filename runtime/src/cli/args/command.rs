@@ -120,6 +120,8 @@ pub struct RunArguments {
     pub stats: bool,
     /// End after this long.
     pub duration: Option<Duration>,
+    /// No line about how far the run is.
+    pub no_progress: bool,
     /// A line for standard output that says that all probes are attached.
     pub handshake: Option<&'static str>,
 }

@@ -78,6 +78,7 @@ fn run_command() -> clap::Command {
         .arg(flag("warnings", "Report reads of memory that fail, and missing keys").short('k').long("warnings"))
         .arg(flag("no-warnings", "Print no warnings").long("no-warnings").conflicts_with("warnings"))
         .arg(flag("strict", "End with code 4 when anything was lost").long("strict"))
+        .arg(flag("no-progress", "No line on the terminal about how far the run is").long("no-progress"))
         .arg(flag("stats", "Say what the probes cost, and what is missing").long("stats"))
         .arg(Arg::new("probe-filter").long("probe-filter").value_name("REGEX").help("Only probes whose names match"))
         .arg(time("duration", "End after TIME: 500ms, 30s, 5m, 1h"))

@@ -62,8 +62,12 @@ impl Page {
             self.row(row.state, row.name, name_width, &row.finding);
             let advice = row.advice.as_deref();
             if let Some(advice) = advice.filter(|advice| advised != Some(*advice)) {
-                let indent = if self.is_narrow(name_width) { MARK_COLUMNS + 2 } else { MARK_COLUMNS + name_width + 2 };
-                self.paragraph(&" ".repeat(indent), indent, advice);
+                if self.is_narrow(name_width) {
+                    self.below(advice);
+                } else {
+                    let indent = MARK_COLUMNS + name_width + 2;
+                    self.paragraph(&" ".repeat(indent), indent, advice);
+                }
             }
             advised = advice;
         }
@@ -78,11 +82,17 @@ impl Page {
         let mark = self.mark(state);
         if self.is_narrow(name_width) {
             self.paragraph_behind(&mark, MARK_COLUMNS, MARK_COLUMNS, name);
-            let indent = MARK_COLUMNS + 2;
-            return self.paragraph(&" ".repeat(indent), indent, words);
+            return self.below(words);
         }
         let indent = MARK_COLUMNS + name_width + 2;
         self.paragraph_behind(&format!("{mark}{name:<name_width$}  "), indent, indent, words);
+    }
+
+    /// Words below a name.
+    pub fn below(&mut self, words: &str) {
+        let is_tiny = self.width.is_some_and(|width| width < 2 * LEAST_COLUMNS);
+        let indent = if is_tiny { 4 } else { MARK_COLUMNS + 2 };
+        self.paragraph(&" ".repeat(indent), indent, words);
     }
 
     /// A state's word, coloured, in its columns.
@@ -155,7 +165,7 @@ mod tests {
         assert_eq!(written(Some(80)), wide);
         let expected = "probes: each loaded and attached\n  --    fentry      the kernel refuses programs at\n                    entries of functions\n";
         assert_eq!(written(Some(50)), expected);
-        let expected = "probes: each loaded\n  and attached\n  --    fentry\n          the kernel\n  refuses programs\n  at entries of\n  functions\n";
+        let expected = "probes: each loaded\n  and attached\n  --    fentry\n    the kernel\n    refuses programs\n    at entries of\n    functions\n";
         assert_eq!(written(Some(20)), expected);
     }
 

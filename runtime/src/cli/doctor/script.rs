@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
 
-use profiler_compiler::diagnostic::Diagnostic;
+use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::source::Source;
 use profiler_compiler::statistics::Number;
 use profiler_compiler::units::Unit;
@@ -22,6 +22,9 @@ use crate::cli::{check, colour_wanted, diagnostics, engine, parameters};
 
 /// For how long a script is watched: with loading and attaching, doctor takes less than two seconds.
 const DURATION: Duration = Duration::from_millis(1500);
+
+/// The diagnostic of a kind of probes that this kernel does not have.
+const UNKNOWN_PROBING: Code = Code(410);
 
 /// Looks at a script.
 pub(super) fn doctor(script: &ScriptArguments, arguments: &DoctorArguments) -> Result<u8, Failure> {
@@ -57,6 +60,8 @@ pub(super) fn doctor(script: &ScriptArguments, arguments: &DoctorArguments) -> R
 /// A script that does not compile here: what this machine lacks, and the compiler's words.
 fn refused(source: &Source, diagnostics: Vec<Diagnostic>, as_json: bool) -> Result<u8, Failure> {
     let lacking = runtime::lacking();
+    let mut errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
+    let is_lacking = errors.all(|error| error.code == UNKNOWN_PROBING || (600..700).contains(&error.code.0));
     let failure = |diagnostics| Failure::Script { source: source.clone(), diagnostics };
     if as_json {
         let (rows, entries) = (lacking.iter().map(super::row), check::entries(source, &diagnostics));
@@ -68,7 +73,7 @@ fn refused(source: &Source, diagnostics: Vec<Diagnostic>, as_json: bool) -> Resu
             rows.join(", "),
             entries.join(", ")
         ))?;
-        return Ok(failure(diagnostics).code());
+        return Ok(if is_lacking { REFUSED } else { failure(diagnostics).code() });
     }
     if !lacking.is_empty() {
         let mut page = Page::of_standard_output();
@@ -77,7 +82,13 @@ fn refused(source: &Source, diagnostics: Vec<Diagnostic>, as_json: bool) -> Resu
         page.rows(&lacking, width);
         super::show(&page.text())?;
     }
-    Err(failure(diagnostics))
+    let failure = failure(diagnostics);
+    if !is_lacking {
+        return Err(failure);
+    }
+    // A closed standard error has no reader; the exit code says the same.
+    let _ = std::io::stderr().write_all(failure.render(colour_wanted()).as_bytes());
+    Ok(REFUSED)
 }
 
 fn text(source: &Source, report: &Report, mut page: Page) -> String {
@@ -89,19 +100,21 @@ fn text(source: &Source, report: &Report, mut page: Page) -> String {
     page.title(&format!("its probes{time}"));
     probes(&report.probes, &mut page);
     for (name, summary) in &report.spans {
-        page.paragraph("        ", 10, &format!("span {name}: {summary}"));
+        page.paragraph("  ", 4, &format!("span {name}: {summary}"));
     }
     if report.elapsed.is_some() {
-        page.paragraph("        ", 10, &left(report));
+        page.paragraph("  ", 4, &left(report));
     }
     if !report.findings.is_empty() {
         page.title("what was found");
     }
+    let mut advised = "";
     for Finding { words, advice, .. } in &report.findings {
         page.paragraph("  - ", 4, words);
-        if !advice.is_empty() {
+        if !advice.is_empty() && advised != advice {
             page.paragraph("    = help: ", 6, advice);
         }
+        advised = advice;
     }
     page.title(&conclusion(report));
     page.text()
@@ -134,6 +147,9 @@ fn conclusion(report: &Report) -> String {
         (fired, all) => format!("{fired} of {all} probes fired"),
     };
     match report.verdict {
+        Verdict::Well if report.prints + report.entries == 0 && report.spans.is_empty() => {
+            format!("{fired}, but the script showed nothing")
+        }
         Verdict::Well if report.findings.iter().any(|finding| finding.is_wrong) => format!("it works in part: {fired}"),
         Verdict::Well => format!("all is well: {fired}, nothing was lost"),
         Verdict::Refused => "something that it needs is missing or refused here".into(),
@@ -163,7 +179,7 @@ fn probes(probes: &[Probe], page: &mut Page) {
     if page.width().is_some_and(|columns| columns < total) {
         for (probe, row) in probes.iter().zip(&rows[1..]) {
             page.paragraph(&page.mark(state(probe)), 8, &probe.name);
-            page.paragraph("          ", 10, &sentence(probe, row));
+            page.below(&sentence(probe, row));
         }
         return;
     }

@@ -249,6 +249,7 @@ fn run(matches: &mut ArgMatches, dry_dump: bool) -> Result<Arguments, Notice> {
             // As in bpftrace, wherever the results go.
             coloured: true,
             duration: None,
+            no_progress: true,
             handshake: None,
         },
         object: matches.remove_one("emit-elf").or_else(|| compile_only.then(|| "/dev/null".into())),
