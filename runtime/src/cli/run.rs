@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::args::RunArguments;
 use super::engine::{self, Compiled};
-use super::exit::{Failure, MISTAKE, OK};
+use super::exit::{Failure, MISTAKE, OK, REFUSED};
 use super::{colour_wanted, diagnostics, parameters};
 
 /// Runs a script.
@@ -29,7 +29,8 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     process_exists(arguments.script.pid)?;
     let child = arguments.command.as_deref().map(engine::start).transpose()?;
     let child_pid = child.as_ref().map(profiler_runtime::child::Child::pid);
-    let Compiled { object, warnings } = engine::compile(&source, &arguments.script, child_pid)?;
+    let compiled = engine::compile(&source, &arguments.script, child_pid);
+    let Compiled { object, warnings } = compiled.map_err(with_what_else_is_lacking)?;
     if !warnings.is_empty() && !arguments.script.no_warnings {
         // A closed standard error has no reader to warn.
         let _ = std::io::stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
@@ -38,6 +39,20 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         engine::say_how_functions_are_probed(&object, &mut std::io::stderr());
     }
     engine::run(&source, &object, arguments, child, output(arguments.output.as_deref())?)
+}
+
+/// Who may not read what the script is about may often load nothing either: both are said at once.
+fn with_what_else_is_lacking(failure: Failure) -> Failure {
+    let lacking = profiler_runtime::doctor::lacking_to_load();
+    if lacking.is_empty() || failure.code() != REFUSED {
+        return failure;
+    }
+    let Failure::Script { source, mut diagnostics } = failure else { return failure };
+    if let Some(first) = diagnostics.iter_mut().find(|diagnostic| diagnostic.is_error()) {
+        let words = format!("this process also lacks {}, without which nothing is loaded", lacking.join(" and "));
+        first.help = Some(first.help.take().map_or(words.clone(), |help| format!("{help}\n{words}")));
+    }
+    Failure::Script { source, diagnostics }
 }
 
 fn show(text: &str) -> Result<u8, Failure> {

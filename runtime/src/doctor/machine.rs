@@ -10,7 +10,7 @@ use super::{Row, State};
 use crate::host::Host;
 
 /// `CAP_*` numbers of include/uapi/linux/capability.h, with what each is for.
-const CAPABILITIES: [(u32, &str, &str); 4] = [
+static CAPABILITIES: [(u32, &str, &str); 4] = [
     (39, "CAP_BPF", "loading programs"),
     (38, "CAP_PERFMON", "attaching them, reading kernel memory"),
     (2, "CAP_DAC_READ_SEARCH", "reading tracefs and others' binaries"),
@@ -55,13 +55,28 @@ pub(super) fn kernel(host: &Host) -> Row {
     Row::works("kernel", found)
 }
 
-/// Whether this process has some capabilities.
-pub(super) fn capabilities(needed: &[u32]) -> Row {
+/// What this process may do, a bit for each capability.
+fn effective() -> u64 {
     let status = read("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// Those of some capabilities that this process lacks, with their names and what each is for.
+fn missing(needed: &[u32]) -> Vec<&'static (u32, &'static str, &'static str)> {
+    let effective = effective();
     let has = |capability: u32| effective & (1 << capability | 1 << CAP_SYS_ADMIN) != 0;
-    let missing: Vec<_> = CAPABILITIES.iter().filter(|(number, ..)| needed.contains(number) && !has(*number)).collect();
+    CAPABILITIES.iter().filter(|(number, ..)| needed.contains(number) && !has(*number)).collect()
+}
+
+/// The names of the capabilities that loading and attaching need and that this process lacks.
+pub(super) fn lacking_to_load() -> Vec<&'static str> {
+    missing(&LOADING).into_iter().map(|(_, name, _)| *name).collect()
+}
+
+/// Whether this process has some capabilities.
+pub(super) fn capabilities(needed: &[u32]) -> Row {
+    let (effective, missing) = (effective(), missing(needed));
     if missing.is_empty() {
         return Row::works(
             "privileges",
@@ -69,7 +84,7 @@ pub(super) fn capabilities(needed: &[u32]) -> Row {
         );
     }
     let words: Vec<String> = missing.iter().map(|(_, name, what)| format!("{name} ({what})")).collect();
-    let state = if has(39) && has(38) { State::Missing } else { State::Broken };
+    let state = if lacking_to_load().is_empty() { State::Missing } else { State::Broken };
     let advice =
         "run it as root, or: setcap cap_bpf,cap_perfmon,cap_dac_read_search,cap_sys_ptrace+ep $(command -v profiler)";
     Row::fails("privileges", state, format!("missing: {}", words.join(", ")), advice)

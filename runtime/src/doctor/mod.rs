@@ -100,3 +100,8 @@ pub fn examine() -> Vec<Section> {
 pub fn lacking() -> Vec<Row> {
     machine::rows(&Host::new()).into_iter().filter(|row| row.state != State::Works).collect()
 }
+
+/// The names of the capabilities without which nothing is loaded or attached, as far as this process lacks them.
+pub fn lacking_to_load() -> Vec<&'static str> {
+    machine::lacking_to_load()
+}

@@ -19,6 +19,8 @@ const LONGEST_NAME: usize = 15;
 /// What is wrong with what a script wants, if anything.
 pub(super) fn examine(wanted: &Wanted) -> Option<Finding> {
     match wanted {
+        // The idle tasks, and processes of other pid namespaces.
+        Wanted::Process(0, _) | Wanted::Thread(0, _) => None,
         Wanted::Process(pid, from) => process(*pid, from),
         Wanted::Thread(tid, from) => (!exists(*tid)).then(|| {
             let words = format!("there is no thread {tid} (`{from}`)");

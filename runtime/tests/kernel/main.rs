@@ -6,6 +6,7 @@
 mod cases;
 mod distributions;
 mod doctor;
+mod doctor_script;
 mod endings;
 mod faults;
 mod iterators;
