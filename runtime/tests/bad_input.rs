@@ -13,11 +13,12 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Commands that take a script, up to the script.
-const WITH_SCRIPT: [&[&str]; 6] = [
+const WITH_SCRIPT: [&[&str]; 7] = [
     &["run"],
     &["check"],
     &["check", "--json"],
     &["build", "-o", "/dev/null"],
+    &["doctor", "--duration", "10ms"],
     &["fmt", "--check"],
     &["run", "-d", "ast"],
 ];

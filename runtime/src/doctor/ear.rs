@@ -13,6 +13,9 @@ use crate::ledger::Section;
 use crate::render::{MapPrint, MapSnapshot, Place, Render, Shown, Trial};
 use crate::spans::SpanLedger;
 
+/// So many different errors are kept.
+const MOST_ERRORS: usize = 3;
+
 /// What came.
 #[derive(Debug, Default)]
 pub(super) struct Ear {
@@ -22,8 +25,8 @@ pub(super) struct Ear {
     pub(super) prints: u64,
     /// Entries of maps, and rows of views.
     pub(super) entries: u64,
-    /// What the script's own errors said, with their lines.
-    pub(super) errors: Vec<(u32, String)>,
+    /// What the script's own errors said, with their lines, and how often; the first few.
+    pub(super) errors: Vec<((u32, String), u64)>,
 }
 
 impl Render for Ear {
@@ -36,7 +39,12 @@ impl Render for Ear {
 
     fn note(&mut self, kind: &'static str, text: &[u8], place: &Place) {
         if kind.starts_with("error") {
-            self.errors.push((place.line, String::from_utf8_lossy(text).trim_end().to_owned()));
+            let error = (place.line, String::from_utf8_lossy(text).trim_end().to_owned());
+            if let Some((_, count)) = self.errors.iter_mut().find(|(known, _)| *known == error) {
+                *count += 1;
+            } else if self.errors.len() < MOST_ERRORS {
+                self.errors.push((error, 1));
+            }
         }
         self.prints += 1;
     }

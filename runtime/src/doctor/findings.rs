@@ -109,23 +109,26 @@ const REPLACED: &[(&str, &str)] = &[
 const WITHOUT_CALL: &[&str] = &["clock_gettime", "gettimeofday", "time", "getcpu"];
 
 /// Why a probe never fired, as far as its kind tells.
-pub(super) fn never_fired(program: &Program, probe: &Probe, elapsed: Duration) -> Finding {
+pub(super) fn never_fired(program: &Program, probe: &Probe, pid: Option<u32>, elapsed: Duration) -> Finding {
     let time = shown(elapsed);
     let name = &probe.name;
     let (words, advice) = match &program.attach {
         Attach::RawTracepoint { .. } | Attach::Tracepoint { .. } => match system_call(program) {
-            Some(call) => of_system_call(name, call, &time),
+            Some(call) => of_system_call(name, call, pid, &time),
             None => (
-                format!("{name} happened to nobody in {time}"),
+                match pid {
+                    Some(pid) => format!("{name} did not happen to process {pid} in {time}"),
+                    None => format!("{name} happened to nobody in {time}"),
+                },
                 "look longer (`--duration 30s`), or do meanwhile what should cause it".to_owned(),
             ),
         },
         Attach::Kprobe { .. } | Attach::Trampoline { .. } => (
-            format!("nobody called the function of {name} in {time}"),
+            format!("{} called the function of {name} in {time}", someone(pid)),
             "look longer (`--duration 30s`); or it was inlined where it is called: probe a function that calls it, or a tracepoint".into(),
         ),
         Attach::Uprobe { path, pid, .. } => {
-            let who = pid.map_or_else(|| "no process".to_owned(), |pid| format!("process {pid} never"));
+            let who = someone(*pid);
             let which = if name.starts_with("usdt") { "passed" } else { "called the function of" };
             (
                 format!("{who} {which} {name} in {time}"),
@@ -165,8 +168,13 @@ fn system_call(program: &Program) -> Option<&str> {
     event.strip_prefix("enter_").or_else(|| event.strip_prefix("exit_"))
 }
 
-fn of_system_call(name: &str, call: &str, time: &str) -> (String, String) {
-    let words = format!("nobody made the system call of {name} in {time}");
+/// Who did not.
+fn someone(pid: Option<u32>) -> String {
+    pid.map_or_else(|| "no process".to_owned(), |pid| format!("process {pid} never"))
+}
+
+fn of_system_call(name: &str, call: &str, pid: Option<u32>, time: &str) -> (String, String) {
+    let words = format!("{} made the system call of {name} in {time}", someone(pid));
     if WITHOUT_CALL.contains(&call) {
         return (words, format!("programs get `{call}` from the vDSO, without a system call: probe libc's function"));
     }

@@ -51,7 +51,13 @@ pub(super) fn unmapped(object: &Object) -> Vec<Finding> {
 }
 
 /// What is to be said of each probe.
-pub(super) fn of_probes(object: &Object, source: &Source, watched: &Watched, probes: &[Probe]) -> Vec<Finding> {
+pub(super) fn of_probes(
+    object: &Object,
+    source: &Source,
+    watched: &Watched,
+    probes: &[Probe],
+    pid: Option<u32>,
+) -> Vec<Finding> {
     let mut found = Vec::new();
     for (index, error) in &watched.refused {
         found.push(not_attached(error, object.programs.get(*index)));
@@ -67,7 +73,7 @@ pub(super) fn of_probes(object: &Object, source: &Source, watched: &Watched, pro
         }
         let block = watched.blocks.iter().find(|block| block.is_of(program));
         if !probe.has_fired {
-            found.push(findings::never_fired(program, probe, watched.elapsed));
+            found.push(findings::never_fired(program, probe, pid, watched.elapsed));
         } else if let Some(block) = block.filter(|block| block.seen > 0 && block.passed == 0) {
             let finding = findings::filtered(block, &probe.name, source, watched.elapsed);
             found.extend((!found.contains(&finding)).then_some(finding));
@@ -90,7 +96,10 @@ fn not_attached(error: &AttachError, program: Option<&Program>) -> Finding {
         (Some(libc::EPERM | libc::EACCES), _) => machine::paranoia(),
         _ => "`profiler doctor` alone says which kinds of probes work here".into(),
     };
-    Finding::wrong(Kind::NotAttached, error.to_string(), advice)
+    let words = error.to_string();
+    // The kernel's number behind its words says nothing more.
+    let number = format!(" (os error {})", error.error.raw_os_error().unwrap_or(0));
+    Finding::wrong(Kind::NotAttached, words.replace(&number, ""), advice)
 }
 
 /// What is to be said of what the run left.
@@ -120,8 +129,9 @@ pub(super) fn of_results(object: &Object, watched: &Watched, probes: &[Probe]) -
     if outcome.cut_strings > 0 {
         found.push(findings::cut(outcome.cut_strings, object));
     }
-    for (line, words) in watched.ear.errors.iter().take(3) {
-        found.push(Finding::wrong(Kind::ScriptError, format!("line {line} of the script reported: {words}"), ""));
+    for ((line, words), count) in &watched.ear.errors {
+        let words = format!("line {line} of the script reported {}: {words}", findings::times(*count, watched.elapsed));
+        found.push(Finding::wrong(Kind::ScriptError, words, ""));
     }
     if watched.ended_early {
         let words = format!("the script ended itself after {}", findings::shown(watched.elapsed));

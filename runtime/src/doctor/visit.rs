@@ -62,7 +62,7 @@ pub fn visit(subject: Subject<'_>) -> Result<Report, Vec<Diagnostic>> {
                 findings.push(process::asleep(*pid));
             }
         }
-        findings.extend(remarks::of_probes(&object, source, &watched, &probes));
+        findings.extend(remarks::of_probes(&object, source, &watched, &probes, options.pid));
         if let Some(pid) = options.pid.filter(|_| !has_fired) {
             findings.extend(compare(pid, &script, source, &host, options));
         }

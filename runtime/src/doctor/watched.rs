@@ -87,9 +87,14 @@ impl Watched {
         };
         let (elapsed, costs) = ended.take().unwrap_or_default();
         let (blocks, refused) = (blocks.take(), refused.take());
-        let costs = measuring.is_some().then_some(costs);
+        let costs = (measuring.is_some() || always_measures()).then_some(costs);
         let ended_early = outcome.as_ref().is_some_and(|outcome| outcome.has_exited);
         let is_loaded = is_loaded.get();
         Watched { elapsed, costs, blocks, refused, ear, outcome, error, is_loaded, ended_early }
     }
+}
+
+/// Whether the kernel measures for everybody.
+fn always_measures() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|text| text.trim() == "1")
 }

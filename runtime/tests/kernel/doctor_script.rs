@@ -111,7 +111,7 @@ fn what_never_fires_is_said_with_what_to_do() {
     }
     let (data, code) = report("tracepoint:syscalls:sys_enter_setdomainname { @ = count(); }", &[]);
     assert_eq!((code, &data["verdict"]), (5, &Value::from("silent")), "{data}");
-    assert_finding(&data, "never-fired", "nobody made the system call of", "look longer");
+    assert_finding(&data, "never-fired", "no process made the system call of", "look longer");
     let (data, code) = report("tracepoint:syscalls:sys_enter_creat { @ = count(); }", &[]);
     assert_eq!(code, 5, "{data}");
     assert_finding(&data, "never-fired", "sys_enter_creat", "sys_enter_openat");

@@ -18,6 +18,7 @@ mod namespaces;
 mod own_probes;
 mod parameters;
 mod probes;
+mod progress;
 mod prompt;
 mod recipes;
 mod records;

@@ -75,7 +75,7 @@ fn refused(source: &Source, diagnostics: Vec<Diagnostic>, as_json: bool) -> Resu
         ))?;
         return Ok(if is_lacking { REFUSED } else { failure(diagnostics).code() });
     }
-    if !lacking.is_empty() {
+    if is_lacking && !lacking.is_empty() {
         let mut page = Page::of_standard_output();
         page.title(&format!("{} does not compile here; of the machine, this is missing", source.name));
         let width = lacking.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
@@ -304,3 +304,7 @@ fn probe_object(probe: &Probe) -> String {
         probe.skipped,
     )
 }
+
+#[cfg(test)]
+#[path = "script_tests.rs"]
+mod tests;
