@@ -83,11 +83,23 @@ Examples:
 /// Below the options of `doctor`.
 pub const DOCTOR: &str = "\
 Examples:
-  profiler doctor
-  profiler doctor --json | jq '.data.probes[] | select(.state != \"works\")'
+  What works on this machine, and what to use instead of what does not
+    profiler doctor
+    profiler doctor --json | jq '.data.probes[] | select(.state != \"works\")'
+  Why a script shows nothing, or loses events
+    profiler doctor latency.prof
+    profiler doctor latency.prof -p 1234 --duration 10s
+    profiler doctor lock/futex --pid 1234 --slow 1ms
+    profiler doctor -e 'uprobe:libc:malloc { @ = count(); }' -c 'make -j2'
 
-Each kind of probe is loaded, attached, made to fire by profiler itself, and its event received; maps and helpers are
-created for a trial. Nothing stays behind. Ends with 0 when all that most scripts need works, with 3 when not.
+Without a script, each kind of probe is loaded, attached, made to fire by profiler itself, and its event received; maps
+and helpers are created for a trial. With one, exactly what it needs is checked by using it; then it runs for a moment
+without showing what it prints, and each probe is counted: fired (events that came to its block), past filter, runs (how
+often the kernel ran its program: of a system call's tracepoint, once for any call), the mean time of a run, records
+received and lost. Below stands what was found, and what to do about it. Nothing stays behind.
+
+Ends with 0 when all is well, 3 when something needed is missing or refused, 4 when something was lost, 5 when no probe
+fired or no filter let anything through; a script with a mistake ends with 1, as in `run`.
 ";
 
 /// Below the options of `repl`.

@@ -3,7 +3,7 @@
 //! In: what was seen of it. Out: findings, in the order of the script's probes, then of its results.
 //! Guarantee: of one thing it is said once.
 
-use profiler_compiler::object::{Attach, Object, Program};
+use profiler_compiler::object::{Attach, Loss, Object, Program};
 use profiler_compiler::source::Source;
 
 use super::counted::Block;
@@ -106,12 +106,13 @@ fn not_attached(error: &AttachError, program: Option<&Program>) -> Finding {
 pub(super) fn of_results(object: &Object, watched: &Watched, probes: &[Probe]) -> Vec<Finding> {
     let Some(outcome) = &watched.outcome else { return Vec::new() };
     let mut found = Vec::new();
-    for entry in missing(object, outcome) {
+    let losses = outcome.losses.iter().filter(|(_, count)| *count > 0);
+    for (entry, (loss, _)) in missing(object, outcome).into_iter().zip(losses) {
         let text = |name: &str| entry.iter().find(|(key, _)| *key == name).map(|(_, field)| field);
         let (Some(Field::Text(what)), Some(Field::Count(count))) = (text("what"), text("count")) else { continue };
         let advice = match text("help") {
             Some(Field::Text(help)) => help.clone(),
-            _ => "see spec/output.md, `What is lost`".into(),
+            _ => without(loss).to_owned(),
         };
         found.push(Finding::wrong(Kind::Lost, format!("{what}: {} lost", thousands(*count)), advice));
     }
@@ -142,6 +143,23 @@ pub(super) fn of_results(object: &Object, watched: &Watched, probes: &[Probe]) -
         found.push(Finding::note(Kind::NotMeasured, words, "run it as root, or: sysctl kernel.bpf_stats_enabled=1"));
     }
     found
+}
+
+/// What to do about a loss that no setting mends.
+fn without(loss: &Loss) -> &'static str {
+    match loss {
+        Loss::Control { .. } => "`print`, `clear` and `zero` of maps came too fast: call them from an `interval`",
+        Loss::MapFull { .. } => "the kernel was short of memory, or at work on the same value",
+        Loss::Rounds { .. } => "the condition of a `while` went on to hold: bound it",
+        Loss::Stacks => {
+            "ask for fewer frames, `ustack(8)`, or filter: there are more different stacks than room for them"
+        }
+        Loss::Scratch { .. } => "the probe fires within itself: filter it, or probe another function",
+        Loss::Skipped { .. } => {
+            "it fired where a program was running on the same CPU: probe a place that is reached less often, or count that share as unknown"
+        }
+        Loss::Events { .. } => "print less",
+    }
 }
 
 /// The entries of the ledger about what is missing.

@@ -3,6 +3,7 @@
 //! In: runs on a terminal that `script` makes, and in pipes. Out: the line where nothing else is shown, and no trace of it elsewhere.
 
 use std::process::{Command, Stdio};
+use std::thread;
 
 use super::machine::{Ended, Folder, PROFILER, Running, skip};
 
@@ -75,17 +76,22 @@ fn where_it_would_disturb_there_is_no_line() {
     }
     let folder = Folder::new("progress");
     let run = format!("{PROFILER} run --duration 1300ms -e '{COLLECTS}'");
-    for line in [
+    let lines = [
         format!("{run} -q"),
         format!("{run} --no-progress"),
         format!("{run} | cat"),
         format!("{run} 2> {}", folder.path("errors")),
         format!("{run} -c 'sleep 3'"),
-    ] {
-        let ended = on_terminal(100, "xterm", &line);
-        assert_eq!((drawn(&ended), ended.stdout.contains("@x: 5")), (0, true), "{line}: {ended:?}");
-        assert!(!ended.stdout.contains('\x1b'), "{line}: {ended:?}");
-    }
+    ];
+    thread::scope(|scope| {
+        for line in &lines {
+            scope.spawn(move || {
+                let ended = on_terminal(100, "xterm", line);
+                assert_eq!((drawn(&ended), ended.stdout.contains("@x: 5")), (0, true), "{line}: {ended:?}");
+                assert!(!ended.stdout.contains('\x1b'), "{line}: {ended:?}");
+            });
+        }
+    });
     assert!(!std::fs::read_to_string(folder.path("errors")).expect("a file").contains("lost"));
     assert_eq!(drawn(&on_terminal(100, "dumb", &run)), 0);
     let bpftrace = folder.path("bpftrace");
