@@ -105,3 +105,8 @@ pub fn lacking() -> Vec<Row> {
 pub fn lacking_to_load() -> Vec<&'static str> {
     machine::lacking_to_load()
 }
+
+/// What is wrong with the process of `-p`, if anything.
+pub fn wrong_process(pid: u32) -> Option<Finding> {
+    process::examine(&filters::Wanted::Process(pid, format!("-p {pid}")))
+}

@@ -156,6 +156,9 @@ fn a_wrong_process_is_known() {
     let (data, code) = report(&format!("{GETPPID} {{ @ = count(); }}"), &["-p", "4194303"]);
     assert_eq!((code, &data["seconds"]), (3, &Value::Null), "{data}");
     assert_finding(&data, "wrong-process", "there is no process 4194303 (`-p 4194303`)", "pgrep");
+    let (data, code) = report("uprobe:libc:getppid { @ = count(); }", &["-p", "4194303"]);
+    assert_eq!((code, &data["verdict"]), (3, &Value::from("does not compile")), "{data}");
+    assert_finding(&data, "wrong-process", "there is no process 4194303", "pgrep");
     let done = &AtomicBool::new(false);
     thread::scope(|scope| {
         let (send, receive) = std::sync::mpsc::channel();

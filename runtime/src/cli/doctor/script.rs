@@ -39,7 +39,7 @@ pub(super) fn doctor(script: &ScriptArguments, arguments: &DoctorArguments) -> R
     let duration = arguments.duration.unwrap_or(DURATION);
     let report = match runtime::visit(Subject { source: &source, options, child, duration }) {
         Ok(report) => report,
-        Err(diagnostics) => return refused(&source, diagnostics, arguments.json),
+        Err(diagnostics) => return refused(&source, diagnostics, script.pid, arguments.json),
     };
     if arguments.json {
         super::show(&document(&source, &report))?;
@@ -58,30 +58,38 @@ pub(super) fn doctor(script: &ScriptArguments, arguments: &DoctorArguments) -> R
 }
 
 /// A script that does not compile here: what this machine lacks, and the compiler's words.
-fn refused(source: &Source, diagnostics: Vec<Diagnostic>, as_json: bool) -> Result<u8, Failure> {
+fn refused(source: &Source, diagnostics: Vec<Diagnostic>, pid: Option<u32>, as_json: bool) -> Result<u8, Failure> {
     let lacking = runtime::lacking();
+    let wrong = pid.and_then(runtime::wrong_process);
     let mut errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
-    let is_lacking = errors.all(|error| error.code == UNKNOWN_PROBING || (600..700).contains(&error.code.0));
+    let is_lacking =
+        wrong.is_some() || errors.all(|error| error.code == UNKNOWN_PROBING || (600..700).contains(&error.code.0));
     let failure = |diagnostics| Failure::Script { source: source.clone(), diagnostics };
     if as_json {
         let (rows, entries) = (lacking.iter().map(super::row), check::entries(source, &diagnostics));
         let rows: Vec<String> = rows.collect();
         super::show(&format!(
             "{{\"type\": \"doctor\", \"data\": {{\"script\": {}, \"needs\": [{}], \"verdict\": \"does not compile\", \
-             \"diagnostics\": [{}]}}}}\n",
+             \"findings\": [{}], \"diagnostics\": [{}]}}}}\n",
             quoted(&source.name),
             rows.join(", "),
+            wrong.as_ref().map(finding_object).unwrap_or_default(),
             entries.join(", ")
         ))?;
         return Ok(if is_lacking { REFUSED } else { failure(diagnostics).code() });
     }
+    let mut page = Page::of_standard_output();
     if is_lacking && !lacking.is_empty() {
-        let mut page = Page::of_standard_output();
         page.title(&format!("{} does not compile here; of the machine, this is missing", source.name));
         let width = lacking.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
         page.rows(&lacking, width);
-        super::show(&page.text())?;
     }
+    if let Some(Finding { words, advice, .. }) = &wrong {
+        page.title("what was found");
+        page.paragraph("  - ", 4, words);
+        page.paragraph("    = help: ", 6, advice);
+    }
+    super::show(&page.text())?;
     let failure = failure(diagnostics);
     if !is_lacking {
         return Err(failure);
@@ -168,10 +176,11 @@ const COLUMNS: [&str; 7] = ["fired", "past filter", "runs", "a run", "received",
 fn probes(probes: &[Probe], page: &mut Page) {
     let mut rows = vec![[&["", "way"], COLUMNS.as_slice()].concat().into_iter().map(str::to_owned).collect()];
     rows.extend(probes.iter().map(cells));
+    // Nothing is skipped mostly, and nothing lost is worth saying.
     let is_shown = |at: &usize| match at {
-        0 => true,
-        2 => true,
-        at => rows[1..].iter().any(|row: &Vec<String>| !matches!(row[*at].as_str(), "" | "-" | "″" | "0") || *at == 7),
+        0 | 2 | 7 => true,
+        8 => probes.iter().any(|probe| probe.skipped > 0),
+        at => rows[1..].iter().any(|row: &Vec<String>| !matches!(row[*at].as_str(), "" | "-" | "″")),
     };
     let shown: Vec<usize> = (0..rows[0].len()).filter(is_shown).collect();
     let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
@@ -256,14 +265,7 @@ fn document(source: &Source, report: &Report) -> String {
     let probes = list(report.probes.iter().map(probe_object).collect());
     let spans = report.spans.iter();
     let spans = spans.map(|(name, words)| format!("{{\"name\": {}, \"ledger\": {}}}", quoted(name), quoted(words)));
-    let findings = report.findings.iter().map(|Finding { kind, is_wrong, words, advice }| {
-        let advice = if advice.is_empty() { "null".to_owned() } else { quoted(advice) };
-        format!(
-            "{{\"kind\": \"{}\", \"wrong\": {is_wrong}, \"finding\": {}, \"advice\": {advice}}}",
-            kind.name(),
-            quoted(words)
-        )
-    });
+    let findings = report.findings.iter().map(finding_object);
     let verdict = match report.verdict {
         Verdict::Well => "well",
         Verdict::Refused => "refused",
@@ -280,6 +282,13 @@ fn document(source: &Source, report: &Report) -> String {
         list(spans.collect()),
         list(findings.collect()),
     )
+}
+
+fn finding_object(finding: &Finding) -> String {
+    let Finding { kind, is_wrong, words, advice } = finding;
+    let advice = if advice.is_empty() { "null".to_owned() } else { quoted(advice) };
+    let (kind, words) = (kind.name(), quoted(words));
+    format!("{{\"kind\": \"{kind}\", \"wrong\": {is_wrong}, \"finding\": {words}, \"advice\": {advice}}}")
 }
 
 fn probe_object(probe: &Probe) -> String {
