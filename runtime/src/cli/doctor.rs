@@ -46,7 +46,8 @@ fn table(sections: &[Section], mut page: Page) -> String {
     }
     let count = |state| rows().filter(|row| row.state == state).count();
     let (works, missing, broken) = (count(State::Works), count(State::Missing), count(State::Broken));
-    page.title(&format!("{works} work, {missing} are missing here, {broken} are broken"));
+    let verb = |count: usize| if count == 1 { "is" } else { "are" };
+    page.title(&format!("{works} work, {missing} {} missing here, {broken} {} broken", verb(missing), verb(broken)));
     page.text()
 }
 

@@ -161,6 +161,8 @@ fn row(host: &Host, trial: &Trial) -> Row {
         },
         // The row of privileges says which, and how to get them.
         Stopped::Kernel(RunError::Load(LoadError::Privilege { .. })) => (NOT_PERMITTED.to_owned(), ""),
+        // What it means says what to do, too.
+        Stopped::Kernel(RunError::Attach(error)) if !error.meaning.is_empty() => (error.meaning.to_owned(), ""),
         Stopped::Kernel(error) => (error.to_string(), trial.advice),
         Stopped::Silence => ("it was loaded and attached, but no event came".to_owned(), trial.advice),
     };

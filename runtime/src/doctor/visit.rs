@@ -72,7 +72,9 @@ pub fn visit(subject: Subject<'_>) -> Result<Report, Vec<Diagnostic>> {
     let spans = spans.map(|span| (span.name.clone(), span.summary())).collect();
     let verdict = verdict(&rows, &watched, &probes);
     let elapsed = watched.outcome.as_ref().map(|_| watched.elapsed);
-    let (prints, entries) = (watched.ear.prints, watched.ear.entries);
+    // While the end is read, probes that take long to detach still see profiler itself; that is not what the script is about.
+    let has_passed = watched.blocks.is_empty() || watched.blocks.iter().any(|block| block.passed > 0);
+    let (prints, entries) = (watched.ear.prints, if has_passed { watched.ear.entries } else { 0 });
     let warnings = plain.warnings;
     Ok(Report { needs: rows, probes, spans, findings, elapsed, prints, entries, warnings, verdict })
 }
