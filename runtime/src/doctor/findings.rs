@@ -84,26 +84,9 @@ impl Finding {
     }
 }
 
-/// System calls that C libraries do by another one.
-const REPLACED: &[(&str, &str)] = &[
-    ("open", "openat"),
-    ("creat", "openat"),
-    ("stat", "newfstatat"),
-    ("lstat", "newfstatat"),
-    ("fork", "clone"),
-    ("vfork", "clone"),
-    ("poll", "ppoll"),
-    ("select", "pselect6"),
-    ("epoll_wait", "epoll_pwait"),
-    ("access", "faccessat"),
-    ("mkdir", "mkdirat"),
-    ("unlink", "unlinkat"),
-    ("rename", "renameat2"),
-    ("pipe", "pipe2"),
-    ("dup2", "dup3"),
-    ("time", "clock_gettime"),
-    ("gettimeofday", "clock_gettime"),
-];
+/// System calls that glibc makes another one of on x86-64.
+const REPLACED: &[(&str, &str)] =
+    &[("open", "openat"), ("stat", "newfstatat"), ("lstat", "newfstatat"), ("fork", "clone"), ("select", "pselect6")];
 
 /// The kernel's own clock page answers these without a system call.
 const WITHOUT_CALL: &[&str] = &["clock_gettime", "gettimeofday", "time", "getcpu"];
@@ -179,7 +162,7 @@ fn of_system_call(name: &str, call: &str, pid: Option<u32>, time: &str) -> (Stri
         return (words, format!("programs get `{call}` from the vDSO, without a system call: probe libc's function"));
     }
     match REPLACED.iter().find(|(old, _)| *old == call) {
-        Some((_, new)) => (words, format!("C libraries make `{new}` of it: probe sys_enter_{new} (or sys_exit_{new})")),
+        Some((_, new)) => (words, format!("glibc makes `{new}` of it: probe sys_enter_{new} (or sys_exit_{new})")),
         None => (words, "look longer (`--duration 30s`), or do meanwhile what should cause it".into()),
     }
 }

@@ -52,25 +52,28 @@ pub fn visit(subject: Subject<'_>) -> Result<Report, Vec<Diagnostic>> {
     let watched = Watched::new(&object, source, blocks, options.pid, child, duration);
     rows.extend(needs::of_programs(&plain, watched.is_loaded));
     let probes: Vec<Probe> = (0..object.programs.len()).filter_map(|index| probe(index, &object, &watched)).collect();
-    let mut findings: Vec<Finding> = wanted.iter().filter_map(process::examine).collect();
+    let verdict = verdict(&rows, &watched, &probes);
+    // A name that a filter let through was there; looking for one reads all threads.
+    let is_worth_it = |it: &&Wanted| verdict == Verdict::Silent || !matches!(it, Wanted::Name(_));
+    let mut findings: Vec<Finding> = wanted.iter().filter(is_worth_it).filter_map(process::examine).collect();
+    let is_known = findings.iter().any(|finding| finding.kind == Kind::WrongProcess);
     findings.extend(watched.error.as_ref().and_then(remarks::refused));
-    let has_fired = probes.iter().any(|probe| probe.is_event && probe.has_fired);
     if watched.outcome.is_some() {
         findings.extend(remarks::unmapped(&object));
         for (pid, before) in pids.iter().zip(before) {
-            if findings.is_empty() && before.is_some() && process::activity(*pid) == before {
+            if !is_known && before.is_some() && process::activity(*pid) == before {
                 findings.push(process::asleep(*pid));
             }
         }
         findings.extend(remarks::of_probes(&object, source, &watched, &probes, options.pid));
-        if let Some(pid) = options.pid.filter(|_| !has_fired) {
+        let is_silent = !probes.iter().any(|probe| probe.is_event && probe.has_fired);
+        if let Some(pid) = options.pid.filter(|_| is_silent && is_everybody_s(&object)) {
             findings.extend(compare(pid, &script, source, &host, options));
         }
         findings.extend(remarks::of_results(&object, &watched, &probes));
     }
     let spans = watched.outcome.iter().flat_map(|outcome| &outcome.spans);
     let spans = spans.map(|span| (span.name.clone(), span.summary())).collect();
-    let verdict = verdict(&rows, &watched, &probes);
     let elapsed = watched.outcome.as_ref().map(|_| watched.elapsed);
     // While the end is read, probes that take long to detach still see profiler itself; that is not what the script is about.
     let has_passed = watched.blocks.is_empty() || watched.blocks.iter().any(|block| block.passed > 0);
@@ -181,6 +184,18 @@ fn way(attach: &Attach) -> String {
         Attach::PerfEvent { .. } => "perf event".into(),
         attach => attach.function_mechanism().unwrap_or("program").into(),
     }
+}
+
+/// Whether its programs run for all processes anyway and `-p` only filters: to attach probes of one process to all of them would cost
+/// those who were not asked.
+fn is_everybody_s(object: &Object) -> bool {
+    let of_one = |program: &Program| {
+        matches!(
+            program.attach,
+            Attach::Uprobe { .. } | Attach::Watchpoint { .. } | Attach::PerfEvent { .. } | Attach::Iterator { .. }
+        )
+    };
+    !object.programs.iter().any(of_one)
 }
 
 /// What others did of what one process did not.
