@@ -24,7 +24,7 @@ use crate::child::Child;
 use crate::host::Host;
 
 /// How long others are watched, when a process did nothing of what it was watched for.
-const COMPARISON: Duration = Duration::from_millis(300);
+const COMPARISON: Duration = Duration::from_millis(200);
 
 /// What to look at.
 pub struct Subject<'a> {
