@@ -95,6 +95,8 @@ fn doctor_command() -> clap::Command {
         option("command", 'c', "CMD", "Start CMD with the script's probes attached, and end with it")
             .conflicts_with("pid"),
     )
+    // It always says all.
+    .mut_arg("verbose", |verbose| verbose.hide(true))
     .arg(time("duration", "Watch the script for TIME [default: 1500ms]"))
     .arg(flag("json", "As a JSON document").long("json"))
 }
