@@ -28,7 +28,8 @@ A script makes itself a command with a first line of `#!/usr/bin/env profiler`.
 Exit codes:
   0  it went well            3  the machine refuses: privilege or kernel feature missing
   1  the script is wrong     4  something was lost, with --strict
-  2  the command is wrong    n  the script called exit(n)
+  2  the command is wrong    5  doctor: no probe of the script fired
+                             n  the script called exit(n)
 ";
 
 /// Below the options of `run`.
