@@ -172,8 +172,24 @@ pub(super) fn filtered(block: &Block, name: &str, source: &Source, elapsed: Dura
     let filter = block.filter.map(|span| shortened(text_of(source, span))).unwrap_or_default();
     let words =
         format!("{name} fired {}, and its filter let nothing through: / {filter} /", times(block.seen, elapsed));
-    let advice = "the event is there, so the filter is too narrow: leave it out, and count what it compares, as in `@[pid, comm] = count()`";
+    let leave_out = "the event is there, so the filter is too narrow: leave it out, and count what it compares, as in `@[pid, comm] = count()`";
+    let advice = match source.name.as_str() {
+        "-e" | "stdin" => leave_out.to_owned(),
+        // A parameter that its user does not know of may be what narrows it.
+        name if names_parameter(&filter) => {
+            let recipe = name.strip_prefix("stdlib/").and_then(|name| name.strip_suffix(".prof")).unwrap_or(name);
+            format!(
+                "the event is there, so the filter is too narrow: `profiler help {recipe}` says what its parameters are"
+            )
+        }
+        _ => leave_out.to_owned(),
+    };
     Finding::wrong(Kind::Filtered, words, advice)
+}
+
+/// Whether `$name` is in it: a variable has no value yet where filters are.
+fn names_parameter(filter: &str) -> bool {
+    filter.split('$').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
 }
 
 /// Blocks that ran and left nothing.

@@ -369,6 +369,9 @@ fn recipes_take_their_parameters_and_the_command_of_c_is_watched() {
         ended.stdout.contains("span wait: ") && ended.stdout.starts_with("stdlib/lock/futex.prof needs\n"),
         "{ended:?}"
     );
+    let narrow = doctor(&["proc/exits", "--pid", "4194303", "--duration", "300ms", "-c", "true"]);
+    let said = narrow.stdout.contains("`profiler help proc/exits` says what its parameters are");
+    assert!(said || narrow.stdout.contains("happened to nobody"), "{narrow:?}");
     let command = format!("{} getppid 7", workload());
     let ended = doctor(&["--json", "-c", &command, "-e", &format!("{GETPPID} / pid == cpid / {{ @ = count(); }}")]);
     let document: Value = serde_json::from_str(ended.stdout.lines().last().unwrap_or_default()).expect("JSON");
