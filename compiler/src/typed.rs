@@ -61,6 +61,8 @@ pub struct Map {
     pub of_threads: bool,
     /// What its values count.
     pub unit: Unit,
+    /// What the fields of its records count, as far as they count something.
+    pub field_units: Vec<(String, Unit)>,
 }
 
 /// `let @x = kind(entries)`.

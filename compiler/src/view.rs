@@ -6,6 +6,8 @@
 use std::fmt;
 
 use crate::statistics::Statistic;
+use crate::types::Type;
+use crate::units::Unit;
 use crate::words::Aggregation;
 
 /// How maps are shown.
@@ -13,7 +15,8 @@ use crate::words::Aggregation;
 pub struct View {
     /// The line above it.
     pub title: String,
-    /// The maps, by their place among the script's; all have the same kind of key. Rows are the keys of any.
+    /// The maps, by their place among the script's; all have the same kind of key. Rows are the keys of any, put together where
+    /// the parts that are shown are alike.
     pub maps: Vec<usize>,
     /// The columns, from left to right.
     pub columns: Vec<Column>,
@@ -46,6 +49,43 @@ pub enum Source {
         /// Which.
         measure: Measure,
     },
+    /// A field of a map's records.
+    Field {
+        /// The map, by its place in [`View::maps`].
+        map: usize,
+        /// Which.
+        field: usize,
+        /// Whether it is a number, and then what it counts.
+        number: Option<Unit>,
+    },
+}
+
+impl Source {
+    /// A field of a map's records, of this type; `unit` is what it counts when it is a number.
+    pub fn field(map: usize, field: usize, ty: &Type, unit: Unit) -> Source {
+        Source::Field { map, field, number: matches!(ty, Type::Int(_)).then_some(unit) }
+    }
+
+    /// Whether it is a number, which is shown on the right and sorted from the largest.
+    pub fn is_number(&self) -> bool {
+        match self {
+            Source::Key(_) => false,
+            Source::Measure { .. } => true,
+            Source::Field { number, .. } => number.is_some(),
+        }
+    }
+}
+
+impl View {
+    /// Whether a part of the key is shown.
+    pub fn shows(&self, part: usize) -> bool {
+        self.columns.iter().any(|column| column.source == Source::Key(part))
+    }
+
+    /// Whether it puts keys together: those of so many parts that are alike in all parts that it shows.
+    pub fn groups(&self, parts: usize) -> bool {
+        !(0..parts).all(|part| self.shows(part))
+    }
 }
 
 /// What can be told of a key's values.

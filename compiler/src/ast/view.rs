@@ -11,7 +11,7 @@ use crate::source::Span;
 pub struct View {
     /// The title; its span has the quotes.
     pub title: Ident,
-    /// The maps, without sigil.
+    /// The maps, without sigil; states begin with [`super::STATE_MARK`].
     pub of: Vec<Ident>,
     /// The columns; empty when the view leaves them to the maps.
     pub show: Vec<ViewColumn>,
@@ -34,10 +34,10 @@ pub struct ViewColumn {
     pub header: Option<Ident>,
 }
 
-/// `name` or `@map.name`.
+/// `name`, `@map.name` or `state.name`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewName {
-    /// The map, when one is named.
+    /// The map or state, when one is named.
     pub map: Option<Ident>,
     /// A part of the key, or a statistic.
     pub name: Ident,

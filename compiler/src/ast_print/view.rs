@@ -3,13 +3,13 @@
 //! In: views. Out: as for the parent.
 
 use super::Printer;
-use crate::ast::{View, ViewName};
+use crate::ast::{STATE_MARK, View, ViewName};
 
 impl Printer {
     pub(super) fn view(&mut self, view: &View) {
         self.parent(&format!("view {:?}", view.title.text), |p| {
             for map in &view.of {
-                p.line(&format!("of @{}", map.text));
+                p.line(&format!("of {}", spelled(&map.text)));
             }
             for column in &view.show {
                 let header = column.header.as_ref().map_or(String::new(), |header| format!(" as {:?}", header.text));
@@ -34,6 +34,10 @@ impl Printer {
 }
 
 fn name_text(name: &ViewName) -> String {
-    let map = name.map.as_ref().map_or(String::new(), |map| format!("@{}.", map.text));
+    let map = name.map.as_ref().map_or(String::new(), |map| format!("{}.", spelled(&map.text)));
     format!("{map}{}", name.name.text)
+}
+
+fn spelled(map: &str) -> String {
+    map.strip_prefix(STATE_MARK).map_or_else(|| format!("@{map}"), str::to_owned)
 }

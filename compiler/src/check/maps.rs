@@ -72,7 +72,11 @@ impl Maps {
             block.predicate.iter().for_each(|e| facts::walk_expr(e, &mut note));
             facts::walk_stmts(&block.body, &mut note);
         }
-        let shown = script.views.iter().flat_map(|view| &view.of);
+        // A state that is not declared is no map.
+        let is_map = |id: &str| {
+            id.strip_prefix(STATE_MARK).is_none_or(|name| script.states.iter().any(|state| state.name.text == name))
+        };
+        let shown = script.views.iter().flat_map(|view| &view.of).filter(|map| is_map(&map.text));
         let shown: Vec<(String, Span)> = shown.map(|map| (map.text.clone(), map.span)).collect();
         for span in &script.spans {
             span.exprs().for_each(|e| facts::walk_expr(e, &mut note));
@@ -162,7 +166,9 @@ impl Maps {
             let declared = info.declared.clone();
             let of_threads = info.state.as_ref().is_some_and(|state| state.of_threads);
             let unit = info.unit.unwrap_or_default();
-            maps.push(typed::Map { name: info.name.clone(), key, value, span: info.span, declared, unit, of_threads });
+            let field_units = info.field_units.iter().filter_map(|(field, unit)| Some((field.clone(), (*unit)?)));
+            let (name, field_units) = (info.name.clone(), field_units.collect());
+            maps.push(typed::Map { name, key, value, span: info.span, declared, unit, field_units, of_threads });
         }
         maps
     }

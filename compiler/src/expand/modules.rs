@@ -236,6 +236,12 @@ impl<'a> Linker<'a> {
         let columns = view.show.iter_mut().filter_map(|column| column.name.map.as_mut());
         let sorted = view.sort.iter_mut().filter_map(|sort| sort.name.map.as_mut());
         for map in view.of.iter_mut().chain(columns).chain(sorted) {
+            if let Some(state) = map.text.strip_prefix(STATE_MARK) {
+                if let Some(own) = &scope.own {
+                    map.text = format!("{STATE_MARK}{}'{state}", own.name);
+                }
+                continue;
+            }
             self.reference(&mut map.text, PublicKind::Map, map.span, scope);
         }
     }

@@ -178,6 +178,7 @@ fn in_words(rule: Rule) -> &'static str {
         }
         Rule::column | Rule::view_column | Rule::column_name => "a column",
         Rule::map => "a map",
+        Rule::state_name => "a state",
         Rule::kw_rest => "`rest`",
         Rule::kw_clear => "`clear`",
         Rule::kw_as => "`as`",

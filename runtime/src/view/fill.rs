@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use profiler_compiler::decode::{Lookup, decode};
 use profiler_compiler::object::{MapValue, UserMap};
 use profiler_compiler::statistics::{Number, Statistic};
+use profiler_compiler::types::Type;
 use profiler_compiler::units::Unit;
 use profiler_compiler::value::Value;
 use profiler_compiler::view::{Measure, Source, View};
@@ -42,13 +43,21 @@ pub fn fill(view: &View, held: &Held<'_>, seconds: f64, lookup: &dyn Lookup) -> 
     }
 }
 
-/// A key with what each map of the view has for it.
+/// A key, or keys that are alike in all parts that are shown, with what each map of the view has for it.
 struct Row<'a> {
+    /// What is not shown of it is missing.
     key: Option<Value>,
-    entries: Vec<Option<&'a Entry>>,
-    values: Vec<Option<Value>>,
+    entries: Vec<Vec<&'a Entry>>,
+    values: Vec<Option<Told>>,
     /// What orders it.
     rank: Cell,
+}
+
+/// What a map has for a row.
+enum Told {
+    Value(Value),
+    /// Integers of several keys, added up; nothing where they cannot be.
+    Sum(Option<i128>),
 }
 
 struct Filling<'a> {
@@ -63,8 +72,8 @@ struct Filling<'a> {
 /// What a share is one of, by map.
 fn totals(held: &Held<'_>, lookup: &dyn Lookup) -> Vec<f64> {
     let total = |(map, contents): &(&UserMap, &Contents)| {
-        let values = contents.entries.iter().map(|entry| value_of(map, contents, &[entry], lookup));
-        values.filter_map(|value| measured(map, &value, amount(map))).map(Number::as_f64).sum()
+        let values = contents.entries.iter().map(|entry| told(map, contents, &[entry], lookup));
+        values.filter_map(|told| measured(map, &told, amount(map))).map(Number::as_f64).sum()
     };
     held.iter().map(total).collect()
 }
@@ -85,52 +94,85 @@ fn rated(map: &UserMap) -> Statistic {
     }
 }
 
-fn measured(map: &UserMap, value: &Value, statistic: Statistic) -> Option<Number> {
-    match (&map.value, value) {
-        (MapValue::Aggregate { .. }, value) => value.statistic(&statistic),
-        (MapValue::Plain(_), Value::Enum { number, .. }) => Some(Number::Integer(i128::from(*number))),
-        (MapValue::Plain(_), value) => value.statistic(&Statistic::Sum),
+fn measured(map: &UserMap, told: &Told, statistic: Statistic) -> Option<Number> {
+    match (&map.value, told) {
+        (_, Told::Sum(sum)) => sum.map(Number::Integer),
+        (MapValue::Aggregate { .. }, Told::Value(value)) => value.statistic(&statistic),
+        (MapValue::Plain(_), Told::Value(value)) => integer(value).map(Number::Integer),
+    }
+}
+
+/// A plain value as a number.
+fn integer(value: &Value) -> Option<i128> {
+    match value {
+        Value::Int(n) => Some(i128::from(*n)),
+        Value::Uint(n) => Some(i128::from(*n)),
+        _ => None,
     }
 }
 
 /// The value of several entries together: an aggregation's are merged like those of CPUs, integers are added up.
-fn value_of(map: &UserMap, contents: &Contents, entries: &[&Entry], lookup: &dyn Lookup) -> Value {
+fn told(map: &UserMap, contents: &Contents, entries: &[&Entry], lookup: &dyn Lookup) -> Told {
     match (&map.value, entries) {
-        (MapValue::Aggregate { .. }, _) | (_, [_]) => merge_entries(map, contents.is_paged, entries, lookup),
+        (MapValue::Aggregate { .. }, _) | (_, [_]) => {
+            Told::Value(merge_entries(map, contents.is_paged, entries, lookup))
+        }
         (MapValue::Plain(_), entries) => {
-            let values = entries.iter().map(|entry| value_of(map, contents, &[entry], lookup));
-            let sum = values.map(|value| match value {
-                Value::Int(n) => Some(n),
-                Value::Uint(n) => Some(n as i64),
-                _ => None,
-            });
-            sum.sum::<Option<i64>>().map_or(Value::Missing, Value::Int)
+            let numbers = entries.iter().map(|entry| integer(&merge_entries(map, contents.is_paged, &[entry], lookup)));
+            Told::Sum(numbers.sum())
         }
     }
 }
 
 impl<'a> Filling<'a> {
-    /// One row a key of any map.
+    /// The rows, in no order.
     fn rows(&self) -> Vec<Row<'a>> {
         let mut rows: Vec<Row<'a>> = Vec::new();
-        // With several maps, rows are found by their keys.
-        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        let parts = self.held.first().map_or(0, |(map, _)| key_parts(map));
+        let groups = self.view.groups(parts);
+        // Where a key may come twice, rows are found by what is shown of it.
+        let may_repeat = groups || self.held.len() > 1;
+        let mut known: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for (place, (map, contents)) in self.held.iter().enumerate() {
             for entry in &contents.entries {
                 let key = map.key.as_ref().map(|ty| decode(ty, &entry.key, self.lookup));
-                let value = value_of(map, contents, &[entry], self.lookup);
+                let key = if groups { key.map(|key| self.shown_of(key)) } else { key };
                 let next = rows.len();
-                let at = if self.held.len() == 1 { next } else { *known.entry(format!("{key:?}")).or_insert(next) };
+                let at = if may_repeat { *known.entry(identity(key.as_ref())).or_insert(next) } else { next };
                 if at == next {
-                    let nothing = || self.held.iter().map(|_| None);
-                    let values = self.held.iter().map(|_| None).collect();
-                    rows.push(Row { key, entries: nothing().collect(), values, rank: Cell::Missing });
+                    let entries = self.held.iter().map(|_| Vec::new()).collect();
+                    rows.push(Row { key, entries, values: Vec::new(), rank: Cell::Missing });
                 }
-                rows[at].entries[place] = Some(entry);
-                rows[at].values[place] = Some(value);
+                rows[at].entries[place].push(entry);
             }
         }
+        for row in &mut rows {
+            row.values = self.values(&row.entries);
+        }
         rows
+    }
+
+    /// A key without the parts that are not shown.
+    fn shown_of(&self, key: Value) -> Value {
+        let shown = |part: usize, value: Value| if self.view.shows(part) { value } else { Value::Missing };
+        match key {
+            Value::Tuple(parts) => {
+                Value::Tuple(parts.into_iter().enumerate().map(|(part, value)| shown(part, value)).collect())
+            }
+            Value::Record(fields) => {
+                let field = |(part, (name, value))| (name, shown(part, value));
+                Value::Record(fields.into_iter().enumerate().map(field).collect())
+            }
+            whole => shown(0, whole),
+        }
+    }
+
+    /// What each map has for some entries together.
+    fn values(&self, entries: &[Vec<&Entry>]) -> Vec<Option<Told>> {
+        let of = |((map, contents), entries): (&(&UserMap, &Contents), &Vec<&Entry>)| {
+            (!entries.is_empty()).then(|| told(map, contents, entries, self.lookup))
+        };
+        self.held.iter().zip(entries).map(of).collect()
     }
 
     fn unit(&self, place: usize) -> Unit {
@@ -141,6 +183,7 @@ impl<'a> Filling<'a> {
         let quantity = match source {
             Source::Key(_) => None,
             Source::Measure { map, measure } => self.quantity(map, measure),
+            Source::Field { number, .. } => number.map(Quantity::Of),
         };
         Header { name: name.to_owned(), quantity }
     }
@@ -163,29 +206,35 @@ impl<'a> Filling<'a> {
         match source {
             Source::Key(part) => key_part(row.key.as_ref(), part).cloned().map_or(Cell::Missing, Cell::Value),
             Source::Measure { map, measure } => match row.values.get(map) {
-                Some(Some(value)) => self.measure(map, measure, value),
+                Some(Some(told)) => self.measure(map, measure, told),
+                _ => Cell::Missing,
+            },
+            Source::Field { map, field, .. } => match row.values.get(map) {
+                Some(Some(Told::Value(Value::Record(fields)))) => {
+                    fields.get(field).map_or(Cell::Missing, |(_, value)| cell_of(value))
+                }
                 _ => Cell::Missing,
             },
         }
     }
 
-    fn measure(&self, place: usize, measure: Measure, value: &Value) -> Cell {
+    fn measure(&self, place: usize, measure: Measure, told: &Told) -> Cell {
         let Some((map, _)) = self.held.get(place) else { return Cell::Missing };
         let number = match measure {
-            Measure::Value => match value {
-                Value::Int(n) => Some(Number::Integer(i128::from(*n))),
-                Value::Uint(n) => Some(Number::Integer(i128::from(*n))),
-                other => return Cell::Value(other.clone()),
+            Measure::Value => match told {
+                Told::Value(value) => return cell_of(value),
+                // The values of several keys are no value.
+                Told::Sum(_) => None,
             },
-            Measure::Statistic(statistic) => measured(map, value, statistic),
+            Measure::Statistic(statistic) => measured(map, told, statistic),
             Measure::Rate => {
                 let of_window = |number: Number| Number::Real(number.as_f64() / self.seconds);
-                measured(map, value, rated(map)).filter(|_| self.seconds > 0.0).map(of_window)
+                measured(map, told, rated(map)).filter(|_| self.seconds > 0.0).map(of_window)
             }
             Measure::Share => {
                 let total = self.totals.get(place).copied().unwrap_or(0.0);
                 let of_total = |number: Number| Number::Real(number.as_f64() * 100.0 / total);
-                measured(map, value, amount(map)).filter(|_| total != 0.0).map(of_total)
+                measured(map, told, amount(map)).filter(|_| total != 0.0).map(of_total)
             }
         };
         number.map_or(Cell::Missing, Cell::Number)
@@ -193,16 +242,12 @@ impl<'a> Filling<'a> {
 
     /// All rows that are not shown as one.
     fn rest(&self, others: &[Row<'_>]) -> Rest {
-        let together = |place: usize| {
-            let entries: Vec<&Entry> = others.iter().filter_map(|row| row.entries[place]).collect();
-            (!entries.is_empty()).then(|| value_of(self.held[place].0, self.held[place].1, &entries, self.lookup))
-        };
-        let values = (0..self.held.len()).map(together).collect();
-        let row = Row { key: None, entries: Vec::new(), values, rank: Cell::Missing };
+        let together = |place: usize| others.iter().flat_map(|row| row.entries[place].iter().copied()).collect();
+        let entries: Vec<Vec<&Entry>> = (0..self.held.len()).map(together).collect();
+        let row = Row { key: None, values: self.values(&entries), entries: Vec::new(), rank: Cell::Missing };
         let cell = |source: Source| match source {
-            Source::Key(_) => Cell::Missing,
             // Values that are no sums are one key's each.
-            Source::Measure { measure: Measure::Value, .. } => Cell::Missing,
+            Source::Key(_) | Source::Field { .. } | Source::Measure { measure: Measure::Value, .. } => Cell::Missing,
             source @ Source::Measure { .. } => self.cell(&row, source),
         };
         Rest { others: others.len(), cells: self.view.columns.iter().map(|column| cell(column.source)).collect() }
@@ -229,6 +274,61 @@ fn compare_cells(a: &Cell, b: &Cell) -> Ordering {
         (Cell::Number(a), Cell::Number(b)) => a.compare(*b),
         (Cell::Value(a), Cell::Value(b)) => a.compare(b),
         _ => Ordering::Equal,
+    }
+}
+
+/// A value in a cell.
+fn cell_of(value: &Value) -> Cell {
+    match value {
+        Value::Int(n) => Cell::Number(Number::Integer(i128::from(*n))),
+        Value::Uint(n) => Cell::Number(Number::Integer(i128::from(*n))),
+        other => Cell::Value(other.clone()),
+    }
+}
+
+/// How many parts a map's key has.
+pub(super) fn key_parts(map: &UserMap) -> usize {
+    match &map.key {
+        None => 0,
+        Some(Type::Tuple(parts)) => parts.len(),
+        Some(Type::Record(parts)) => parts.len(),
+        Some(_) => 1,
+    }
+}
+
+/// Bytes that are alike for keys that are: numbers by value, whatever their width and sign in the maps.
+fn identity(key: Option<&Value>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(key) = key {
+        write_identity(key, &mut bytes);
+    }
+    bytes
+}
+
+fn write_identity(value: &Value, out: &mut Vec<u8>) {
+    let mut tagged = |tag: u8, bytes: &[u8]| {
+        out.push(tag);
+        out.extend_from_slice(&(bytes.len() as u64).to_ne_bytes());
+        out.extend_from_slice(bytes);
+    };
+    match value {
+        Value::Missing => tagged(b'-', &[]),
+        Value::Int(n) => tagged(b'i', &i128::from(*n).to_ne_bytes()),
+        Value::Uint(n) => tagged(b'i', &i128::from(*n).to_ne_bytes()),
+        Value::Str(text) => tagged(b's', text),
+        Value::Tuple(parts) | Value::Array(parts) => {
+            tagged(b't', &[]);
+            for part in parts {
+                write_identity(part, out);
+            }
+        }
+        Value::Record(fields) => {
+            tagged(b't', &[]);
+            for (_, value) in fields {
+                write_identity(value, out);
+            }
+        }
+        other => tagged(b'o', format!("{other:?}").as_bytes()),
     }
 }
 

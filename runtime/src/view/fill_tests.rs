@@ -104,11 +104,11 @@ fn buckets_of_the_others_are_merged() {
         (2, &[&[0, 0, 0, 0, 1, 0]]),
         (3, &[&[0, 1, 1, 0, 0, 0], &[0, 0, 0, 7, 0, 0]]),
     ]);
-    let columns = [measure(0, "count"), measure(0, "p50"), measure(0, "p90"), measure(0, "p100")];
+    let columns = [Source::Key(0), measure(0, "count"), measure(0, "p50"), measure(0, "p90"), measure(0, "p100")];
     let top = Some(Top { rows: 1, rest: true });
     let table = fill(&view(1, &columns, Source::Key(0), true, top), &[(&map, &held)], 1.0, &NoTables);
-    assert_eq!(numbers(&table.rows[0]), [9.0, 10.0, 10.0, 10.0]);
-    assert_eq!(numbers(&table.rest.expect("others").cells), [10.0, 30.0, 30.0, 40.0]);
+    assert_eq!(numbers(&table.rows[0]), [1.0, 9.0, 10.0, 10.0, 10.0]);
+    assert_eq!(numbers(&table.rest.expect("others").cells), [-1.0, 10.0, 30.0, 30.0, 40.0]);
 }
 
 #[test]
@@ -131,5 +131,100 @@ fn maps_are_joined_and_what_is_missing_comes_last() {
         numbers(&table.rest.expect("others").cells),
         [-1.0, 2.0, -1.0, 80.0],
         "values of different keys are no value"
+    );
+}
+
+/// A key of two numbers, of which the first is shown.
+fn pairs(map: UserMap) -> UserMap {
+    UserMap { key: Some(Type::Tuple(vec![Type::U32, Type::U32])), ..map }
+}
+
+/// The same entries by two numbers instead of one: the key's tens, and its ones.
+fn by_pairs(held: Contents) -> Contents {
+    let key = |key: &[u8]| {
+        let number = u32::from_ne_bytes(key.try_into().expect("a number"));
+        [number / 10, number % 10].iter().flat_map(|part| part.to_ne_bytes()).collect()
+    };
+    let entries = held.entries.into_iter().map(|entry| Entry { key: key(&entry.key), ..entry }).collect();
+    Contents { entries, ..held }
+}
+
+#[test]
+fn keys_that_are_alike_in_what_is_shown_are_one_row() {
+    let names = ["stats", "avg", "max", "min"];
+    let maps: Vec<UserMap> = names.iter().map(|name| pairs(aggregate("@m", name, Vec::new()))).collect();
+    let plain = pairs(map("@v", MapValue::Plain(Type::I64)));
+    let entries: &[(u32, &[&[u64]])] =
+        &[(11, &[&[1, 10], &[1, 30]]), (12, &[&[4, 400]]), (21, &[&[1, 7]]), (13, &[&[3, 50]])];
+    let contents = by_pairs(held(entries));
+    let row = |map: &UserMap, column: Source| {
+        let table =
+            fill(&view(1, &[Source::Key(0), column], Source::Key(0), true, None), &[(map, &contents)], 1.0, &NoTables);
+        table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>()
+    };
+    assert_eq!(row(&maps[0], measure(0, "count")), [[1.0, 9.0], [2.0, 1.0]]);
+    assert_eq!(row(&maps[0], measure(0, "sum")), [[1.0, 490.0], [2.0, 7.0]]);
+    assert_eq!(row(&maps[0], measure(0, "mean")), [[1.0, 490.0 / 9.0], [2.0, 7.0]]);
+    assert_eq!(row(&maps[1], measure(0, "mean")), [[1.0, 54.0], [2.0, 7.0]], "avg() is truncated, as it is printed");
+    assert_eq!(row(&maps[2], measure(0, "max")), [[1.0, 4.0], [2.0, 1.0]]);
+    // Kept is the complement, so that what nobody wrote is no minimum.
+    let complement = |n: u64| Number::Integer(i128::from(!n)).as_f64();
+    assert_eq!(row(&maps[3], measure(0, "min")), [[1.0, complement(4)], [2.0, complement(1)]]);
+    assert_eq!(row(&plain, measure(0, "sum")), [[1.0, 8.0], [2.0, 1.0]]);
+    assert_eq!(row(&plain, measure(0, "value")), [[1.0, -1.0], [2.0, 1.0]], "values of several keys are no value");
+}
+
+#[test]
+fn shares_the_order_and_the_others_are_those_of_rows() {
+    let map = pairs(aggregate("@n", "count", Vec::new()));
+    let contents =
+        by_pairs(held(&[(11, &[&[3]]), (12, &[&[4]]), (21, &[&[5]]), (31, &[&[1]]), (32, &[&[2]]), (33, &[&[1]])]));
+    let columns = [Source::Key(0), measure(0, "count"), measure(0, "share")];
+    let top = Some(Top { rows: 1, rest: true });
+    let table = fill(&view(1, &columns, columns[1], false, top), &[(&map, &contents)], 1.0, &NoTables);
+    assert_eq!(table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[1.0, 7.0, 43.75]]);
+    let rest = table.rest.expect("others");
+    assert_eq!((rest.others, numbers(&rest.cells)), (2, vec![-1.0, 9.0, 56.25]), "rows, not keys");
+    let none = fill(&view(1, &columns[1..], columns[1], false, None), &[(&map, &contents)], 1.0, &NoTables);
+    assert_eq!(none.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[16.0, 100.0]]);
+}
+
+#[test]
+fn integers_of_several_keys_add_up_beyond_their_width() {
+    let largest = map("@v", MapValue::Plain(Type::U64));
+    let contents = held(&[(1, &[&[u64::MAX]]), (2, &[&[u64::MAX]])]);
+    let table =
+        fill(&view(1, &[measure(0, "sum")], measure(0, "sum"), false, None), &[(&largest, &contents)], 1.0, &NoTables);
+    assert_eq!(table.rows, [[Cell::Number(Number::Integer(2 * i128::from(u64::MAX)))]]);
+}
+
+#[test]
+fn keys_of_joined_maps_are_alike_by_value() {
+    let one = aggregate("@a", "count", Vec::new());
+    let other = UserMap { key: Some(Type::I64), ..map("@b", MapValue::Plain(Type::I64)) };
+    let counts = held(&[(7, &[&[2]])]);
+    let entries = vec![Entry { key: 7i64.to_ne_bytes().to_vec(), ..held(&[(7, &[&[70]])]).entries[0].clone() }];
+    let values = Contents { entries, is_paged: false };
+    let columns = [Source::Key(0), measure(0, "count"), measure(1, "value")];
+    let table =
+        fill(&view(2, &columns, columns[1], false, None), &[(&one, &counts), (&other, &values)], 1.0, &NoTables);
+    assert_eq!(table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[7.0, 2.0, 70.0]]);
+}
+
+#[test]
+fn fields_of_records_are_columns() {
+    let fields = vec![("calls".to_owned(), Type::U64), ("since".to_owned(), Type::U64)];
+    let map = map("@r", MapValue::Plain(Type::Record(fields)));
+    let contents = held(&[(1, &[&[4, 900]]), (2, &[&[7, 100]])]);
+    let field = |field: usize, unit| Source::Field { map: 0, field, number: Some(unit) };
+    let columns = [Source::Key(0), field(0, Unit::None), field(1, Unit::Duration)];
+    let top = Some(Top { rows: 1, rest: true });
+    let table = fill(&view(1, &columns, columns[2], false, top), &[(&map, &contents)], 1.0, &NoTables);
+    assert_eq!(table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[1.0, 4.0, 900.0]]);
+    assert_eq!(table.headers[2].quantity, Some(Quantity::Of(Unit::Duration)));
+    assert_eq!(
+        numbers(&table.rest.expect("others").cells),
+        [-1.0, -1.0, -1.0],
+        "fields of different keys are no field"
     );
 }

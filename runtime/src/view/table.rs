@@ -70,6 +70,8 @@ impl Header {
     pub fn machine_name(&self) -> String {
         let name = self.name.trim_start_matches('@');
         match self.quantity {
+            // A column `bytes` of bytes says it.
+            Some(Quantity::Of(unit)) if unit.name() == Some(name) => name.to_owned(),
             None => name.to_owned(),
             Some(Quantity::Of(unit)) => match unit.name() {
                 None => name.to_owned(),

@@ -25,6 +25,7 @@ mod records;
 mod spans;
 mod static_probes;
 mod trials;
+mod view_groups;
 mod views;
 
 use machine::skip;

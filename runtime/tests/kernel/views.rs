@@ -130,7 +130,7 @@ fn what_other_probes_see_of_a_map_is_the_present_window() {
     if skip() {
         return;
     }
-    let script = r#"view "w" { of @calls  show value  every 20ms clear }
+    let script = r#"view "w" { of @calls  show sum  every 20ms clear }
         tracepoint:syscalls:sys_enter_getppid /pid == cpid && comm == "workload"/ { @calls[comm]++; @most = max(@calls[comm]); @length = max(len(@calls)); }"#;
     let (_, sums) = results(script, &format!("sh -c 'exec {} getppid 400000 >/dev/null'", workload()));
     assert_eq!(sums.totals.get("@length max"), Some(&1), "the number of keys begins anew with each window");

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ast::{Expr, ExprKind, Script};
+use crate::ast::{Expr, ExprKind, STATE_MARK, Script};
 use crate::check::facts;
 
 /// Names by map and part.
@@ -20,6 +20,10 @@ impl KeyNames {
         let mut names = KeyNames::default();
         if script.views.is_empty() {
             return names;
+        }
+        for state in &script.states {
+            let parts = state.key.iter().map(|part| vec![part.name.text.clone()]).collect();
+            names.parts.insert(format!("{STATE_MARK}{}", state.name.text), parts);
         }
         let mut note = |e: &Expr| names.note(e);
         for block in &script.blocks {

@@ -5,7 +5,7 @@
 
 use super::super::{errors, literals};
 use super::{Builder, Rule};
-use crate::ast::{Every, Ident, Sort, Top, View, ViewColumn, ViewName};
+use crate::ast::{Every, Ident, STATE_MARK, Sort, Top, View, ViewColumn, ViewName};
 use crate::source::Span;
 use pest::iterators::Pair;
 
@@ -26,8 +26,7 @@ impl Builder<'_> {
             match rule {
                 Rule::string => view.title = self.quoted(&pair),
                 Rule::view_of => {
-                    let maps = pair.into_inner().filter(|pair| pair.as_rule() == Rule::map);
-                    view.of = maps.map(|map| self.ident(&map)).collect();
+                    view.of = pair.into_inner().filter_map(|pair| self.view_source(&pair)).collect();
                 }
                 Rule::view_show => {
                     let columns = pair.into_inner().filter(|pair| pair.as_rule() == Rule::view_column);
@@ -57,6 +56,16 @@ impl Builder<'_> {
         Ident { text: String::from_utf8_lossy(&bytes).into_owned(), span }
     }
 
+    /// A map, or a state.
+    fn view_source(&self, pair: &Pair<'_, Rule>) -> Option<Ident> {
+        let ident = self.ident(pair);
+        match pair.as_rule() {
+            Rule::map => Some(ident),
+            Rule::state_name => Some(Ident { text: format!("{STATE_MARK}{}", ident.text), span: ident.span }),
+            _ => None,
+        }
+    }
+
     fn view_column(&mut self, pair: Pair<'_, Rule>) -> Option<ViewColumn> {
         let (mut name, mut header) = (None, None);
         for pair in pair.into_inner() {
@@ -74,7 +83,7 @@ impl Builder<'_> {
         let (mut map, mut name) = (None, None);
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::map => map = Some(self.ident(&pair)),
+                Rule::map | Rule::state_name => map = self.view_source(&pair),
                 Rule::column_name => name = Some(self.ident(&pair)),
                 _ => {}
             }
