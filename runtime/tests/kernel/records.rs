@@ -68,3 +68,38 @@ fn a_state_goes_with_its_thread() {
     let kept = ended.stdout.lines().filter(|line| line.ends_with("{ .seen = 1000 }")).count();
     assert_eq!(kept, 4, "{}", ended.stdout);
 }
+
+#[test]
+fn a_view_of_a_state_has_a_row_a_thread_that_lives() {
+    if skip() {
+        return;
+    }
+    let process = sleepers();
+    let pid = process.pid();
+    let script = format!(
+        "state thread by tid {{ calls: u64, took: duration, name: comm }}
+        view \"threads\" {{ of thread, @seen  show tid, name, calls, took, count  sort tid }}
+        view \"longest\" {{ of thread  show tid, took  top 2 rest }}
+        tracepoint:syscalls:sys_enter_getppid /pid == cpid/ {{ thread.calls++; @all = count(); }}
+        iter:task / ctx.task.tgid == {pid} / {{
+            thread.calls += 5; thread.took = ctx.task.pid * 1ms; thread.name = ctx.task.comm; @seen[ctx.task.pid] = count();
+        }}"
+    );
+    let command = format!("{} getppid 1000 2", workload());
+    let ended = run(&["-q", "--strict", "-f", "csv", "-e", &script, "-c", &command]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let of = |view: &str| -> Vec<String> {
+        let lines = ended.stdout.lines().filter(|line| line.starts_with(&format!("{view},")));
+        lines.map(|line| line.splitn(4, ',').last().unwrap_or_default().to_owned()).collect()
+    };
+    let mut ids: Vec<u32> = threads(pid).iter().map(|id| id.parse().expect("a number")).collect();
+    ids.sort_unstable();
+    let comm = |thread: u32| fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm")).expect("a thread");
+    let row = |id: &u32| format!("0,{id},{},5,{},1", comm(*id).trim(), u64::from(*id) * 1_000_000);
+    assert_eq!(of("threads"), ids.iter().map(row).collect::<Vec<_>>(), "the threads of the command have ended");
+    let took = |id: &u32| format!("0,{id},{}", u64::from(*id) * 1_000_000);
+    let mut expected: Vec<String> = ids.iter().rev().take(2).map(took).collect();
+    expected.push(format!("{},,", THREADS + 1 - 2));
+    assert_eq!(of("longest"), expected);
+    assert!(ended.stdout.contains(",2000\n"), "{}", ended.stdout);
+}
