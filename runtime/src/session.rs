@@ -33,7 +33,7 @@ use crate::ring::Rings;
 use crate::symbols::counting::Counting;
 use crate::sys::poll;
 use crate::sys::ring::MappedRing;
-use crate::sys::signal::{Signals, UserSignal};
+use crate::sys::signal::{Counter, Signals};
 use crate::sys::stats::Measuring;
 use crate::tables::Tables;
 use crate::windows::Windows;
@@ -86,6 +86,9 @@ pub fn run(
         unwatched: Vec::new(),
         failure: None,
     };
+    let follows_size = options.orders.is_none()
+        && object.views.iter().any(|view| view.every.is_some())
+        && actions.render.follows_size();
     let on_signal = object.programs.iter().any(|program| program.attach == Attach::Signal);
     let mut session = Session {
         rings: open_rings(object, &loaded).map_err(system("mapping the ring buffers"))?,
@@ -103,7 +106,8 @@ pub fn run(
         orders: options.orders.take(),
         is_stopped: false,
         heir: None,
-        user_signal: on_signal.then(UserSignal::listen).transpose().map_err(system("listening for SIGUSR1"))?,
+        user_signal: on_signal.then(Counter::of_user_signals).transpose().map_err(system("listening for SIGUSR1"))?,
+        resizes: follows_size.then(Counter::of_resizes).transpose().map_err(system("listening for SIGWINCH"))?,
         target,
         actions,
     };
@@ -146,7 +150,9 @@ struct Session<'a> {
     /// By order: who gets what the maps hold once nothing is attached.
     heir: Option<Sender<Vec<Estate>>>,
     /// SIGUSR1, when the script has a probe for it.
-    user_signal: Option<UserSignal>,
+    user_signal: Option<Counter>,
+    /// Changes of the terminal's size, when something is drawn that follows it.
+    resizes: Option<Counter>,
     target: Option<OwnedFd>,
     /// When views are shown.
     windows: Windows,

@@ -137,6 +137,12 @@ pub trait Render {
     fn map(&mut self, map: &MapSnapshot<'_>, print: MapPrint, symbols: &dyn Symbols);
     /// A view, filled.
     fn view(&mut self, shown: &Shown<'_>, symbols: &dyn Symbols);
+    /// Whether something is drawn that depends on the size of the terminal.
+    fn follows_size(&self) -> bool {
+        false
+    }
+    /// The terminal has another size.
+    fn resized(&mut self, _symbols: &dyn Symbols) {}
     /// Whether programs read it, not people.
     fn is_for_machines(&self) -> bool {
         false

@@ -16,6 +16,7 @@ use super::table::{self, Layout, Line};
 use super::{MapPrint, MapSnapshot, Place, Render, Shown, Trial, trials};
 use crate::ledger::Section;
 use crate::spans::SpanLedger;
+use crate::view::Table;
 
 /// Text for people.
 pub struct Text {
@@ -26,13 +27,23 @@ pub struct Text {
     is_below_maps: bool,
     /// The terminal that results go to, if they do.
     screen: Option<Screen>,
+    /// The latest of each view that is live, with the line above it.
+    live: Vec<(usize, Table, String)>,
     coloured: bool,
 }
 
 impl Text {
     /// Results go to `out`, notes to `notes` (standard error). `quiet` drops the line about attached probes.
     pub fn new(out: Box<dyn Write>, notes: Box<dyn Write>, quiet: bool) -> Text {
-        Text { out: Buffer::new(out), notes, quiet, coloured: false, is_below_maps: false, screen: None }
+        Text {
+            out: Buffer::new(out),
+            notes,
+            quiet,
+            coloured: false,
+            is_below_maps: false,
+            screen: None,
+            live: Vec::new(),
+        }
     }
 
     /// Results go to this terminal.
@@ -169,11 +180,14 @@ impl Render for Text {
             screen.expect(shown.view);
             let lines = table::lines(shown.table, &title, screen.layout(true), symbols);
             screen.update(shown.view, lines);
+            self.live.retain(|(view, ..)| *view != shown.view);
+            self.live.push((shown.view, shown.table.clone(), title));
             self.results();
         } else {
             let layout = self.screen.as_mut().map_or(Layout::default(), |screen| screen.layout(false));
             if let Some(screen) = &mut self.screen {
                 screen.forget(shown.view);
+                self.live.retain(|(view, ..)| *view != shown.view);
             }
             let lines = table::lines(shown.table, &title, layout, symbols);
             // Tables stand apart from the maps above them.
@@ -183,6 +197,22 @@ impl Render for Text {
             write_lines(&lines, self.results());
         }
         self.out.settle();
+    }
+
+    fn follows_size(&self) -> bool {
+        self.screen.as_ref().is_some_and(Screen::redraws)
+    }
+
+    fn resized(&mut self, symbols: &dyn Symbols) {
+        let Some(screen) = &mut self.screen else { return };
+        for (view, table, title) in &self.live {
+            let lines = table::lines(table, title, screen.layout(true), symbols);
+            screen.update(*view, lines);
+        }
+        if !self.live.is_empty() {
+            // What is drawn anew with the next flush.
+            self.results();
+        }
     }
 
     fn quality(&mut self, sections: &[Section]) {

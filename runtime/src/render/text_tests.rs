@@ -166,3 +166,51 @@ fn notes_stay_apart_from_results() {
     assert_eq!(written(false, |text| text.quality(&[section])), (String::new(), block.into()));
     assert_eq!(written(false, |text| text.quality(&[])), (String::new(), String::new()));
 }
+
+#[test]
+fn a_live_view_is_laid_out_anew_when_the_terminal_has_another_size() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use profiler_compiler::statistics::Number;
+    use profiler_compiler::units::Unit;
+
+    use crate::render::{Moment, Window};
+    use crate::view::{Cell, Header, Quantity};
+
+    static COLUMNS: AtomicUsize = AtomicUsize::new(80);
+    let size = || Some((COLUMNS.load(Ordering::SeqCst), 24));
+    let paper = Paper::default();
+    let terminal = Terminal { has_codes: true, has_colour: false, size };
+    let mut text = Text::new(Box::new(paper.clone()), Box::new(Paper::default()), true).on_terminal(Some(terminal));
+    let number = |name: &str| Header { name: name.into(), quantity: Some(Quantity::Of(Unit::None)) };
+    let table = Table {
+        title: "a title that is long".into(),
+        headers: vec![Header { name: "process".into(), quantity: None }, number("count"), number("sum")],
+        rows: vec![vec![
+            Cell::Value(string("a process")),
+            Cell::Number(Number::Integer(1_000_000)),
+            Cell::Number(Number::Integer(7)),
+        ]],
+        rest: None,
+    };
+    let at = Moment { unix_ns: 0, at: std::time::Instant::now() };
+    let window = Window { start: at, end: at };
+    let live = Shown { table: &table, view: 0, window, is_live: true, is_periodic: false, quality: &[] };
+    text.view(&live, &Names);
+    text.flush().unwrap();
+    let wide = "a title that is long\nprocess      count  sum\na process  1000000    7\n\n";
+    assert_eq!(paper.text(), wide);
+    COLUMNS.store(18, Ordering::SeqCst);
+    assert!(text.follows_size());
+    text.resized(&Names);
+    text.flush().unwrap();
+    // The title and both lines take two lines each now.
+    let narrow = "a title t… is long\nprocess      count\na process  1000000\n… 1 more column\n\n";
+    let up = format!("\r\x1b[2K{}", "\x1b[1A\x1b[2K".repeat(7));
+    assert_eq!(paper.text(), format!("{wide}{up}{narrow}"));
+    text.view(&Shown { is_live: false, ..live }, &Names);
+    text.resized(&Names);
+    text.flush().unwrap();
+    let up_last = format!("\r\x1b[2K{}", "\x1b[1A\x1b[2K".repeat(5));
+    assert_eq!(paper.text(), format!("{wide}{up}{narrow}{up_last}{narrow}"), "what stays is left alone");
+}

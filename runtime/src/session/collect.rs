@@ -17,7 +17,7 @@ use crate::attach::Links;
 use crate::ledger;
 use crate::ring::Drained;
 use crate::sys::poll;
-use crate::sys::signal::{Signals, UserSignal};
+use crate::sys::signal::{Counter, Signals};
 
 /// While records come, the rings are looked at this often; the traced side need not wake anybody.
 const POLL: Duration = Duration::from_millis(1);
@@ -37,6 +37,14 @@ impl Session<'_> {
         self.child.is_none() && traced(self.actions.object).all(|program| once(&program.attach))
     }
 
+    /// Draws what is on the terminal anew when that has another size.
+    fn follow_size(&mut self) {
+        if self.resizes.as_ref().is_some_and(|resizes| resizes.take() > 0) {
+            self.actions.render.resized(self.actions.symbols);
+            self.flush();
+        }
+    }
+
     /// Reads records until something ends the run.
     pub(super) fn collect(&mut self, deadline: Option<Instant>, links: &mut Links) -> Result<(), RunError> {
         if self.is_over() {
@@ -46,7 +54,7 @@ impl Session<'_> {
         let mut last_record = Instant::now();
         let mut process_ended = false;
         while !process_ended {
-            let signals = self.user_signal.as_ref().map_or(0, UserSignal::take);
+            let signals = self.user_signal.as_ref().map_or(0, Counter::take);
             for _ in 0..signals {
                 self.run_programs(&Attach::Signal)?;
             }
@@ -58,6 +66,7 @@ impl Session<'_> {
                 last_record = now;
             }
             self.turn(links)?;
+            self.follow_size();
             self.report_losses(now);
             self.report_progress(now);
             let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
@@ -118,6 +127,7 @@ impl Session<'_> {
         fds.extend(self.signals.as_ref().map(AsFd::as_fd));
         fds.extend(self.orders.as_ref().map(AsFd::as_fd));
         fds.extend(self.user_signal.as_ref().map(AsFd::as_fd));
+        fds.extend(self.resizes.as_ref().map(AsFd::as_fd));
         fds.extend(self.windows.wake_fd());
         fds.extend(rings);
         let ready = poll::wait(&fds, limit)?;

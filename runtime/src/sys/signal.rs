@@ -1,4 +1,4 @@
-//! SIGINT, SIGTERM and SIGHUP, and SIGUSR1 when a script asks for it, as something to wait for.
+//! SIGINT, SIGTERM and SIGHUP, SIGUSR1 when a script asks for it, and SIGWINCH when a terminal is drawn on, as something to wait for.
 //!
 //! In: signals. Out: a readable descriptor, and the number of the first signal.
 //! Guarantee: the second signal ends the process at once, even while it is stuck in a write; closing descriptors
@@ -71,41 +71,68 @@ impl Signals {
     }
 }
 
-/// Where the handler of SIGUSR1 counts; -1 while nobody listens.
-static COUNTER: AtomicI32 = AtomicI32::new(-1);
+/// Where the handlers of SIGUSR1 and of SIGWINCH count; -1 while nobody listens.
+static COUNTERS: [AtomicI32; 2] = [AtomicI32::new(-1), AtomicI32::new(-1)];
+
+/// The signals that are counted, each with its place among [`COUNTERS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    User = 0,
+    Resize = 1,
+}
+
+impl Counted {
+    fn number(self) -> i32 {
+        match self {
+            Counted::User => libc::SIGUSR1,
+            Counted::Resize => libc::SIGWINCH,
+        }
+    }
+}
 
 /// Does only what a signal handler may.
-extern "C" fn on_user_signal(_signal: i32) {
+extern "C" fn on_counted(signal: i32) {
+    let counter = if signal == libc::SIGUSR1 { Counted::User } else { Counted::Resize };
     let one = 1u64;
     // SAFETY: may be called in a signal handler; the buffer is a local. `errno` is put back for the code interrupted.
     unsafe {
         let errno = *libc::__errno_location();
-        libc::write(COUNTER.load(Ordering::SeqCst), (&raw const one).cast(), size_of_val(&one));
+        libc::write(COUNTERS[counter as usize].load(Ordering::SeqCst), (&raw const one).cast(), size_of_val(&one));
         *libc::__errno_location() = errno;
     }
 }
 
-/// While it lives, each SIGUSR1 is counted instead of ending the process.
+/// While it lives, each signal of a kind is counted instead of what else it would do.
 #[derive(Debug)]
-pub struct UserSignal {
+pub struct Counter {
+    of: Counted,
     count: File,
     before: libc::sigaction,
 }
 
-impl UserSignal {
-    /// Starts counting. One a process.
-    pub fn listen() -> io::Result<UserSignal> {
+impl Counter {
+    /// Starts counting SIGUSR1. One a process.
+    pub fn of_user_signals() -> io::Result<Counter> {
+        Counter::listen(Counted::User)
+    }
+
+    /// Starts counting how often the terminal gets another size. One a process.
+    pub fn of_resizes() -> io::Result<Counter> {
+        Counter::listen(Counted::Resize)
+    }
+
+    fn listen(of: Counted) -> io::Result<Counter> {
         // SAFETY: takes numbers only.
         let count = own(check_errno(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?);
-        COUNTER.store(count.as_raw_fd(), Ordering::SeqCst);
+        COUNTERS[of as usize].store(count.as_raw_fd(), Ordering::SeqCst);
         // SAFETY: all zero is a valid `sigaction`.
         let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = on_user_signal as extern "C" fn(i32) as libc::sighandler_t;
+        action.sa_sigaction = on_counted as extern "C" fn(i32) as libc::sighandler_t;
         // Writing results goes on where it was interrupted.
         action.sa_flags = libc::SA_RESTART;
         // SAFETY: both structs are valid and the handler does only what a handler may.
-        check_errno(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, &raw mut before) })?;
-        Ok(UserSignal { count: File::from(count), before })
+        check_errno(unsafe { libc::sigaction(of.number(), &raw const action, &raw mut before) })?;
+        Ok(Counter { of, count: File::from(count), before })
     }
 
     /// How many came since it was last asked.
@@ -119,17 +146,17 @@ impl UserSignal {
     }
 }
 
-impl AsFd for UserSignal {
+impl AsFd for Counter {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.count.as_fd()
     }
 }
 
-impl Drop for UserSignal {
+impl Drop for Counter {
     fn drop(&mut self) {
         // SAFETY: puts back what the same call returned in `listen`.
-        unsafe { libc::sigaction(libc::SIGUSR1, &raw const self.before, std::ptr::null_mut()) };
-        COUNTER.store(-1, Ordering::SeqCst);
+        unsafe { libc::sigaction(self.of.number(), &raw const self.before, std::ptr::null_mut()) };
+        COUNTERS[self.of as usize].store(-1, Ordering::SeqCst);
     }
 }
 

@@ -172,5 +172,5 @@ fn maps_with_a_view_are_not_printed_beside_it() {
     let only = r#"view "v" { of @a } BEGIN { @a[1] = 5; exit(); }"#;
     assert_eq!(run(&["-q", "-e", only]).stdout, "v\nkey  value\n1        5\n\n");
     let empty = r#"view "v" { of @a } BEGIN { if (pid == 0) { @a[1] = 5; } exit(); }"#;
-    assert_eq!(run(&["-q", "-e", empty]).stdout, "v\n(nothing yet)\n\n");
+    assert_eq!(run(&["-q", "-e", empty]).stdout, "v\n(no rows)\n\n");
 }
