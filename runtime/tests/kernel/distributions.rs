@@ -152,3 +152,53 @@ fn a_full_map_counts_what_it_refuses() {
     // Page 0 holds six values, the seven others one each.
     assert_eq!(kept, [13], "{}{}", ended.stdout, ended.stderr);
 }
+
+/// What the page of `dist` says of merging, done by hand with two entries of one error.
+fn merged(one: &Entry, other: &Entry) -> Entry {
+    let mut buckets = std::collections::BTreeMap::new();
+    for (low, high, count) in one.buckets.iter().chain(&other.buckets) {
+        *buckets.entry((*low, *high)).or_insert(0) += count;
+    }
+    let (count, min, max) = (one.count + other.count, one.min.min(other.min), one.max.max(other.max));
+    let percentile = |thousandths: u64| {
+        let (mut rank, mut found) = ((count * thousandths).div_ceil(1000), max);
+        for ((low, high), count) in &buckets {
+            if rank <= *count {
+                found = (low + (high - low) / 2).clamp(min, max);
+                break;
+            }
+            rank -= count;
+        }
+        found
+    };
+    Entry {
+        count,
+        sum: one.sum + other.sum,
+        min,
+        max,
+        negative: one.negative + other.negative,
+        percentiles: [500, 900, 990, 999].map(percentile),
+        buckets: buckets.into_iter().map(|((low, high), count)| (low, high, count)).collect(),
+    }
+}
+
+#[test]
+fn separate_runs_are_merged_by_what_their_json_has() {
+    if skip() {
+        return;
+    }
+    let of = |from: u64, to: u64| {
+        let script = format!(
+            "BEGIN {{ for $i : {from}..{to} {{ @one = dist($i * $i * 37); @by[$i % 2 == 0 ? \"even\" : \"odd\"] = dist($i * 1000, 0.1%); }} exit(); }}"
+        );
+        let ended = run(&["-q", "--strict", "-f", "json", "-e", &script]);
+        assert_eq!(ended.code(), 0, "{}", ended.stderr);
+        ["{\"@one\": ", "\"even\": ", "\"odd\": "].map(|start| entry(&ended.stdout, start))
+    };
+    let (first, second, third, whole) = (of(3, 900), of(900, 1000), of(1000, 5000), of(3, 5000));
+    for at in 0..whole.len() {
+        let by_two = merged(&merged(&first[at], &second[at]), &third[at]);
+        assert_eq!(by_two, whole[at]);
+        assert_eq!(merged(&third[at], &merged(&second[at], &first[at])), whole[at], "in any order");
+    }
+}
