@@ -11,6 +11,11 @@ const PREFIX: &str = "bpf_iter__";
 const COMMON: &str = "meta";
 
 impl Btf {
+    /// Whether programs can walk over all tasks. Since 6.7.
+    pub fn has_task_walk(&self) -> bool {
+        self.find(Kind::Function, "bpf_iter_task_new").is_some()
+    }
+
     /// The struct that the iterator of a name hands over.
     pub fn iterator(&self, name: &str) -> Option<BtfId> {
         self.find(Kind::Struct, &format!("{PREFIX}{name}")).filter(|_| is_iterator(name))

@@ -4,6 +4,7 @@
 //! Guarantee: a state's fields keep their declared types; the state of a thread is reached from that thread only.
 
 use crate::ast::{self, Expr, ExprKind, Ident, STATE_MARK, Script, State, StatePart, TypeName, TypeSuffix, TypeTag};
+use crate::btf::Btf;
 use crate::check::{Body, Env, MapInfo, Seed, records, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
@@ -263,16 +264,31 @@ impl Body<'_, '_> {
         None
     }
 
-    /// Reports what cannot be done with the states of all threads at once.
+    /// Reports what cannot be done with the states of all threads at once on this kernel.
     pub fn is_walkable(&mut self, map: MapIndex, what: &str, span: Span) -> bool {
         let info = self.env.maps.get(map);
-        let is_of_threads = info.state.as_ref().is_some_and(|state| state.of_threads);
-        if is_of_threads {
-            let message = format!("{what} cannot go over all threads' `{}`", info.name);
-            let help = "`print` and `clear` can; in a probe of `iter:task` it is that of each thread in turn";
-            self.error(Diagnostic::error(Code(219), span, message).help(help));
+        // Since 6.7.
+        if !info.is_of_threads() || self.env.target.btf().is_some_and(Btf::has_task_walk) {
+            return true;
         }
-        !is_of_threads
+        let message = format!("on this kernel, {what} cannot go over all threads' `{}`", info.name);
+        let help = format!(
+            "`print` and `clear` can; in a probe of `iter:task` it is that of each thread in turn; or keep it in a map: `@{}[tid]`",
+            info.name
+        );
+        self.error(Diagnostic::error(Code(453), span, message).help(help));
+        false
+    }
+
+    /// Reports what cannot be done with the states of all threads at once on any kernel.
+    pub fn is_in_one_place(&mut self, map: MapIndex, what: &str, span: Span) -> bool {
+        let info = self.env.maps.get(map);
+        if info.is_of_threads() {
+            let message = format!("{what} cannot go over all threads' `{}`", info.name);
+            self.error(Diagnostic::error(Code(219), span, message).help("`clear` removes them all"));
+            return false;
+        }
+        true
     }
 
     /// Checks a whole record that a state is assigned.
@@ -317,6 +333,11 @@ impl Body<'_, '_> {
 }
 
 impl MapInfo {
+    /// Whether it has a state for each thread.
+    fn is_of_threads(&self) -> bool {
+        self.state.as_ref().is_some_and(|state| state.of_threads)
+    }
+
     /// Whether a field of pointers takes those into this memory; the first one that is assigned decides.
     pub(super) fn points_into(&mut self, field: &str, declared: &mut Type, given: &Type) -> bool {
         let (Type::Pointer { space, .. }, Type::Pointer { space: given, .. }, Some(state)) =

@@ -32,6 +32,9 @@ pub struct Insn {
     pub imm: i32,
 }
 
+/// The source of a call that is one of a function of the kernel, by its number in BTF.
+pub const PSEUDO_KFUNC_CALL: RegNumber = 2;
+
 /// The class bits of an opcode.
 pub const CLASS_MASK: u8 = 0x07;
 /// Loads of 64-bit immediates.
@@ -174,6 +177,11 @@ impl Insn {
     /// A helper call.
     pub fn call(helper: u32) -> Insn {
         Insn { code: JMP | CALL, imm: helper as i32, ..Insn::default() }
+    }
+
+    /// A call of a function of the kernel, by its number in the kernel's BTF.
+    pub fn call_kernel(id: u32) -> Insn {
+        Insn { code: JMP | CALL, src: PSEUDO_KFUNC_CALL, imm: id as i32, ..Insn::default() }
     }
 
     /// The end of the program.

@@ -345,6 +345,7 @@ impl Machine<'_, '_> {
         match insn.operation() {
             bpf::EXIT => return Ok(Next::Exit),
             bpf::JA => return Ok(Next::Jump),
+            bpf::CALL if insn.src == bpf::PSEUDO_KFUNC_CALL => return Err(Fault::UnknownInsn { insn }),
             bpf::CALL => {
                 let [_, r1, r2, r3, r4, r5, ..] = self.regs;
                 self.regs[0] = self.call(insn.imm as u32, [r1, r2, r3, r4, r5])?;

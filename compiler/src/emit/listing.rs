@@ -144,6 +144,9 @@ fn atomic_name(operation: i32) -> (&'static str, &'static str) {
 
 fn jump(insn: Insn, note: Option<Note>) -> String {
     match (insn.operation(), note) {
+        (bpf::CALL, Some(Note::Helper(helper))) if helper.kernel_function().is_some() => {
+            format!("call {}", helper.kernel_function().unwrap_or_default())
+        }
         (bpf::CALL, Some(Note::Helper(helper))) => {
             format!("call {}#{}", helper_name(helper), insn.imm)
         }

@@ -98,7 +98,11 @@ pub fn check_size(program: &ir::Program) -> Result<(), Vec<Diagnostic>> {
 pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     let mut all = |functions: &[ir::Function]| -> Vec<EmittedFunction> {
-        let results = functions.iter().map(emit_function);
+        let results = functions.iter().map(|function| {
+            let mut emitted = emit_function(function)?;
+            name_kernel_functions(&mut emitted, &program.kernel_functions);
+            Ok(emitted)
+        });
         results.filter_map(|result| result.map_err(|diagnostic| diagnostics.push(diagnostic)).ok()).collect()
     };
     let (subprograms, functions) = (all(&program.subprograms), all(&program.functions));
@@ -115,6 +119,17 @@ pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagn
         vec![Diagnostic::error(Code(512), span, format!("the object file cannot be written: {error}"))]
     })?;
     Ok(Emitted { elf, functions, subprograms })
+}
+
+/// Calls of the kernel's functions are by numbers that differ from kernel to kernel.
+fn name_kernel_functions(function: &mut EmittedFunction, numbers: &[(Helper, u32)]) {
+    for (insn, note) in function.insns.iter_mut().zip(&function.notes) {
+        if let Some(Note::Helper(helper)) = note
+            && let Some((_, number)) = numbers.iter().find(|(known, _)| known == helper)
+        {
+            *insn = bpf::Insn::call_kernel(*number);
+        }
+    }
 }
 
 fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic> {

@@ -1,7 +1,8 @@
-//! The kernel's helpers that programs call: their numbers, how many arguments each takes, what its result is.
+//! The kernel's helpers that programs call: their numbers, how many arguments each takes, what its result is; and its functions that have
+//! no number, but a name in BTF.
 //!
 //! In: a helper. Out: what code generation, the verifier of the IR and the evaluator must know of it.
-//! Guarantee: the numbers are those of `enum bpf_func_id`.
+//! Guarantee: the numbers are those of `enum bpf_func_id`; functions without one are above them.
 
 use super::Role;
 
@@ -61,7 +62,16 @@ pub enum Helper {
     MapLookupPercpuElem = 195,
     /// Since 6.1.
     KtimeGetTaiNs = 208,
+    /// `bpf_iter_task_new(iterator, task, flags)`. Since 6.7.
+    IterTaskNew = 0x1_0000,
+    /// `bpf_iter_task_next(iterator)`. Since 6.7.
+    IterTaskNext = 0x1_0001,
+    /// `bpf_iter_task_destroy(iterator)`. Since 6.7.
+    IterTaskDestroy = 0x1_0002,
 }
+
+/// The room of a walk over tasks: the kernel's `struct bpf_iter_task`.
+pub const WALK_BYTES: u32 = 24;
 
 /// What a helper does to the program's knowledge; for the optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,6 +105,8 @@ impl Helper {
             | Helper::SendSignalThread
             | Helper::GetFuncIp
             | Helper::GetAttachCookie
+            | Helper::IterTaskNext
+            | Helper::IterTaskDestroy
             | Helper::TaskPtRegs => 1,
             Helper::MapLookupElem
             | Helper::MapDeleteElem
@@ -111,6 +123,7 @@ impl Helper {
             | Helper::ProbeReadKernelStr
             | Helper::MapLookupPercpuElem
             | Helper::SeqWrite
+            | Helper::IterTaskNew
             | Helper::RingbufReserve => 3,
             Helper::Loop
             | Helper::ForEachMapElem
@@ -149,6 +162,16 @@ impl Helper {
 }
 
 impl Helper {
+    /// The name of a function that is called by its number in the kernel's BTF.
+    pub fn kernel_function(self) -> Option<&'static str> {
+        Some(match self {
+            Helper::IterTaskNew => "bpf_iter_task_new",
+            Helper::IterTaskNext => "bpf_iter_task_next",
+            Helper::IterTaskDestroy => "bpf_iter_task_destroy",
+            _ => return None,
+        })
+    }
+
     /// Who it calls, when it calls back.
     pub fn calls(self) -> Option<Role> {
         match self {

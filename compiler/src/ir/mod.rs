@@ -22,7 +22,7 @@ pub mod regs;
 pub mod verify;
 pub(crate) mod visit;
 
-pub use helper::{Effect, Helper};
+pub use helper::{Effect, Helper, WALK_BYTES};
 pub use inst::{Addr, Arg, Base, BinOp, CmpOp, Inst, Likely, Operand, Section, Size, Terminator, Width};
 
 use crate::source::Span;
@@ -62,6 +62,8 @@ pub struct Program {
     pub rodata_names: Vec<(String, u32, u32)>,
     /// Size of the zero-initialised `.bss` section.
     pub bss_size_bytes: u32,
+    /// The numbers in the kernel's BTF of the functions that programs call.
+    pub kernel_functions: Vec<(Helper, u32)>,
 }
 
 /// A BPF map declaration.

@@ -333,6 +333,7 @@ mod tests {
             rodata_names: Vec::new(),
             rodata: b"hi\0".to_vec(),
             bss_size_bytes: 64,
+            kernel_functions: Vec::new(),
         }
     }
 

@@ -17,13 +17,14 @@ use crate::ir::{
 use crate::layout;
 use crate::lower::body::VarPlace;
 use crate::lower::lookups::Lookup;
+use crate::lower::storage::Place;
 use crate::lower::{Body, Value};
 use crate::object::{Loss, MAX_ROUNDS};
 use crate::typed::{Expr, ExprKind, MapIndex, Stmt, StmtKind, VarIndex};
 use crate::types::Type;
 
 /// The frame that subprograms get: two addresses.
-const FRAME_BYTES: u32 = 16;
+pub(super) const FRAME_BYTES: u32 = 16;
 /// Where it has that of the context.
 const FRAME_CONTEXT: i32 = 0;
 /// Where it has that of scratch memory.
@@ -160,12 +161,17 @@ impl Body<'_, '_> {
             None => self.b.slot(FRAME_BYTES, 8, "frame"),
         };
         self.frame = Some(FramePlace::Own(slot));
+        self.fill_frame(slot);
+        slot.into()
+    }
+
+    /// Puts into a frame what subprograms need.
+    pub(super) fn fill_frame(&mut self, slot: SlotId) {
         let context = self.b.context();
         self.b.store(Addr::slot(slot, FRAME_CONTEXT), context, Size::B8);
         if let Some(scratch) = self.scratch {
             self.b.store(Addr::slot(slot, FRAME_SCRATCH), scratch, Size::B8);
         }
-        slot.into()
     }
 
     /// Runs a subprogram so many times.
@@ -309,7 +315,16 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn for_map(&mut self, var: VarIndex, map: MapIndex, body: &[Stmt]) {
-        let super::storage::Place::Map { id, .. } = self.map_place(map) else { return };
+        let id = match self.map_place(map) {
+            Place::Map { id, .. } => id,
+            Place::Threads { id, .. } => {
+                return self.for_threads(id, "states", |cx, thread, value| {
+                    cx.take_entry(var, map, thread, value);
+                    cx.round(body);
+                });
+            }
+            Place::Global { .. } => return,
+        };
         let repeated = self.subprogram(Role::Entry, "map", |cx, given| {
             cx.take_entry(var, map, given[1], given[2]);
             cx.round(body);

@@ -522,7 +522,8 @@ impl Body<'_, '_> {
     pub fn map_length(&mut self, map: MapIndex) -> Value {
         self.shared.learned.measured.insert(map.0);
         match self.map_place(map) {
-            Place::Global { .. } | Place::Threads { .. } => self.map_has(map, None),
+            Place::Global { .. } => self.map_has(map, None),
+            Place::Threads { id, .. } => Value::Scalar(self.count_threads(id).into()),
             Place::Map { length_offset, .. } => {
                 let offset = length_offset.unwrap_or(0);
                 let counter = self.b.data_addr(Section::Bss, offset);

@@ -14,10 +14,12 @@
 use crate::btf::{Btf, Kind};
 use crate::ir::build::FunctionBuilder;
 use crate::ir::{
-    self, Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Map, MapId, MapKind, Section, Size, VReg, Width,
+    self, Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Map, MapId, MapKind, Role, Section, Size, VReg, WALK_BYTES,
+    Width,
 };
+use crate::lower::loops::FRAME_BYTES;
 use crate::lower::{Body, Shared};
-use crate::object::{Attach, Loss, ThreadMap};
+use crate::object::{Attach, Loss, MAX_ROUNDS, ThreadMap};
 use crate::source::Span;
 use crate::typed::{ContextKind, Expr, MapIndex};
 
@@ -34,6 +36,11 @@ const PERF_TYPE_SOFTWARE: u32 = 1;
 const ITERATOR_META: i32 = 0;
 const ITERATOR_TASK: i32 = 8;
 const ITERATOR_CONTEXT_BYTES: u32 = 16;
+
+/// `BPF_TASK_ITER_ALL_THREADS`.
+const ALL_THREADS: i64 = 1;
+/// What walks over tasks inside a program.
+const WALKERS: [Helper; 3] = [Helper::IterTaskNew, Helper::IterTaskNext, Helper::IterTaskDestroy];
 
 impl Shared<'_> {
     /// A map with a value for each thread.
@@ -193,5 +200,76 @@ impl Body<'_, '_> {
     pub(super) fn thread_delete(&mut self, id: MapId) -> VReg {
         let task = self.thread();
         self.b.call(Helper::TaskStorageDelete, &[Arg::Map(id), task.into()])
+    }
+
+    /// Runs code for the value of each thread that has one. `round` gets the addresses of the thread's number and of the value, and ends the
+    /// round.
+    pub(super) fn for_threads(&mut self, id: MapId, word: &str, round: impl FnOnce(&mut Self, VReg, VReg)) {
+        self.know_walkers();
+        let mark_at = self.shared.ir.maps[id.0 as usize].value_size_bytes - MARK_BYTES;
+        let repeated = self.subprogram(Role::Iteration, word, |cx, given| {
+            let walk = cx.b.bin(BinOp::Add, Width::W64, given[1], i64::from(FRAME_BYTES));
+            let task = cx.b.call(Helper::IterTaskNext, &[walk.into()]);
+            let (some, last) = (cx.b.new_block(), cx.b.new_block());
+            let (has, known, next) = (cx.b.new_block(), cx.b.new_block(), cx.b.new_block());
+            cx.b.branch(CmpOp::Ne, Width::W64, task, 0, some, last, Likely::Then);
+            cx.b.switch_to(last);
+            cx.b.ret(1);
+            cx.b.switch_to(some);
+            let value = get(&mut cx.b, id, task, 0);
+            cx.b.branch(CmpOp::Ne, Width::W64, value, 0, has, next, Likely::Otherwise);
+            cx.b.switch_to(has);
+            // The idle threads have no number, and neither has what is being made at this moment.
+            let thread = cx.b.load(Addr::reg(value, mark_at as i32), Size::B4);
+            cx.b.branch(CmpOp::Ne, Width::W64, thread, 0, known, next, Likely::Then);
+            cx.b.switch_to(next);
+            cx.b.ret(0);
+            cx.b.switch_to(known);
+            // The low half comes first on all machines that we know.
+            let number = cx.b.bin(BinOp::Add, Width::W64, value, i64::from(mark_at));
+            round(cx, number, value);
+        });
+        self.run(
+            repeated,
+            |cx| {
+                // Verifier: what walks is on the stack, at a place that it knows, so the frame is one of its own.
+                let slot = cx.b.slot(FRAME_BYTES + WALK_BYTES, 8, "walk");
+                cx.fill_frame(slot);
+                let walk = Arg::Slot(slot, FRAME_BYTES as i32);
+                let (none, all) = (Arg::Value(0.into()), Arg::Value(ALL_THREADS.into()));
+                cx.b.call_void(Helper::IterTaskNew, &[walk, none, all]);
+                let rounds = Arg::Value(i64::from(MAX_ROUNDS).into());
+                cx.b.call_void(Helper::Loop, &[rounds, Arg::Function(repeated.function), slot.into(), none]);
+                cx.b.call_void(Helper::IterTaskDestroy, &[walk]);
+            },
+            true,
+        );
+    }
+
+    /// How many threads have a value.
+    pub(super) fn count_threads(&mut self, id: MapId) -> VReg {
+        let room = self.scratch_room(8);
+        let at = self.scratch_at(room);
+        self.b.store(at, 0, Size::B8);
+        self.for_threads(id, "threads", |cx, _, _| {
+            let at = cx.scratch_at(room);
+            let count = cx.b.load(at, Size::B8);
+            let more = cx.b.bin(BinOp::Add, Width::W64, count, 1);
+            cx.b.store(at, more, Size::B8);
+            cx.b.ret(0);
+        });
+        let at = self.scratch_at(room);
+        self.b.load(at, Size::B8)
+    }
+
+    /// The numbers of the functions that walk.
+    fn know_walkers(&mut self) {
+        if let Some(btf) = self.shared.target.btf()
+            && self.shared.ir.kernel_functions.is_empty()
+        {
+            let number = |helper: Helper| Some((helper, btf.find(Kind::Function, helper.kernel_function()?)?.0));
+            let known = WALKERS.into_iter().filter_map(number);
+            self.shared.ir.kernel_functions = known.collect();
+        }
     }
 }

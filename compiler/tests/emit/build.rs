@@ -171,6 +171,7 @@ pub fn program(functions: Vec<Function>) -> Program {
         rodata: b"hello, world\0\x01\x02\x03".to_vec(),
         rodata_names: Vec::new(),
         bss_size_bytes: 64 * 1024,
+        kernel_functions: Vec::new(),
     }
 }
 

@@ -103,3 +103,86 @@ fn a_view_of_a_state_has_a_row_a_thread_that_lives() {
     assert_eq!(of("longest"), expected);
     assert!(ended.stdout.contains(",2000\n"), "{}", ended.stdout);
 }
+
+/// Whether programs of this kernel can walk over tasks. Since 6.7; before, a script that asks for it is told.
+fn walks() -> bool {
+    let btf = fs::read("/sys/kernel/btf/vmlinux").expect("the kernel's types");
+    let name = b"\0bpf_iter_task_new\0";
+    let can = btf.windows(name.len()).any(|window| window == name);
+    let script =
+        "state thread by tid { n: u8 } BEGIN { thread.n = 1; @n = len(thread); for ($kv : thread) { } exit(); }";
+    let ended = run(&["-q", "-e", script]);
+    let told = ended.stderr.matches("error[E0453]: on this kernel, ").count();
+    assert_eq!((ended.code(), told), if can { (0, 0) } else { (1, 2) }, "{}", ended.stderr);
+    can
+}
+
+#[test]
+fn programs_go_over_the_states_of_live_threads() {
+    if skip() || !walks() {
+        return;
+    }
+    let process = sleepers();
+    let pid = process.pid();
+    let script = format!(
+        "state thread by tid {{ calls: u64, name: comm, took: duration }}
+        state other by tid {{ n: u32 }}
+        tracepoint:syscalls:sys_enter_getppid /pid == cpid/ {{ thread.calls++; other.n = 7; }}
+        iter:task / ctx.task.tgid == {pid} / {{ thread.calls = ctx.task.pid; thread.name = ctx.task.comm; thread.took = 5ms; }}
+        END {{
+            $sum = 0; $rounds = 0;
+            for ($kv : thread) {{
+                $rounds++; $sum += $kv.1.calls - $kv.0;
+                @[$kv.0] = $kv.1;
+                for ($inner : thread) {{ @pairs = count(); if ($inner.0 == $kv.0) {{ @same = count(); continue; }} @different = count(); }}
+                for ($none : other) {{ @never = count(); }}
+            }}
+            for ($kv : thread) {{ @stopped = count(); if ($kv.0 == {pid}) {{ break; }} }}
+            printf(\"%d %d %d %d\\n\", $rounds, $sum, len(thread), len(other));
+            clear(thread);
+            for ($kv : thread) {{ if ($kv.0 > 0) {{ printf(\"first\\n\"); return; }} }}
+            printf(\"last\\n\");
+        }}"
+    );
+    let ended = run(&["-q", "--strict", "-e", &script, "-c", &format!("{} getppid 1000 4", workload())]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let all = THREADS + 1;
+    let lines: BTreeSet<&str> = ended.stdout.lines().collect();
+    assert!(lines.contains(format!("{all} 0 {all} 0").as_str()), "the command's have ended: {}", ended.stdout);
+    // `clear` happens when the profiler handles it; the program is still there.
+    assert!(lines.contains("first") && !lines.contains("last"), "{}", ended.stdout);
+    for line in [format!("@pairs: {}", all * all), format!("@same: {all}"), format!("@different: {}", all * (all - 1))]
+    {
+        assert!(lines.contains(line.as_str()), "{line}: {}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains("@never") && ended.stdout.contains("@stopped: "), "{}", ended.stdout);
+    let comm = |thread: &String| fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm")).expect("a thread");
+    for thread in &threads(pid) {
+        let line = format!("@[{thread}]: {{ .calls = {thread}, .name = {}, .took = 5000000 }}", comm(thread).trim());
+        assert!(lines.contains(line.as_str()), "{line}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn every_kind_of_program_goes_over_threads_while_they_come_and_go() {
+    if skip() || !walks() {
+        return;
+    }
+    let script = format!(
+        "state thread by tid {{ calls: u64 }}
+        tracepoint:syscalls:sys_enter_getppid /pid == cpid/ {{ thread.calls++; if (thread.calls % 500 == 0) {{ @tracepoint = max(len(thread)); }} }}
+        rawtracepoint:sched_switch {{ thread.calls++; @switches = max(len(thread)); }}
+        uprobe:{}:workload_step /arg0 % 100 == 0/ {{ for ($kv : thread) {{ @uprobe = max($kv.1.calls); }} }}
+        profile:hz:199 {{ for ($kv : thread) {{ @profile = max($kv.1.calls); }} }}
+        interval:5ms {{ for ($kv : thread) {{ @interval = max($kv.1.calls); }} }}
+        END {{ printf(\"ended\\n\"); }}",
+        workload()
+    );
+    let command =
+        format!("sh -c 'for i in 1 2 3 4 5; do {0} functions 5000 & {0} getppid 3000 4; done; wait'", workload());
+    let ended = run(&["-q", "-e", &script, "-c", &command]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    for map in ["@switches: ", "@uprobe: ", "@profile: ", "@interval: ", "ended"] {
+        assert!(ended.stdout.contains(map), "{map}: {}", ended.stdout);
+    }
+}

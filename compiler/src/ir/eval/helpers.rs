@@ -7,7 +7,7 @@ use super::environment::Traced;
 use super::maps::{E2BIG, EFAULT, EINVAL};
 use super::memory::{Bytes, Kind, Memory, Space};
 use super::{Fault, Machine, Value};
-use crate::ir::{FunctionId, Helper, MapId};
+use crate::ir::{FunctionId, Helper, MapId, Size, WALK_BYTES};
 
 /// `BPF_F_USER_STACK`.
 const USER_STACK: u64 = 1 << 8;
@@ -175,6 +175,15 @@ impl Machine<'_> {
             }
             Helper::TaskStorageGet => return self.task_storage_get(args),
             Helper::TaskStorageDelete => self.delete(args.map(0)?, &args.number(1)?.to_le_bytes())?,
+            Helper::IterTaskNew => {
+                self.memory.write(args.number(0)?, &Bytes::zeroed(WALK_BYTES as usize))?;
+                0
+            }
+            Helper::IterTaskNext => return self.next_task(args.number(0)?),
+            Helper::IterTaskDestroy => {
+                self.memory.read(args.number(0)?, WALK_BYTES as usize)?;
+                0
+            }
             Helper::SeqWrite => {
                 let bytes = self.memory.read(args.number(1)?, args.size(2)?)?;
                 self.environment.sequence.extend(bytes.value);
@@ -251,6 +260,13 @@ impl Machine<'_> {
         let values = [args.number(2)?, args.number(3)?, args.number(4)?];
         self.environment.traced.push(Traced { format, values });
         Ok(end as i64)
+    }
+
+    /// The next of the tasks that have a value in any map, by a walk that counts them; 0 behind the last.
+    fn next_task(&mut self, walk: u64) -> Result<u64, Fault> {
+        let at = self.memory.load(walk, Size::B8)?;
+        self.memory.store(walk, Size::B8, at + 1)?;
+        Ok(self.tasks().get(at as usize).copied().unwrap_or(0))
     }
 
     fn task_storage_get(&mut self, args: &Args) -> Result<u64, Fault> {

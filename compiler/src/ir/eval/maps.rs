@@ -3,7 +3,7 @@
 //! In: keys, values, records. Out: addresses of values, the kernel's error numbers, and everything to be read back.
 //! Guarantee: behaves as the kernel's maps do towards one program at a time; an LRU map evicts what was inserted first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::memory::{Bytes, Kind, Memory, RegionId};
 use super::{Fault, Machine};
@@ -208,6 +208,15 @@ impl Machine<'_> {
         }
         let removed = self.storage(map)?.entries.remove(key);
         Ok(if removed.is_some() { 0 } else { ENOENT })
+    }
+
+    /// The tasks that have a value in any map, in the order of their addresses.
+    pub(super) fn tasks(&self) -> Vec<u64> {
+        let storages = self.program.maps.iter().zip(&self.maps).filter(|(map, _)| map.kind == MapKind::TaskStorage);
+        let keys = storages.flat_map(|(_, storage)| storage.entries.keys());
+        let tasks: BTreeSet<u64> =
+            keys.filter_map(|key| Some(u64::from_le_bytes(key.as_slice().try_into().ok()?))).collect();
+        tasks.into_iter().collect()
     }
 
     /// The address of a task's value, or 0; made when asked to.

@@ -282,6 +282,29 @@ fn stacks_have_ids_and_tasks_have_storage() {
 }
 
 #[test]
+fn a_walk_goes_over_the_tasks_that_have_values() {
+    let program = program(&[&|b| {
+        let task = b.call(Helper::GetCurrentTaskBtf, &[]);
+        for other in [0, 8] {
+            let task = b.bin(BinOp::Add, Width::W64, task, other);
+            b.call(Helper::TaskStorageGet, &[TASKS.into(), task.into(), 0.into(), 1.into()]);
+        }
+        let walk = b.slot(24, 8, "walk");
+        b.call_void(Helper::IterTaskNew, &[walk.into(), 0.into(), 1.into()]);
+        for at in 0..3 {
+            let next = b.call(Helper::IterTaskNext, &[walk.into()]);
+            let found = b.bin(BinOp::Sub, Width::W64, next, task);
+            show(b, at, if at < 2 { found } else { next });
+        }
+        b.call_void(Helper::IterTaskDestroy, &[walk.into()]);
+    }]);
+    assert_eq!(verify(&program), Ok(()));
+    let mut machine = Machine::new(&program);
+    machine.run("f0", &[]).unwrap();
+    assert_eq!(words(machine.bss())[..3], [0, 8, 0]);
+}
+
+#[test]
 fn atomics_return_what_was_there() {
     let shown = run(&|b| {
         let cell = key_slot(b, 5);

@@ -4,7 +4,9 @@
 //! are known places too; what other registers point to is the kernel's verifier's business.
 
 use super::Check;
-use crate::ir::{Addr, Arg, Base, BlockId, FunctionId, Helper, Inst, MapId, MapKind, Operand, Section, SlotId};
+use crate::ir::{
+    Addr, Arg, Base, BlockId, FunctionId, Helper, Inst, MapId, MapKind, Operand, Section, SlotId, WALK_BYTES,
+};
 
 /// What a register that is assigned once points to.
 #[derive(Debug, Clone, Copy)]
@@ -145,6 +147,9 @@ impl Check<'_> {
                 [Memory(constant(1)), Any, Any, Any, Any]
             }
             Helper::GetStack => [Context, Memory(constant(2)), Any, Any, Any],
+            Helper::IterTaskNew | Helper::IterTaskNext | Helper::IterTaskDestroy => {
+                [Memory(Some(WALK_BYTES)), Any, Any, Any, Any]
+            }
             Helper::SeqWrite => [Any, Memory(constant(2)), Any, Any, Any],
             Helper::ProbeWriteUser => [Any, Memory(constant(2)), Any, Any, Any],
             Helper::GetNsCurrentPidTgid => [Any, Any, Memory(constant(3)), Any, Any],

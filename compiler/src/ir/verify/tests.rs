@@ -36,6 +36,7 @@ fn program(body: impl FnOnce(&mut FunctionBuilder)) -> Program {
         rodata: vec![0; 4],
         rodata_names: Vec::new(),
         bss_size_bytes: 16,
+        kernel_functions: Vec::new(),
     }
 }
 

@@ -38,7 +38,7 @@ impl Function for Zero {
             let message = "`zero` takes a whole map";
             return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `zero(@x)`"));
         };
-        if !cx.is_walkable(map, "`zero`", args[0].span) {
+        if !cx.is_in_one_place(map, "`zero`", args[0].span) {
             return check::Body::poison(span);
         }
         cx.call_of(self, Vec::new(), vec![Constant::Map(map.0)], Type::None, span)
