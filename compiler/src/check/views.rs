@@ -125,7 +125,9 @@ impl Reader<'_> {
             return Diagnostic::error(Code(204), ident.span, message);
         };
         let error = Diagnostic::error(Code(259), ident.span, format!("there is no state `{name}`"));
-        let known: Vec<&str> = self.maps.iter().map(|map| map.name.as_str()).collect();
+        // What modules keep to themselves has a quote in its name.
+        let own = self.maps.iter().map(|map| map.name.as_str()).filter(|name| !name.contains('\''));
+        let known: Vec<&str> = own.collect();
         match similar::nearest(name, known.iter().map(|name| name.trim_start_matches('@')), 1).first() {
             Some(near) => {
                 let of_map = known.iter().any(|name| name.strip_prefix('@') == Some(near));
@@ -173,9 +175,10 @@ fn id(map: &Map) -> String {
     map.name.strip_prefix('@').map_or_else(|| format!("{STATE_MARK}{}", map.name), str::to_owned)
 }
 
-/// What a map of the tree is called by its user.
+/// What a map of the tree is called by its user. What a module keeps to itself has the module's name and a quote in front.
 fn spelled(id: &str) -> String {
-    id.strip_prefix(STATE_MARK).map_or_else(|| format!("@{id}"), str::to_owned)
+    let (sigil, name) = id.strip_prefix(STATE_MARK).map_or(("@", id), |name| ("", name));
+    format!("{sigil}{}", name.rsplit('\'').next().unwrap_or(name))
 }
 
 /// Whether keys of two maps can be the same.

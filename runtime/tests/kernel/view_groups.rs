@@ -125,3 +125,23 @@ count
 ";
     assert_eq!(ended.stdout, expected, "{}", ended.stderr);
 }
+
+#[test]
+fn a_modules_view_of_its_own_state_is_headed_as_it_is_written() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("view-module");
+    let module = "state own by tid { calls: u64 }
+        view \"of the module\" { of own, @private  show tid as \"thread\", own.calls, @private.count }
+        BEGIN { own.calls += 4; @private[tid] = count(); }";
+    std::fs::write(folder.path("queue.prof"), module).expect("a module");
+    std::fs::write(folder.path("main.prof"), "use queue\nBEGIN { printf(\"%d\\n\", tid); exit(); }").expect("a script");
+    let ended = run(&["-q", &folder.path("main.prof")]);
+    let thread = ended.stdout.lines().next().unwrap_or_default();
+    let rows = format!(
+        "{thread}\nof the module\n{:<8}own.calls  @private.count\n{thread:<8}        4               1\n\n",
+        "thread"
+    );
+    assert_eq!(ended.stdout, rows, "{}", ended.stderr);
+}

@@ -37,7 +37,7 @@ impl Reader<'_> {
         let keys = (0..self.key_parts()).map(|part| Column { header: self.key_name(part), source: Source::Key(part) });
         let several = self.shown.len() > 1;
         let measures = (0..self.shown.len()).flat_map(|map| self.usual_of(map)).map(|(map, name, source)| {
-            let header = if several { format!("{}.{name}", self.map(map).name) } else { name };
+            let header = if several { format!("{}.{name}", spelled(&id(self.map(map)))) } else { name };
             Column { header, source }
         });
         keys.chain(measures).collect()
