@@ -190,9 +190,13 @@ impl Body<'_, '_> {
             let message =
                 format!("the field `{}` of `{}` is {holds}, so it cannot take {message_of}", name.text, info.name);
             let label = if info.is_state() { "declared here" } else { "first assigned here" };
-            self.error(
-                Diagnostic::error(Code(352), span, message).related(first, label).help("use another field for it"),
-            );
+            let help = match (known, ty) {
+                (Type::Str { .. }, Type::Str { capacity_bytes }) => {
+                    format!("declare it with more room: `{}: string[{capacity_bytes}]`", name.text)
+                }
+                _ => "use another field for it".to_owned(),
+            };
+            self.error(Diagnostic::error(Code(352), span, message).related(first, label).help(help));
             return None;
         };
         parts[at].1 = both;
