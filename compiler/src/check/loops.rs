@@ -151,9 +151,8 @@ impl Body<'_, '_> {
     fn for_map(&mut self, name: &Ident, map: &Expr, body: &[Stmt], span: Span) -> Option<typed::StmtKind> {
         // The parser lets nothing else stand here.
         let index = self.whole_map(map)?;
-        if !self.is_walkable(index, "`for`", map.span) {
-            return None;
-        }
+        // What is wrong in the loop is told as well.
+        self.is_walkable(index, "`for`", map.span);
         let info = self.env.maps.get(index);
         if info.key == Some(None) {
             let message = format!("`{}` has no keys to go over", info.name);
