@@ -6,8 +6,8 @@ use super::machine::{Folder, run, skip, workload};
 
 /// What is asked of each aggregation.
 const KINDS: [(&str, &str, &str); 9] = [
-    ("count", "count()", "count, share"),
-    ("sum", "sum($n)", "sum, share"),
+    ("count", "count()", "count, rate, share"),
+    ("sum", "sum($n)", "sum, rate, share"),
     ("avg", "avg($n)", "mean"),
     ("stats", "stats($n)", "count, mean, sum, share"),
     ("min", "min($n - 300)", "min"),
@@ -97,7 +97,7 @@ fn joined_maps_and_plain_numbers_are_put_together_by_what_is_shown() {
     }
     let script = r#"
         view "joined" { of @calls, @bytes, @left  show name as "who", @calls.count, @bytes.sum, @bytes.share, @left.sum  sort name }
-        view "json" { of @calls  show count  }
+        view "all" { of @calls  show count  }
         BEGIN {
             $i = 0;
             while ($i < 12) {
@@ -118,7 +118,7 @@ only bytes             -          60        66.7 %          -
 other                  8          24        26.7 %         -8
 three                  4           6         6.7 %          -
 
-json
+all
 count
    12
 
@@ -144,4 +144,16 @@ fn a_modules_view_of_its_own_state_is_headed_as_it_is_written() {
         "thread"
     );
     assert_eq!(ended.stdout, rows, "{}", ended.stderr);
+}
+
+#[test]
+fn rows_of_several_keys_are_the_same_in_json() {
+    if skip() {
+        return;
+    }
+    let script = r#"view "v" { of @n  show name as "who", count, share  sort count desc  top 1 rest }
+        BEGIN { for $i : 0..12 { $name = $i % 3 == 0 ? "three" : "other"; @n[$name, $i] = count(); } exit(); }"#;
+    let ended = run(&["-q", "-f", "json", "-e", script]);
+    let rows = r#""rows": [{"who": "other", "count": 8, "share": 66.667}], "rest": {"others": 1, "count": 4, "share": 33.333}"#;
+    assert!(ended.stdout.contains(rows), "{}{}", ended.stdout, ended.stderr);
 }
