@@ -170,16 +170,16 @@ fn every_kind_of_program_goes_over_threads_while_they_come_and_go() {
     }
     let script = format!(
         "state thread by tid {{ calls: u64 }}
-        tracepoint:syscalls:sys_enter_getppid /pid == cpid/ {{ thread.calls++; if (thread.calls % 500 == 0) {{ @tracepoint = max(len(thread)); }} }}
-        rawtracepoint:sched_switch {{ thread.calls++; @switches = max(len(thread)); }}
+        tracepoint:syscalls:sys_enter_getppid /pid == cpid/ {{ thread.calls++; if (thread.calls % 100 == 0) {{ @tracepoint = max(len(thread)); }} }}
+        rawtracepoint:sched_switch {{ thread.calls++; if (@walks < 200) {{ @walks++; @switches = max(len(thread)); }} }}
         uprobe:{}:workload_step /arg0 % 100 == 0/ {{ for ($kv : thread) {{ @uprobe = max($kv.1.calls); }} }}
-        profile:hz:199 {{ for ($kv : thread) {{ @profile = max($kv.1.calls); }} }}
-        interval:5ms {{ for ($kv : thread) {{ @interval = max($kv.1.calls); }} }}
+        profile:hz:49 {{ for ($kv : thread) {{ @profile = max($kv.1.calls); }} }}
+        interval:20ms {{ for ($kv : thread) {{ @interval = max($kv.1.calls); }} }}
         END {{ printf(\"ended\\n\"); }}",
         workload()
     );
     let command =
-        format!("sh -c 'for i in 1 2 3 4 5; do {0} functions 5000 & {0} getppid 3000 4; done; wait'", workload());
+        format!("sh -c 'for i in 1 2; do {0} functions 1000 & {0} getppid 500 4; done; sleep 0.1; wait'", workload());
     let ended = run(&["-q", "-e", &script, "-c", &command]);
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
     for map in ["@switches: ", "@uprobe: ", "@profile: ", "@interval: ", "ended"] {
