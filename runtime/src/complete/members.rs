@@ -39,7 +39,8 @@ impl Context<'_> {
         let declared = |line: String| {
             let (ty, name) = line.rsplit_once([' ', '*'])?;
             let pointer = if line[ty.len()..].starts_with('*') { "*" } else { "" };
-            Some((format!("{ty}{pointer}").trim().to_owned(), name.split('[').next()?.to_owned()))
+            let (name, length) = name.find('[').map_or((name, ""), |at| name.split_at(at));
+            Some((format!("{}{length}", format!("{ty}{pointer}").trim()), name.to_owned()))
         };
         arguments(self.target, point).into_iter().filter_map(declared).collect()
     }
@@ -51,7 +52,7 @@ impl Context<'_> {
         if let Some((base, member)) = last_member(expression) {
             if base.trim() == "args" {
                 let (ty, _) = self.arguments().into_iter().find(|(_, name)| name == member)?;
-                return named(btf, &ty);
+                return named(btf, ty.split('[').next()?);
             }
             let base = self.type_of(btf, base, steps)?;
             return structure(btf, btf.find_member(base, member)?.ty);

@@ -51,6 +51,8 @@ pub(super) fn place(text: &str) -> Place<'_> {
                 scan.pass_over(at, end);
                 at = end;
             }
+            // A name in quotes is a part of its attach point.
+            Skipped::ForEver if character == '"' && scan.depth == 0 && scan.header_end.is_none() => break,
             Skipped::ForEver => return Place::Nowhere,
             Skipped::Nothing => {
                 scan.take(at, character);
@@ -157,6 +159,8 @@ mod tests {
         assert_eq!(probe("BEGIN { } kprobe:vf"), "kprobe:vf");
         assert_eq!(probe("kprobe:a, kprobe:b"), "kprobe:b");
         assert_eq!(probe("uprobe:/bin//ba"), "uprobe:/bin//ba");
+        assert_eq!(probe("uprobe:/bin/x:\"a::b"), "uprobe:/bin/x:\"a::b");
+        assert_eq!(probe("uprobe:/bin/x:\"a::b\", uprobe:y"), "uprobe:y");
         assert_eq!(probe("// one\nk"), "k");
         assert_eq!(probe("BEGIN { @ = \"}\"; } /* x */ e"), "e");
     }

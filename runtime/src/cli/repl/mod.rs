@@ -4,7 +4,9 @@
 //! Guarantee: when it ends, in whatever way, nothing stays attached: programs live in this process, and nothing is pinned.
 
 mod assistant;
+mod completion;
 mod editor;
+mod program;
 mod shell;
 
 use std::fs::{self, OpenOptions};
@@ -61,6 +63,8 @@ fn on_terminal() -> Result<u8, Failure> {
     let failed = |error: ReadlineError| Failure::new(super::exit::MISTAKE, format!("the terminal: {error}"));
     let config =
         Config::builder().completion_type(CompletionType::List).auto_add_history(true).max_history_size(HISTORY);
+    // The first Tab answers.
+    let config = config.map(|config| config.completion_show_all_if_ambiguous(true));
     let config = config.map_err(failed)?.build();
     let mut editor: Editor<Assistant, FileHistory> = Editor::with_config(config).map_err(failed)?;
     let mut printer = editor.create_external_printer().map_err(failed)?;
