@@ -17,6 +17,8 @@ use crate::host::beginnings::first_and_last;
 use crate::list;
 use place::Place;
 
+pub use members::argument;
+
 /// What could be written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {

@@ -154,3 +154,18 @@ fn parameters_and_modules_are_those_in_reach() {
     assert_eq!(at_end("use proc/exits\nEND { print($exits.n"), ["name"]);
     assert_eq!(at_end("pa"), ["param"]);
 }
+#[test]
+fn arguments_of_several_points_are_those_that_all_have() {
+    if !has_types() {
+        return;
+    }
+    assert_eq!(texts("tracepoint:sched:sched_switch, tracepoint:sched:sched_wakeup { @ = args."), Vec::<String>::new());
+    let found = texts("tracepoint:sched:sched_wakeup* { @ = args.");
+    assert!(found.contains(&"target_cpu".to_owned()), "{found:?}");
+    assert_eq!(texts("fentry:vmlinux:vfs_read { @ = args.coun"), ["count"]);
+    assert_eq!(texts("kretprobe:vfs_read { @ = args."), Vec::<String>::new());
+    assert_eq!(texts("iter:task { @ = ctx.task->group_lead"), ["group_leader"]);
+    assert_eq!(texts("fentry:vfs_read { @ = ((struct file *)args.file)->f_fla"), ["f_flags"]);
+    let comm = at_end("tracepoint:sched:sched_switch { @ = args.next_com").candidates;
+    assert_eq!(comm[0].about, "char[16]");
+}

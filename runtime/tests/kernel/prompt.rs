@@ -5,6 +5,7 @@
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::parent_id;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -318,5 +319,39 @@ fn a_recipe_is_loaded_with_values_of_its_parameters() {
     prompt.type_in(&format!(":load {path} --least 1\n:load proc/exits --name nobody\n"));
     prompt.until("neither the command nor the script has an option `--least`");
     prompt.until("[3] 1 probe");
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn a_probe_is_explained_with_its_arguments_and_what_it_costs_here() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    prompt.type_in(":probe tracepoint:syscalls:sys_enter_swapon\n");
+    let quiet = prompt.until("has not fired in 200 ms");
+    assert!(quiet.starts_with("tracepoint:syscalls:sys_enter_swapon\n  what    a system call"), "{quiet}");
+    assert!(quiet.contains("  reads   args.__syscall_nr  int\n          args.specialfile   const char *\n"), "{quiet}");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = Instant::now();
+            while !is_over.load(Ordering::Relaxed) && start.elapsed() < LIMIT {
+                call_getppid(1000);
+            }
+        });
+        prompt.type_in(":probe tracepoint:syscalls:sys_enter_getppid\n");
+        let busy = prompt.until("  here    fired ");
+        let times = busy.rsplit_once("fired ").and_then(|(_, rest)| rest.split_once(" times in 200 ms"));
+        assert!(times.is_some_and(|(times, _)| times.parse::<u64>().is_ok_and(|times| times >= 1000)), "{busy}");
+        is_over.store(true, Ordering::Relaxed);
+    });
+    prompt.type_in(":probe tracepoint:sched:sched_*\n:probe tracepoint:sched:sched_swich\n:ps\n");
+    let several = prompt.until("more\n");
+    assert!(several.contains("tracepoint:sched:sched_kthread_stop  comm, pid\n"), "{several}");
+    assert!(several.lines().last().is_some_and(|line| line.starts_with("… and ")), "{several}");
+    prompt.until("near names: sched:sched_switch");
+    prompt.until("nothing runs");
+    assert_eq!(held(prompt.child.id()).len(), 0);
     assert_eq!(prompt.end(), 0);
 }

@@ -18,6 +18,7 @@ use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 
+use super::USUAL_COLUMNS;
 use super::completion;
 use super::shell::Shell;
 
@@ -44,9 +45,6 @@ impl Completer for Assistant {
         Ok((found.start, pairs(found.candidates, columns)))
     }
 }
-
-/// As wide as terminals are that do not say it.
-const USUAL_COLUMNS: usize = 80;
 
 /// Candidates as they are listed: without the parts that all of them have, and with what they are where that fits.
 fn pairs(candidates: Vec<Candidate>, columns: usize) -> Vec<Pair> {

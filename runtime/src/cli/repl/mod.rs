@@ -6,6 +6,7 @@
 mod assistant;
 mod completion;
 mod editor;
+mod probe;
 mod program;
 mod shell;
 
@@ -27,6 +28,9 @@ use shell::{Screen, Shell};
 
 /// How many lines the history keeps.
 const HISTORY: usize = 10_000;
+
+/// As wide as terminals are that do not say it.
+const USUAL_COLUMNS: usize = 80;
 
 /// Runs the prompt until its end.
 pub fn repl() -> Result<u8, Failure> {

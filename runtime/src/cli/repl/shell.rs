@@ -27,6 +27,8 @@ use super::super::engine::{self, Stage};
 use super::super::exit::{Failure, words_of};
 use super::super::script::Origin;
 use super::super::{colour_wanted, help};
+use super::USUAL_COLUMNS;
+use super::probe;
 use super::program::{self, Program};
 
 /// Where results go: above the line that is being edited, or to standard output.
@@ -141,7 +143,10 @@ impl Shell {
                 Err(words) => self.say(format!("{words}\n")),
             },
             Effect::Help(word) => self.answer(help::text(&word)),
-            Effect::Probe(pattern) => self.answer(listed(&pattern)),
+            Effect::Probe(pattern) => {
+                let width = terminal::size().map_or(USUAL_COLUMNS, |(columns, _)| columns);
+                self.answer(probe::describe(&pattern, width, self.measuring.is_some()));
+            }
             Effect::Type(expression) => self.answer(type_of(&expression)),
             Effect::Dump { stage, number } => {
                 let program = locked(&self.running).get(&number).map(|running| running.program.clone());
@@ -361,12 +366,6 @@ impl Drop for Above {
 fn write(path: &str, text: &str) -> Result<String, Failure> {
     std::fs::write(path, text).map_err(|error| Failure::output(&format!("`{path}`"), &error))?;
     Ok(format!("written to {path}\n"))
-}
-
-fn listed(pattern: &str) -> Result<String, Failure> {
-    let mut text = Vec::new();
-    engine::list(Some(pattern), None, true, &mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 fn type_of(expression: &str) -> Result<String, Failure> {
