@@ -34,11 +34,28 @@ const USUAL_COLUMNS: usize = 80;
 
 /// Runs the prompt until its end.
 pub fn repl() -> Result<u8, Failure> {
-    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() { on_terminal() } else { in_pipe() }
+    let on_both = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if on_both && !is_plain(&std::env::var("TERM").unwrap_or_default()) {
+        return on_terminal();
+    }
+    if on_both {
+        println!("{}", greeting());
+    }
+    in_lines(if on_both { "> " } else { "" })
 }
 
-/// Lines as they come, without a prompt.
-fn in_pipe() -> Result<u8, Failure> {
+/// Whether a terminal only shows one line after another, so that nothing can be edited.
+fn is_plain(term: &str) -> bool {
+    ["dumb", "cons25", "emacs"].contains(&term)
+}
+
+/// What there is to know; at most 80 columns.
+fn greeting() -> String {
+    format!("profiler {}: type a probe, `@` or `:help`; Tab completes, Control-D leaves", env!("CARGO_PKG_VERSION"))
+}
+
+/// Lines as they come, from a pipe or from a terminal that cannot do more.
+fn in_lines(prompt: &str) -> Result<u8, Failure> {
     let screen: Screen = Box::new(|text| {
         let mut out = std::io::stdout().lock();
         // A reader that went away has seen enough.
@@ -46,6 +63,13 @@ fn in_pipe() -> Result<u8, Failure> {
     });
     let shell = Shell::new(screen);
     let mut pending = String::new();
+    let ask = |is_first: bool| {
+        let prompt = if is_first || prompt.is_empty() { prompt } else { ". " };
+        let mut out = std::io::stdout().lock();
+        // As above.
+        let _ = out.write_all(prompt.as_bytes()).and_then(|()| out.flush());
+    };
+    ask(true);
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| Failure::output("standard input", &error))?;
         pending.push_str(&line);
@@ -57,6 +81,7 @@ fn in_pipe() -> Result<u8, Failure> {
         if shell.is_over() {
             break;
         }
+        ask(pending.is_empty());
     }
     shell.submit(&pending);
     shell.end();
@@ -83,10 +108,7 @@ fn on_terminal() -> Result<u8, Failure> {
         // A history that cannot be read is an empty one.
         let _ = editor.load_history(path);
     }
-    println!(
-        "profiler {}: type a probe, `@` for a map, `:help`; Tab completes, Control-D leaves",
-        env!("CARGO_PKG_VERSION")
-    );
+    println!("{}", greeting());
     while !shell.is_over() {
         match editor.readline("> ") {
             Ok(line) => shell.submit(&line),
@@ -115,4 +137,19 @@ fn history_file() -> Option<PathBuf> {
     let path = folder.join("history");
     OpenOptions::new().append(true).create(true).mode(0o600).open(&path).ok()?;
     Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{greeting, is_plain};
+
+    #[test]
+    fn the_greeting_fits_a_terminal() {
+        assert!(greeting().chars().count() <= 80);
+    }
+
+    #[test]
+    fn plain_terminals_are_known() {
+        assert!(is_plain("dumb") && is_plain("emacs") && !is_plain("xterm-256color") && !is_plain(""));
+    }
 }

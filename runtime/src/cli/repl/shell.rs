@@ -26,7 +26,7 @@ use super::super::args::ScriptArguments;
 use super::super::engine::{self, Stage};
 use super::super::exit::{Failure, words_of};
 use super::super::script::Origin;
-use super::super::{colour_wanted, help};
+use super::super::{help, look};
 use super::USUAL_COLUMNS;
 use super::probe;
 use super::program::{self, Program};
@@ -135,7 +135,7 @@ impl Shell {
             Effect::Status(programs) => self.status(programs),
             Effect::Write { path, text } => self.answer(write(&path, &text)),
             Effect::Read(file) => {
-                let text = program::read(&file.path).map_err(|failure| failure.render(colour_wanted()));
+                let text = program::read(&file.path).map_err(|failure| failure.render(look()));
                 self.news(News::Read { file, text });
             }
             Effect::Edit { number, text } => match super::editor::edit(&text) {
@@ -167,7 +167,7 @@ impl Shell {
     }
 
     fn answer(&self, answer: Result<String, Failure>) {
-        self.say(answer.unwrap_or_else(|failure| failure.render(colour_wanted())));
+        self.say(answer.unwrap_or_else(|failure| failure.render(look())));
     }
 
     /// Compiles, loads and attaches in a new thread; comes back once that went well or did not.
@@ -230,7 +230,7 @@ impl Shell {
         let by_itself = locked(&self.running).remove(&number).is_some();
         match lives {
             Ok(code) => self.news(News::Ended { number, code: by_itself.then_some(code) }),
-            Err(failure) => self.news(News::Refused { number, message: failure.render(colour_wanted()) }),
+            Err(failure) => self.news(News::Refused { number, message: failure.render(look()) }),
         }
         let _ = settled.send(());
     }
@@ -277,7 +277,7 @@ impl Shell {
                 ));
             }
             Ok(view) => self.order(number, Task::Print { map, view }),
-            Err(failure) => self.say(failure.render(colour_wanted())),
+            Err(failure) => self.say(failure.render(look())),
         }
     }
 
