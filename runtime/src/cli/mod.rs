@@ -26,6 +26,7 @@ mod progress;
 mod repl;
 mod run;
 mod script;
+mod shells;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
