@@ -70,7 +70,7 @@ _profiler_words() {{
         -*,*,*) ;;
         *,-e,*|*,-p,*|*,-c,*|*,-f,*|*,--format,*|*,-d,*|*,--duration,*|*,--probe-filter,*) ;;
         *,-o,*|*,--output,*) files=yes ;;
-        *,*,) words='{commands} {recipes}' files=yes ;;
+        *,*,) words='{commands} {recipes}' ;;
         {with_script}) words='{recipes}' files=yes ;;
         *,*,help) words='{topics}' files=yes ;;
         *,*,man) words='{commands}' ;;
@@ -79,7 +79,8 @@ _profiler_words() {{
     if [[ -z $words$files ]]; then _profiler "$@"; return; fi
     COMPREPLY=($(compgen -W "$words" -- "$current"))
     if [[ -n $files ]]; then
-        compopt -o filenames 2> /dev/null
+        # Of names of files the shell shows the last part only, which would hide half of a recipe's.
+        [[ ${{#COMPREPLY[@]}} -gt 0 ]] || compopt -o filenames 2> /dev/null
         local IFS=$'\n'
         COMPREPLY+=($(compgen -f -- "$current"))
     fi
