@@ -39,7 +39,7 @@ impl Prompt {
         let (typed, mut shown) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
         let (sender, pieces) = channel();
         thread::spawn(move || {
-            let mut piece = [0; 4096];
+            let mut piece = vec![0; 1 << 16];
             while let Ok(length @ 1..) = shown.read(&mut piece) {
                 if sender.send(piece[..length].to_vec()).is_err() {
                     return;
@@ -89,7 +89,10 @@ impl Prompt {
             }
             let left = (LIMIT * patience()).saturating_sub(start.elapsed());
             match self.pieces.recv_timeout(left) {
-                Ok(piece) => self.shown.push_str(&String::from_utf8_lossy(&piece)),
+                Ok(piece) => {
+                    let more: Vec<u8> = piece.into_iter().chain(self.pieces.try_iter().flatten()).collect();
+                    self.shown.push_str(&String::from_utf8_lossy(&more));
+                }
                 Err(why) => panic!("`{text}` did not come ({why}); this is on the screen:\n{}", self.shown),
             }
         }
@@ -143,7 +146,7 @@ fn programs_count_exactly_while_others_come_and_go() {
     prompt.until("[3] 1 probe");
     call_getppid(23);
     prompt.type_in(":ps\n");
-    prompt.until("probes  runs  records  ");
+    prompt.until("  of a CPU  lost  program");
     let row = prompt.until("[1] ");
     // Every call on this machine runs it, those of this thread alone are counted.
     let cells: Vec<&str> = row.split_whitespace().take(3).collect();
@@ -353,5 +356,38 @@ fn a_probe_is_explained_with_its_arguments_and_what_it_costs_here() {
     prompt.until("near names: sched:sched_switch");
     prompt.until("nothing runs");
     assert_eq!(held(prompt.child.id()).len(), 0);
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn a_program_that_prints_faster_than_a_terminal_shows_leaves_the_prompt_usable() {
+    if skip() || !has_script() {
+        return;
+    }
+    let folder = Folder::new("flood");
+    let mut prompt = Prompt::on_terminal(&folder);
+    prompt.until("Control-D leaves");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = Instant::now();
+            while !is_over.load(Ordering::Relaxed) && start.elapsed() < LIMIT {
+                call_getppid(1000);
+            }
+        });
+        prompt.type_in(
+            "tracepoint:syscalls:sys_enter_getppid { printf(\"called by %s\\n\", comm); @calls = count(); }\n",
+        );
+        prompt.until("[1] 1 probe");
+        for _ in 0..3 {
+            prompt.until("called by ");
+            prompt.type_in("6 * 7\n");
+            prompt.until("42\r\n");
+        }
+        prompt.type_in(":stop all\n");
+        prompt.until("[1] stopped");
+        is_over.store(true, Ordering::Relaxed);
+    });
+    prompt.type_in(":quit\n");
     assert_eq!(prompt.end(), 0);
 }

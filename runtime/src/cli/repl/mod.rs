@@ -8,6 +8,7 @@ mod completion;
 mod editor;
 mod probe;
 mod program;
+mod screen;
 mod shell;
 
 use std::fs::{self, OpenOptions};
@@ -19,12 +20,13 @@ use std::sync::Arc;
 use profiler_runtime::repl::input::is_complete;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{CompletionType, Config, Editor, ExternalPrinter as _};
+use rustyline::{CompletionType, Config, Editor};
 
 use super::colours_allowed;
 use super::exit::{Failure, OK};
 use assistant::Assistant;
-use shell::{Screen, Shell};
+use screen::Screen;
+use shell::{Say, Shell};
 
 /// How many lines the history keeps.
 const HISTORY: usize = 10_000;
@@ -56,12 +58,12 @@ fn greeting() -> String {
 
 /// Lines as they come, from a pipe or from a terminal that cannot do more.
 fn in_lines(prompt: &str) -> Result<u8, Failure> {
-    let screen: Screen = Box::new(|text| {
+    let say: Say = Box::new(|text| {
         let mut out = std::io::stdout().lock();
         // A reader that went away has seen enough.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     });
-    let shell = Shell::new(screen);
+    let shell = Shell::new(say);
     let mut pending = String::new();
     let ask = |is_first: bool| {
         let prompt = if is_first || prompt.is_empty() { prompt } else { ". " };
@@ -96,12 +98,9 @@ fn on_terminal() -> Result<u8, Failure> {
     let config = config.map(|config| config.completion_show_all_if_ambiguous(true));
     let config = config.map_err(failed)?.build();
     let mut editor: Editor<Assistant, FileHistory> = Editor::with_config(config).map_err(failed)?;
-    let mut printer = editor.create_external_printer().map_err(failed)?;
-    let screen: Screen = Box::new(move |text| {
-        // A terminal that is gone has no reader.
-        let _ = printer.print(text);
-    });
-    let shell = Shell::new(screen);
+    let screen = Screen::new(editor.create_external_printer().map_err(failed)?);
+    let above = Arc::clone(&screen);
+    let shell = Shell::new(Box::new(move |text| above.say(&text)));
     editor.set_helper(Some(Assistant::new(Arc::clone(&shell), colours_allowed())));
     let history = history_file();
     if let Some(path) = &history {
@@ -110,7 +109,7 @@ fn on_terminal() -> Result<u8, Failure> {
     }
     println!("{}", greeting());
     while !shell.is_over() {
-        match editor.readline("> ") {
+        match screen.edit(|| editor.readline("> ")) {
             Ok(line) => shell.submit(&line),
             Err(ReadlineError::Interrupted) => {}
             Err(ReadlineError::Eof) => break,
@@ -121,6 +120,7 @@ fn on_terminal() -> Result<u8, Failure> {
         }
     }
     shell.end();
+    screen.end();
     if let Some(path) = &history {
         // Nothing depends on it.
         let _ = editor.save_history(path);

@@ -32,7 +32,7 @@ use super::probe;
 use super::program::{self, Program};
 
 /// Where results go: above the line that is being edited, or to standard output.
-pub type Screen = Box<dyn FnMut(String) + Send>;
+pub type Say = Box<dyn FnMut(String) + Send>;
 
 /// A program that is attached.
 struct Running {
@@ -45,7 +45,7 @@ struct Running {
 pub struct Shell {
     repl: Mutex<Repl>,
     running: Mutex<BTreeMap<u32, Running>>,
-    screen: Mutex<Screen>,
+    screen: Mutex<Say>,
     /// Set to end the thread that prints a map again and again.
     watching: Mutex<Option<Arc<AtomicBool>>>,
     /// What was typed.
@@ -62,7 +62,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shell {
     /// Nothing runs yet.
-    pub fn new(screen: Screen) -> Arc<Shell> {
+    pub fn new(screen: Say) -> Arc<Shell> {
         Arc::new(Shell {
             repl: Mutex::default(),
             running: Mutex::default(),
