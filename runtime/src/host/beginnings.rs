@@ -4,7 +4,9 @@
 //! Guarantee: only headers and one symbol table are read, into memory of our own; names of C++ and Rust come part by part, and only those are demangled whose parts
 //! cannot be read off the symbol, up to a limit, so that a large file takes milliseconds. The first and the last of all names are always among the answers.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ffi::CStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -85,17 +87,17 @@ impl Names {
     /// The next parts of the sources' names, sorted.
     pub(super) fn source_names(&self, beginning: &str, most: usize) -> Vec<Part> {
         let typed = Typed::new(beginning);
-        let (mut found, mut demangled) = (BTreeSet::new(), 0);
-        for name in self.beginning_with(b"_") {
+        let (mut found, mut demangled): (HashSet<(Cow<'_, str>, bool)>, usize) = (HashSet::new(), 0);
+        for name in self.beginning_with(b"_").filter(|name| typed.first_may_be_of(name)) {
             let Some(quick) = quick_parts(name) else { continue };
             match typed.next_of(&quick.parts, quick.stem) {
-                Answer::Next(part, is_whole) => drop(found.insert((part.to_owned(), is_whole))),
+                Answer::Next(part, is_whole) => drop(found.insert((Cow::Borrowed(part), is_whole))),
                 Answer::No => {}
                 Answer::Unknown if demangled < MOST_DEMANGLED && typed.may_begin(name) => {
                     demangled += 1;
                     let Some(source) = std::str::from_utf8(name).ok().and_then(demangle) else { continue };
                     if let Answer::Next(part, is_whole) = typed.next_of(&parts(&source.short), None) {
-                        found.insert((part.to_owned(), is_whole));
+                        found.insert((Cow::Owned(part.to_owned()), is_whole));
                     }
                 }
                 Answer::Unknown => {}
@@ -113,8 +115,9 @@ impl Names {
             let offset = u32::from_le_bytes(*symbol.first_chunk()?) as usize;
             let rest = self.strings.get(offset..).filter(|_| is_function && is_defined)?;
             let rest = rest.starts_with(beginning).then_some(rest)?;
-            let end = rest.iter().position(|byte| *byte == 0)?;
-            (end > 0).then(|| &rest[..end])
+            // Finds the end by words, not by bytes: names of Rust are long.
+            let name = CStr::from_bytes_until_nul(rest).ok()?.to_bytes();
+            (!name.is_empty()).then_some(name)
         })
     }
 }
@@ -172,6 +175,25 @@ impl<'a> Typed<'a> {
         let mut whole = parts(beginning);
         let partial = whole.pop().unwrap_or_default();
         Typed { whole, ahead: &beginning[..beginning.len() - partial.len()], partial }
+    }
+
+    /// Whether the first part of a symbol's name can be the one that is typed, as far as a glance tells: most symbols fail here.
+    fn first_may_be_of(&self, symbol: &[u8]) -> bool {
+        let first = self.whole.first().copied().unwrap_or(self.partial);
+        if first.is_empty() || first.starts_with(['<', '(', '{']) {
+            return true;
+        }
+        let name = match symbol {
+            [b'_', b'Z', b'N', b'K', rest @ ..] | [b'_', b'Z', b'N', rest @ ..] => rest,
+            [b'_', b'Z', rest @ ..] => rest,
+            _ => return true,
+        };
+        match counted(name) {
+            // `_$LT$…`: the name begins with `<`; and what the compiler calls names of no namespace.
+            Some((part, _)) if part.starts_with("_$") => false,
+            Some((part, _)) => part.starts_with(first) || part.starts_with("_GLOBAL_") || part.contains('$'),
+            None => true,
+        }
     }
 
     /// What comes next when a name has these parts, and behind them nothing, or one that begins like `stem`.

@@ -5,8 +5,10 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::thread;
 
 use profiler_compiler::CATALOGUE;
+use profiler_compiler::target::Target as _;
 use profiler_compiler::words::{Aggregation, Function};
 use profiler_runtime::complete::Candidate;
 use profiler_runtime::host::Host;
@@ -25,14 +27,18 @@ use super::shell::Shell;
 /// The line editor's assistant.
 pub struct Assistant {
     shell: Arc<Shell>,
-    host: Host,
+    host: Arc<Host>,
     has_colours: bool,
 }
 
 impl Assistant {
     /// Knows the programs of the shell.
     pub fn new(shell: Arc<Shell>, has_colours: bool) -> Assistant {
-        Assistant { shell, host: Host::new(), has_colours }
+        let host = Arc::new(Host::new());
+        let early = Arc::clone(&host);
+        // The list of the kernel's functions takes some 30 ms to read: it is there when the first probe is typed.
+        thread::spawn(move || drop(early.kernel_functions(None, "vfs_read")));
+        Assistant { shell, host, has_colours }
     }
 }
 
