@@ -218,9 +218,10 @@ fn an_error_is_shown_and_the_prompt_goes_on() {
         return;
     }
     let mut prompt = Prompt::in_pipe();
-    prompt.type_in("BEGIN { prinf(1); }\n:type curtask->comm\nprintf(\"%d\\n\", 6 * 7)\n:nosuch\n");
+    prompt.type_in("BEGIN { prinf(1); }\n:type curtask->comm\n:type t:sched:sched_switch args.prev_pid + 1\nprintf(\"%d\\n\", 6 * 7)\n:nosuch\n");
     prompt.until("error[E0203]");
     prompt.until("string[16]");
+    prompt.until("int64");
     prompt.until("42");
     prompt.until("there is no `:nosuch`");
     assert_eq!(prompt.end(), 0);
@@ -290,6 +291,9 @@ fn tab_completes_programs_recipes_and_parameters() {
         ("tracepoint:sched:sched_switch { print(args.prev_com\t".into(), "args.prev_comm"),
         (":dump veri\t".into(), ":dump verifier"),
         ("curtask->group_lea\t".into(), "curtask->group_leader"),
+        (":type curtask->group_lea\t".into(), ":type curtask->group_leader"),
+        (":type tracepoint:sched:sched_switch args.prev_com\t".into(), "args.prev_comm"),
+        (":type tracepoint:sched:sched_proce\t".into(), "sched_process_"),
     ] {
         prompt.type_in(&typed);
         prompt.shows(shown);

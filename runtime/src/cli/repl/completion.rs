@@ -28,14 +28,14 @@ const OF_VIEWS: [(&str, &str); 4] = [
 pub fn at(shell: &Shell, host: &Host, line: &str, cursor: usize) -> Completion {
     let Some(typed) = line.get(..cursor) else { return Completion::default() };
     let mut found =
-        if typed.starts_with(':') { command(shell, host, line, typed) } else { program(shell, host, line, cursor) };
+        if typed.starts_with(':') { command(shell, host, line, typed) } else { script(shell, host, line, cursor) };
     let there = typed.get(found.start..).unwrap_or_default();
     found.candidates.retain(|candidate| candidate.text != there);
     found
 }
 
 /// A program, an expression, or a map with the words of a view.
-fn program(shell: &Shell, host: &Host, line: &str, cursor: usize) -> Completion {
+fn script(shell: &Shell, host: &Host, line: &str, cursor: usize) -> Completion {
     let typed = &line[..cursor];
     let maps = shell.maps();
     let is_map = |text: &str| maps.iter().any(|map| map == text);
@@ -87,7 +87,21 @@ fn command(shell: &Shell, host: &Host, line: &str, typed: &str) -> Completion {
         ":load" => load(rest, start),
         ":save" => beginning(start, rest, files(rest)),
         ":probe" => behind(shell, host, "", line, start, typed.len()),
-        ":type" => behind(shell, host, "BEGIN { ", line, start, typed.len()),
+        ":type" => match program::probe_ahead(rest) {
+            Some((probe, expression)) => {
+                let start = typed.len() - expression.len();
+                behind(shell, host, &format!("{probe} {{ "), line, start, typed.len())
+            }
+            None => {
+                let mut found = behind(shell, host, "BEGIN { ", line, start, typed.len());
+                let probes = behind(shell, host, "", line, start, typed.len());
+                if found.candidates.is_empty() || found.start == probes.start {
+                    found.start = probes.start;
+                    found.candidates.extend(probes.candidates);
+                }
+                found
+            }
+        },
         ":edit" => match rest.split_once(' ') {
             Some((_, program)) => behind(shell, host, "", line, typed.len() - program.len(), typed.len()),
             None => beginning(start, rest, numbers().collect()),

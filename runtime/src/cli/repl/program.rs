@@ -42,3 +42,24 @@ impl Program {
 pub fn read(path: &str) -> Result<String, Failure> {
     Ok(Origin::File(path.to_owned()).load_alone()?.text)
 }
+
+/// `tracepoint:sched:sched_switch args.prev_pid`: a probe, and what is behind it.
+pub fn probe_ahead(words: &str) -> Option<(&str, &str)> {
+    let (probe, rest) = words.trim_start().split_once(' ')?;
+    let (kind, _) = probe.split_once(':')?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (kind.chars().all(is_name) && !kind.is_empty()).then_some((probe, rest.trim_start()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::probe_ahead;
+
+    #[test]
+    fn an_expression_may_have_a_probe_in_front() {
+        assert_eq!(probe_ahead("t:sched:sched_switch args.a + 1"), Some(("t:sched:sched_switch", "args.a + 1")));
+        for alone in ["curtask->mm", "pid ? 1 : 2", "a + b", "(x) y:z"] {
+            assert_eq!(probe_ahead(alone), None, "{alone}");
+        }
+    }
+}

@@ -368,8 +368,10 @@ fn write(path: &str, text: &str) -> Result<String, Failure> {
     Ok(format!("written to {path}\n"))
 }
 
-fn type_of(expression: &str) -> Result<String, Failure> {
-    let text = format!("BEGIN {{ $it = {}; }}", expression.trim_end_matches(';'));
+/// The type of an expression, within a probe when one stands in front of it.
+fn type_of(words: &str) -> Result<String, Failure> {
+    let (probe, expression) = program::probe_ahead(words).unwrap_or(("BEGIN", words));
+    let text = format!("{probe} {{ $it = {}; }}", expression.trim_end_matches(';'));
     let arguments = ScriptArguments::new(Origin::Inline(text.clone()));
     engine::type_at_prompt(&Source::new(":type", &text), &arguments).map(|ty| format!("{ty}\n"))
 }
