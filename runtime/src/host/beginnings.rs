@@ -25,6 +25,9 @@ use spelled::{counted, quick_parts};
 /// How many names a question may demangle: each takes some microseconds.
 const MOST_DEMANGLED: usize = 4000;
 
+/// The largest table that is read: ten times that of any program known; a file with holes may pretend to have more.
+const MOST_BYTES: u64 = 1 << 30;
+
 /// The next part of a source's name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
@@ -69,7 +72,7 @@ impl Names {
         };
         let length = file.metadata().ok()?.len();
         let bytes = |(start, size_bytes): (u64, u64)| {
-            start.checked_add(size_bytes).filter(|end| *end <= length)?;
+            start.checked_add(size_bytes).filter(|end| *end <= length && size_bytes <= MOST_BYTES)?;
             let mut bytes = vec![0; size_bytes as usize];
             file.read_exact_at(&mut bytes, start).ok()?;
             Some(bytes)

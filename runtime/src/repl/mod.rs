@@ -4,14 +4,14 @@
 //! Guarantee: no I/O, no clock and no kernel, so that a session is a transcript; a program has one number as long as the prompt
 //! lives, and effects name only programs that are attached.
 
+pub mod help;
 pub mod input;
 pub mod status;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
-use input::{COMMANDS, Command, Input, Which};
+use input::{Command, Input, Which};
 
 pub use input::Loading;
 
@@ -71,6 +71,8 @@ pub enum Effect {
     },
     /// Explain a word.
     Help(String),
+    /// Explain the prompt ([`help::text`]).
+    Commands,
     /// List probes.
     Probe(String),
     /// Say the type of an expression.
@@ -327,7 +329,7 @@ impl Repl {
             Command::Load(file) => vec![Effect::Read(file)],
             Command::History(count) => vec![Effect::History(count)],
             Command::Help(Some(word)) => vec![Effect::Help(word)],
-            Command::Help(None) => vec![Effect::Say(help())],
+            Command::Help(None) => vec![Effect::Commands],
             Command::Probe(pattern) => vec![Effect::Probe(pattern)],
             Command::Type(expression) => vec![Effect::Type(expression)],
             Command::Dump { stage, number } => match number.or(self.programs.keys().next_back().copied()) {
@@ -398,20 +400,6 @@ fn is_statement(text: &str) -> bool {
     ];
     let assigns = text.starts_with(['$', '@']) && text.contains(" = ");
     text.contains(';') || text.contains('{') || assigns || silent.iter().any(|word| text.starts_with(word))
-}
-
-fn help() -> String {
-    let width = COMMANDS.iter().map(|(_, usage, _)| usage.len()).max().unwrap_or(0);
-    let mut text = "Type a probe to attach it, `@x` to see a map, an expression to have its value:\n\n".to_owned();
-    for example in ["tracepoint:syscalls:sys_enter_openat { @[comm] = count(); }", "@", "nsecs"] {
-        let _ = writeln!(text, "  {example}");
-    }
-    text.push('\n');
-    for (_, usage, words) in COMMANDS {
-        let _ = writeln!(text, "  {usage:<width$}  {words}");
-    }
-    text.push_str("\nTab completes, an open brace goes on in the next line, Control-D leaves.\n");
-    text
 }
 
 #[cfg(test)]

@@ -255,5 +255,15 @@ fn whatever_is_typed_has_an_answer() {
     ] {
         repl.submit(text);
     }
-    assert!(repl.submit(":help").iter().any(|effect| matches!(effect, Effect::Say(text) if text.contains(":quit"))));
+    assert_eq!(repl.submit(":help"), [Effect::Commands]);
+}
+
+#[test]
+fn the_help_fits_its_terminal() {
+    for columns in [20, 40, 60, 80, 120] {
+        let text = super::help::text(columns);
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(text.contains(":quit") && longest <= Some(columns.max(40)), "{columns}: {text}");
+    }
+    assert_eq!(super::help::text(80).lines().filter(|line| line.contains(":stop N")).count(), 1);
 }

@@ -13,14 +13,13 @@ use profiler_compiler::words::{Aggregation, Function};
 use profiler_runtime::complete::Candidate;
 use profiler_runtime::host::Host;
 use profiler_runtime::repl::input::is_complete;
-use profiler_runtime::sys::terminal;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 
-use super::USUAL_COLUMNS;
+use super::columns;
 use super::completion;
 use super::shell::Shell;
 
@@ -47,8 +46,7 @@ impl Completer for Assistant {
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
         let found = completion::at(&self.shell, &self.host, line, at);
-        let columns = terminal::size().map_or(USUAL_COLUMNS, |(columns, _)| columns);
-        Ok((found.start, pairs(found.candidates, columns)))
+        Ok((found.start, pairs(found.candidates, columns())))
     }
 }
 

@@ -17,7 +17,9 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use profiler_runtime::repl::help;
 use profiler_runtime::repl::input::is_complete;
+use profiler_runtime::sys::terminal;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
@@ -31,8 +33,10 @@ use shell::{Say, Shell};
 /// How many lines the history keeps.
 const HISTORY: usize = 10_000;
 
-/// As wide as terminals are that do not say it.
-const USUAL_COLUMNS: usize = 80;
+/// How wide the terminal is; 80 columns where none is, or none says it.
+fn columns() -> usize {
+    terminal::size().map_or(80, |(columns, _)| columns)
+}
 
 /// Runs the prompt until its end.
 pub fn repl() -> Result<u8, Failure> {
@@ -41,7 +45,7 @@ pub fn repl() -> Result<u8, Failure> {
         return on_terminal();
     }
     if on_both {
-        println!("{}", greeting());
+        print!("{}", greeting(columns()));
     }
     in_lines(if on_both { "> " } else { "" })
 }
@@ -51,9 +55,11 @@ fn is_plain(term: &str) -> bool {
     ["dumb", "cons25", "emacs"].contains(&term)
 }
 
-/// What there is to know; at most 80 columns.
-fn greeting() -> String {
-    format!("profiler {}: type a probe, `@` or `:help`; Tab completes, Control-D leaves", env!("CARGO_PKG_VERSION"))
+/// What there is to know: one line where 80 columns are.
+fn greeting(columns: usize) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let words = format!("profiler {version}: type a probe, `@` or `:help`; Tab completes, Control-D leaves");
+    help::fitted(0, &words, columns)
 }
 
 /// Lines as they come, from a pipe or from a terminal that cannot do more.
@@ -107,7 +113,7 @@ fn on_terminal() -> Result<u8, Failure> {
         // A history that cannot be read is an empty one.
         let _ = editor.load_history(path);
     }
-    println!("{}", greeting());
+    print!("{}", greeting(columns()));
     while !shell.is_over() {
         match screen.edit(|| editor.readline("> ")) {
             Ok(line) => shell.submit(&line),
@@ -145,7 +151,8 @@ mod tests {
 
     #[test]
     fn the_greeting_fits_a_terminal() {
-        assert!(greeting().chars().count() <= 80);
+        assert_eq!(greeting(80).lines().count(), 1);
+        assert!(greeting(30).lines().all(|line| line.chars().count() <= 30));
     }
 
     #[test]

@@ -18,6 +18,7 @@ use profiler_runtime::complete::argument;
 use profiler_runtime::host::Host;
 use profiler_runtime::list;
 use profiler_runtime::orders::{self, Task};
+use profiler_runtime::repl::help;
 use profiler_runtime::repl::status::Status;
 
 use super::super::args::ScriptArguments;
@@ -299,25 +300,12 @@ fn in_one_line(failure: &Failure) -> String {
 
 /// A line with a word in front, broken between words where the terminal ends.
 fn row(label: &str, words: &str, width: usize) -> String {
-    let room = width.saturating_sub(MARGIN).max(MARGIN);
-    let (mut text, mut length) = (format!("  {label:<width$}", width = MARGIN - 2), 0);
+    let label = format!("  {label:<width$}", width = MARGIN - 2);
     // Columns are kept: only what is too long is taken apart.
-    let pieces: Vec<&str> =
-        if words.chars().count() <= room { vec![words] } else { words.split_whitespace().collect() };
-    for word in pieces {
-        let added = word.chars().count();
-        if length > 0 && length + 1 + added > room {
-            let _ = write!(text, "\n{:MARGIN$}", "");
-            length = 0;
-        } else if length > 0 {
-            text.push(' ');
-            length += 1;
-        }
-        text.push_str(word);
-        length += added;
+    if MARGIN + words.chars().count() <= width {
+        return format!("{}\n", format!("{label}{words}").trim_end());
     }
-    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
-    format!("{}\n", lines.join("\n"))
+    format!("{label}{}", help::fitted(MARGIN, words, width).trim_start())
 }
 
 #[cfg(test)]

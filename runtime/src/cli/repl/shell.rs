@@ -18,7 +18,7 @@ use profiler_runtime::load::Loaded;
 use profiler_runtime::maps::carry::{self, Estate};
 use profiler_runtime::orders::{self, Giver, Orders, Task};
 use profiler_runtime::repl::status::{self, Row};
-use profiler_runtime::repl::{Effect, News, Repl, Watch};
+use profiler_runtime::repl::{self, Effect, News, Repl, Watch};
 use profiler_runtime::sys::stats::Measuring;
 use profiler_runtime::sys::terminal;
 
@@ -27,7 +27,7 @@ use super::super::engine::{self, Stage};
 use super::super::exit::{Failure, words_of};
 use super::super::script::Origin;
 use super::super::{help, look};
-use super::USUAL_COLUMNS;
+use super::columns;
 use super::probe;
 use super::program::{self, Program};
 
@@ -143,10 +143,8 @@ impl Shell {
                 Err(words) => self.say(format!("{words}\n")),
             },
             Effect::Help(word) => self.answer(help::text(&word)),
-            Effect::Probe(pattern) => {
-                let width = terminal::size().map_or(USUAL_COLUMNS, |(columns, _)| columns);
-                self.answer(probe::describe(&pattern, width, self.measuring.is_some()));
-            }
+            Effect::Commands => self.say(repl::help::text(columns())),
+            Effect::Probe(pattern) => self.answer(probe::describe(&pattern, columns(), self.measuring.is_some())),
             Effect::Type(expression) => self.answer(type_of(&expression)),
             Effect::Dump { stage, number } => {
                 let program = locked(&self.running).get(&number).map(|running| running.program.clone());
