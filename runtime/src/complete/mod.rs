@@ -49,7 +49,7 @@ pub struct Known<'a> {
 }
 
 /// Most candidates: more helps nobody.
-const MOST: usize = 2000;
+pub const MOST: usize = 2000;
 
 /// Words of the language that no catalogue has.
 const KEYWORDS: [&str; 10] = ["args", "break", "continue", "else", "for", "if", "let", "return", "unroll", "while"];

@@ -7,7 +7,7 @@ use profiler_compiler::CATALOGUE;
 use profiler_compiler::diagnostic::{Diagnostic, Severity};
 use profiler_compiler::fmt;
 use profiler_compiler::source::Source;
-use profiler_runtime::complete::{Candidate, Known, complete};
+use profiler_runtime::complete::{Candidate, Known, MOST, complete};
 use profiler_runtime::host::Host;
 use serde_json::{Value, json};
 
@@ -96,7 +96,9 @@ pub fn completion(text: &str, line: usize, column: usize, host: &Host) -> Value 
             "textEdit": {"range": range(start, end), "newText": candidate.text},
         })
     };
-    json!({"isIncomplete": false, "items": found.candidates.iter().map(item).collect::<Vec<_>>()})
+    // Of more, the editor would hide what comes when more is typed.
+    let is_cut = found.candidates.len() >= MOST;
+    json!({"isIncomplete": is_cut, "items": found.candidates.iter().map(item).collect::<Vec<_>>()})
 }
 
 /// The protocol's number for what a candidate is.
