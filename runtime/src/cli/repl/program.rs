@@ -3,13 +3,16 @@
 //! In: its number, its text, and the file that it was loaded from. Out: a source with the modules that it uses, and what the command line would say of it.
 //! Guarantee: what a file imports or uses is looked for beside the file, and what was typed in the current folder.
 
+use std::path::Path;
+
+use profiler_compiler::similar;
 use profiler_compiler::source::Source;
 use profiler_runtime::repl::Loading;
 
 use super::super::args::{Behind, ScriptArguments};
 use super::super::exit::Failure;
 use super::super::parameters;
-use super::super::script::{Origin, edited};
+use super::super::script::{Origin, edited, modules};
 
 /// A program of the prompt.
 #[derive(Debug, Clone)]
@@ -40,7 +43,16 @@ impl Program {
 
 /// Reads a script, or a module of the standard library, without what it uses.
 pub fn read(path: &str) -> Result<String, Failure> {
-    Ok(Origin::File(path.to_owned()).load_alone()?.text)
+    let read = Origin::File(path.to_owned()).load_alone();
+    let source = read.map_err(|failure| {
+        let recipes = modules::standard().iter().map(|(path, _)| *path);
+        match similar::nearest(path, recipes, 1).first() {
+            Some(near) => failure.help(format!("did you mean `{near}`?")),
+            None if Path::new(path).exists() => failure,
+            None => failure.help("Tab behind `:load ` shows recipes and files"),
+        }
+    });
+    Ok(source?.text)
 }
 
 /// `tracepoint:sched:sched_switch args.prev_pid`: a probe, and what is behind it.

@@ -134,6 +134,7 @@ impl Shell {
             Effect::Watch(watch) => self.watch(watch),
             Effect::Status(programs) => self.status(programs),
             Effect::Write { path, text } => self.answer(write(&path, &text)),
+            Effect::Read(file) if file.words.iter().any(|word| word == "--help") => self.answer(help::text(&file.path)),
             Effect::Read(file) => {
                 let text = program::read(&file.path).map_err(|failure| failure.render(look()));
                 self.news(News::Read { file, text });
