@@ -281,8 +281,8 @@ fn tab_completes_programs_recipes_and_parameters() {
     for (typed, shown) in [
         (format!("uprobe:{}:mai\t", env!("CARGO_BIN_EXE_profiler")), "profiler:main"),
         (
-            format!("uprobe:{}:profiler_runtime::complete::pla\t", env!("CARGO_BIN_EXE_profiler")),
-            "\"profiler_runtime::complete::place::",
+            format!("uprobe:{}:profiler_runtime::compl\t", env!("CARGO_BIN_EXE_profiler")),
+            "\"profiler_runtime::complete::",
         ),
         ("use proc/e\t".into(), "use proc/exits"),
         (":load proc/e\t".into(), ":load proc/exits"),
