@@ -295,7 +295,7 @@ fn words(mark: &Mark, diagnostic: &Diagnostic) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::render;
+    use super::{Look, render};
     use profiler_compiler::diagnostic::{Code, Diagnostic};
     use profiler_compiler::source::{Source, Span};
 
@@ -310,6 +310,23 @@ mod tests {
         let expected: Vec<&str> =
             expected.trim_start_matches('\n').lines().map(|l| l.get(12..).unwrap_or("")).collect();
         assert_eq!(rendered.trim_end().lines().collect::<Vec<_>>(), expected[..expected.len() - 1], "\n{rendered}");
+    }
+
+    #[test]
+    fn lines_fit_the_terminal_and_the_underline_stands_below_its_words() {
+        let text = "tracepoint:sched:sched_switch { @a[comm, args.next_comm] = count(); @b[args.next_pdi] = count(); }";
+        let diagnostic = Diagnostic::error(Code(324), at(text, "next_pdi"), "the probe has no argument `next_pdi`")
+            .help("did you mean `next_pid`? It has: prev_comm, prev_pid, prev_prio, next_comm, next_pid, next_prio");
+        for width in [30, 40, 80] {
+            let look = Look { colour: false, width: Some(width) };
+            let rendered = render(&Source::new("x", text), std::slice::from_ref(&diagnostic), look);
+            assert!(rendered.lines().all(|line| line.chars().count() <= width), "{width}:\n{rendered}");
+            let column = |words: &str| {
+                let line = rendered.lines().find(|line| line.contains(words) && line.contains('|')).expect("a line");
+                line.find(words).map(|at| line[..at].chars().count())
+            };
+            assert_eq!(column("next_pdi]"), column("^^^^^^^^"), "{width}:\n{rendered}");
+        }
     }
 
     #[test]
