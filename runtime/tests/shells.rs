@@ -115,7 +115,7 @@ fn zsh_reads_its_completions() {
         assert!(found.iter().any(|line| line.starts_with(wanted)), "{wanted}: {found:?}");
     }
     let text = std::fs::read_to_string(folder.join("completions")).expect("a file");
-    assert_eq!(text.matches(":_profiler_scripts'").count(), 3, "run, check and build");
+    assert_eq!(text.matches(":_profiler_scripts'").count(), 4, "run, check, build and doctor");
     assert!(text.contains(":_profiler_topics'") && text.contains(":_profiler_codes'"), "{text}");
     std::fs::remove_dir_all(folder).expect("our own");
 }
