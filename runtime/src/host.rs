@@ -4,6 +4,7 @@
 //! Guarantee: nothing is read before it is asked for, and what does not change (the kernel's numbers, symbol tables of
 //! a file) is read once.
 
+pub mod beginnings;
 mod binary;
 mod demangle;
 pub mod elf;
@@ -48,6 +49,7 @@ pub struct Host {
     probing: OnceLock<FunctionProbing>,
     functions: OnceLock<Result<functions::Functions, TargetError>>,
     static_probes: Mutex<HashMap<PathBuf, Arc<Vec<StaticProbe>>>>,
+    names: Mutex<HashMap<PathBuf, Arc<beginnings::Names>>>,
 }
 
 /// What does not change while we run, read when it is first asked for: the compiler asks at every map and probe.
@@ -111,6 +113,37 @@ impl Host {
         let mut table = self.static_probes.lock().unwrap_or_else(PoisonError::into_inner);
         table.insert(path.to_owned(), Arc::clone(&probes));
         Ok(probes)
+    }
+}
+
+/// What could be typed next: for completion, which has milliseconds.
+impl Host {
+    /// Symbols of functions in a file that begin like this, sorted; of many the first ones and the last.
+    pub fn symbols_beginning(&self, path: &str, beginning: &str, most: usize) -> Vec<String> {
+        self.names_in(path).map_or_else(Vec::new, |names| names.symbols(beginning, most))
+    }
+
+    /// Names of functions in the words of C++ and Rust, up to the end of the part that is being typed.
+    pub fn source_names_beginning(&self, path: &str, beginning: &str, most: usize) -> Vec<beginnings::Part> {
+        self.names_in(path).map_or_else(Vec::new, |names| names.source_names(beginning, most))
+    }
+
+    /// Names that installed libraries are known by: `libc`.
+    pub fn libraries(&self) -> Vec<String> {
+        library::names(&library::Root::own())
+    }
+
+    /// The names in a file, read again when it was changed.
+    fn names_in(&self, path: &str) -> Option<Arc<beginnings::Names>> {
+        let path = Path::new(path);
+        let changed = path.metadata().and_then(|meta| meta.modified()).ok();
+        let known = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        if let Some(names) = known.filter(|names| names.changed == changed) {
+            return Some(names);
+        }
+        let names = Arc::new(beginnings::Names::read(path)?);
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), Arc::clone(&names));
+        Some(names)
     }
 }
 

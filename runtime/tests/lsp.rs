@@ -152,6 +152,20 @@ fn words_and_fields_are_completed() {
 }
 
 #[test]
+fn modules_parameters_and_symbols_of_programs_are_completed() {
+    let mut editor = Editor::initialized();
+    let probe = format!("uprobe:{}:mai", env!("CARGO_BIN_EXE_profiler"));
+    editor.open(&format!("param slow: duration = 1ms \"waits\"\nuse proc/e\nBEGIN {{ print($s); }}\n{probe}"));
+    assert_eq!(labels(&editor.at("textDocument/completion", 1, 10)), ["use proc/exits"]);
+    let param = editor.at("textDocument/completion", 2, 16);
+    assert_eq!((labels(&param), &param["items"][0]["detail"]), (vec!["$slow"], &json!("duration: waits")));
+    let symbols = editor.at("textDocument/completion", 3, probe.len() as u32);
+    let main = format!("{}main", &probe[..probe.len() - 3]);
+    assert!(labels(&symbols).contains(&main.as_str()), "{symbols}");
+    assert_eq!(symbols["isIncomplete"], json!(false));
+}
+
+#[test]
 fn words_fields_and_maps_are_explained() {
     let mut editor = Editor::initialized();
     editor.open(

@@ -7,10 +7,16 @@
 use profiler_compiler::diagnostic::{Code, Diagnostic, Severity};
 use profiler_compiler::source::{Source, Span};
 
-use super::excerpt::{Excerpt, Line, Mark, excerpt, harmless_text, place};
+use super::excerpt::{Excerpt, Line, Mark, WIDTH, excerpt, harmless_text, place};
 
 /// Most diagnostics shown in full: behind the first few, most are consequences.
 const SHOWN: usize = 20;
+
+/// Room for a line's number, its frame, and the signs that it was cut.
+const FRAME: usize = 8;
+
+/// Words are not broken into less than this.
+const NARROWEST: usize = 10;
 
 /// How a piece of text looks on a terminal with colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,15 +48,30 @@ impl Style {
     }
 }
 
+/// How diagnostics are shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Look {
+    /// In colours.
+    pub colour: bool,
+    /// Columns of the terminal; without, lines are as long as they are.
+    pub width: Option<usize>,
+}
+
+impl From<bool> for Look {
+    fn from(colour: bool) -> Look {
+        Look { colour, width: None }
+    }
+}
+
 /// Text under construction.
 struct Page {
     text: String,
-    colour: bool,
+    look: Look,
 }
 
 impl Page {
     fn put(&mut self, style: Style, words: &str) -> &mut Page {
-        let styled = self.colour && style != Style::Plain && !words.is_empty();
+        let styled = self.look.colour && style != Style::Plain && !words.is_empty();
         let (before, after) = if styled { (style.escape(), "\x1b[0m") } else { ("", "") };
         for part in [before, words, after] {
             self.text.push_str(part);
@@ -66,11 +87,11 @@ impl Page {
 }
 
 /// All of them, sorted by position, and a closing line that counts the errors.
-pub fn render(source: &Source, diagnostics: &[Diagnostic], colour: bool) -> String {
+pub fn render(source: &Source, diagnostics: &[Diagnostic], look: impl Into<Look>) -> String {
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by_key(|d| (d.span.start, d.span.end, d.code));
     sorted.dedup();
-    let mut page = Page { text: String::new(), colour };
+    let mut page = Page { text: String::new(), look: look.into() };
     for diagnostic in sorted.iter().take(SHOWN) {
         render_one(&mut page, source, diagnostic);
         page.end();
@@ -90,8 +111,8 @@ pub fn render(source: &Source, diagnostics: &[Diagnostic], colour: bool) -> Stri
 }
 
 /// A message without a place.
-pub fn render_message(code: Option<Code>, words: &str, help: Option<&str>, colour: bool) -> String {
-    let mut page = Page { text: String::new(), colour };
+pub fn render_message(code: Option<Code>, words: &str, help: Option<&str>, look: impl Into<Look>) -> String {
+    let mut page = Page { text: String::new(), look: look.into() };
     title(&mut page, Severity::Error, code, words);
     if let Some(help) = help {
         footer(&mut page, 1, "help", help);
@@ -106,25 +127,48 @@ fn title(page: &mut Page, severity: Severity, code: Option<Code>, words: &str) {
     };
     let code = code.map(|code| format!("[{code}]")).unwrap_or_default();
     page.put(Style::of(severity), &format!("{kind}{code}"));
-    page.put(Style::Bold, &format!(": {}", aligned(words, 0))).end();
+    let ahead = kind.len() + code.len() + ": ".len();
+    page.put(Style::Bold, &format!(": {}", aligned(words, 0, ahead, page.look.width))).end();
 }
 
 /// `  = help: …`; further lines of the words stand under the first.
 fn footer(page: &mut Page, number_width: usize, kind: &str, words: &str) {
     let margin = " ".repeat(number_width + 1);
     page.put(Style::Frame, &format!("{margin}= ")).put(Style::Bold, kind);
-    page.put(Style::Plain, &format!(": {}", aligned(words, number_width + kind.len() + 5))).end();
+    let indent = number_width + kind.len() + 5;
+    page.put(Style::Plain, &format!(": {}", aligned(words, indent, indent, page.look.width))).end();
 }
 
-fn aligned(words: &str, indent: usize) -> String {
-    let lines: Vec<String> = words.lines().map(harmless_text).collect();
+/// Lines below each other, the first behind `ahead` characters; they are broken between words where the terminal ends.
+fn aligned(words: &str, indent: usize, ahead: usize, width: Option<usize>) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in words.lines().map(harmless_text) {
+        let Some(width) = width else {
+            lines.push(line);
+            continue;
+        };
+        let room =
+            |lines: &[String]| width.saturating_sub(if lines.is_empty() { ahead } else { indent }).max(NARROWEST);
+        let mut current = String::new();
+        for word in line.split(' ') {
+            if !current.is_empty() && current.chars().count() + 1 + word.chars().count() > room(&lines) {
+                lines.push(std::mem::take(&mut current));
+            } else if !current.is_empty() {
+                current.push(' ');
+            }
+            current.push_str(word);
+        }
+        lines.push(current);
+    }
     lines.join(&format!("\n{}", " ".repeat(indent)))
 }
 
 fn render_one(page: &mut Page, source: &Source, diagnostic: &Diagnostic) {
     let mut spans = vec![diagnostic.span];
     spans.extend(diagnostic.related.iter().map(|(span, _)| *span));
-    let Excerpt { lines, hidden } = excerpt(source, &spans);
+    // In front of a line stand its number and a frame, at its ends the signs that it was cut; both are known to be short.
+    let width = page.look.width.map_or(WIDTH, |width| width.saturating_sub(FRAME).clamp(NARROWEST, WIDTH));
+    let Excerpt { lines, hidden } = excerpt(source, &spans, width);
     let number_width = lines.last().map_or(1, |line| line.number.to_string().len());
     let margin = " ".repeat(number_width);
 
@@ -251,7 +295,7 @@ fn words(mark: &Mark, diagnostic: &Diagnostic) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::render;
+    use super::{Look, render};
     use profiler_compiler::diagnostic::{Code, Diagnostic};
     use profiler_compiler::source::{Source, Span};
 
@@ -266,6 +310,23 @@ mod tests {
         let expected: Vec<&str> =
             expected.trim_start_matches('\n').lines().map(|l| l.get(12..).unwrap_or("")).collect();
         assert_eq!(rendered.trim_end().lines().collect::<Vec<_>>(), expected[..expected.len() - 1], "\n{rendered}");
+    }
+
+    #[test]
+    fn lines_fit_the_terminal_and_the_underline_stands_below_its_words() {
+        let text = "tracepoint:sched:sched_switch { @a[comm, args.next_comm] = count(); @b[args.next_pdi] = count(); }";
+        let diagnostic = Diagnostic::error(Code(324), at(text, "next_pdi"), "the probe has no argument `next_pdi`")
+            .help("did you mean `next_pid`? It has: prev_comm, prev_pid, prev_prio, next_comm, next_pid, next_prio");
+        for width in [30, 40, 80] {
+            let look = Look { colour: false, width: Some(width) };
+            let rendered = render(&Source::new("x", text), std::slice::from_ref(&diagnostic), look);
+            assert!(rendered.lines().all(|line| line.chars().count() <= width), "{width}:\n{rendered}");
+            let column = |words: &str| {
+                let line = rendered.lines().find(|line| line.contains(words) && line.contains('|')).expect("a line");
+                line.find(words).map(|at| line[..at].chars().count())
+            };
+            assert_eq!(column("next_pdi]"), column("^^^^^^^^"), "{width}:\n{rendered}");
+        }
     }
 
     #[test]

@@ -269,7 +269,7 @@ pub fn run_at_prompt(
     out: impl Fn() -> Box<dyn Write>,
 ) -> Result<u8, Failure> {
     let compiled = compile(source, script, None)?;
-    let warnings = super::diagnostics::render(source, &compiled.warnings, super::colour_wanted());
+    let warnings = super::diagnostics::render(source, &compiled.warnings, super::look());
     // A screen that is gone has no reader.
     let _ = out().write_all(warnings.as_bytes());
     let object = &compiled.object;

@@ -2,7 +2,7 @@
 //!
 //! In: a [`Source`] and the spans to point at, the most important first. Out: an [`Excerpt`]: few, short, harmless lines with
 //! the columns that each span covers.
-//! Guarantee: any span of any text works, also past the end or inside a character; a line is cut at [`WIDTH`] characters;
+//! Guarantee: any span of any text works, also past the end or inside a character; a line is cut at the width that is asked for;
 //! no character that a terminal obeys survives.
 
 use std::borrow::Cow;
@@ -56,8 +56,8 @@ struct Part {
     is_last: bool,
 }
 
-/// The lines in which `spans` begin and end.
-pub fn excerpt(source: &Source, spans: &[Span]) -> Excerpt {
+/// The lines in which `spans` begin and end, of each so many characters.
+pub fn excerpt(source: &Source, spans: &[Span], width: usize) -> Excerpt {
     let text = source.text.as_str();
     let mut lines: Vec<(Range<usize>, Vec<Part>)> = Vec::new();
     let mut out = Excerpt::default();
@@ -79,7 +79,7 @@ pub fn excerpt(source: &Source, spans: &[Span]) -> Excerpt {
     for (line, parts) in lines {
         let number = source.line_column(line.start as u32).0 as usize;
         let focus = parts.iter().min_by_key(|part| part.span).map_or(line.start, |part| part.bytes.start);
-        let (text, marks) = show(text, &window(text, line, focus), &parts);
+        let (text, marks) = show(text, &window(text, line, focus, width), &parts);
         let is_hidden = |part: &&Part| !marks.iter().any(|mark| mark.span == part.span);
         out.hidden.extend(parts.iter().filter(is_hidden).map(|part| part.span));
         out.lines.push(Line { number, text, marks });
@@ -136,14 +136,14 @@ struct Window {
     cut_right: bool,
 }
 
-fn window(text: &str, line: Range<usize>, focus: usize) -> Window {
-    let is_short = text[line.clone()].chars().nth(WIDTH).is_none();
+fn window(text: &str, line: Range<usize>, focus: usize, width: usize) -> Window {
+    let is_short = text[line.clone()].chars().nth(width).is_none();
     if is_short {
         return Window { bytes: line, cut_left: false, cut_right: false };
     }
     let before = text[line.start..focus].char_indices();
-    let start = before.rev().nth(BEFORE - 1).map_or(line.start, |(at, _)| line.start + at);
-    let end = text[start..line.end].char_indices().nth(WIDTH).map_or(line.end, |(at, _)| start + at);
+    let start = before.rev().nth(BEFORE.min(width / 2) - 1).map_or(line.start, |(at, _)| line.start + at);
+    let end = text[start..line.end].char_indices().nth(width).map_or(line.end, |(at, _)| start + at);
     Window { cut_left: start > line.start, cut_right: end < line.end, bytes: start..end }
 }
 
@@ -213,7 +213,7 @@ mod tests {
     fn cut(text: &str, spans: &[(usize, usize)]) -> (Numbered, Numbered) {
         let source = Source::new("t", text);
         let spans: Vec<Span> = spans.iter().map(|(start, end)| Span::new(*start, *end)).collect();
-        let out = excerpt(&source, &spans);
+        let out = excerpt(&source, &spans, WIDTH);
         let lines = out.lines.iter().map(|line| (line.number, line.text.clone())).collect();
         let covered = out.lines.iter().flat_map(|line| {
             let letters: Vec<char> = line.text.chars().chain([' ']).collect();
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn wide_characters_take_two_columns() {
         let source = Source::new("t", "\"日本\" x");
-        let out = excerpt(&source, &[Span::new(1, 7), Span::new(9, 10)]);
+        let out = excerpt(&source, &[Span::new(1, 7), Span::new(9, 10)], WIDTH);
         assert_eq!(out.lines[0].marks.iter().map(|m| m.columns.clone()).collect::<Vec<_>>(), [1..5, 7..8]);
     }
 
@@ -260,7 +260,7 @@ mod tests {
         let text = format!("{long}bad{long}worse");
         let at = long.len();
         let spans = [Span::new(at, at + 3), Span::new(2 * at + 3, 2 * at + 8), Span::new(at, text.len())];
-        let out = excerpt(&Source::new("t", &text), &spans);
+        let out = excerpt(&Source::new("t", &text), &spans, WIDTH);
         assert_eq!(out.lines[0].text.chars().count(), WIDTH + "……".chars().count());
         assert_eq!(out.hidden, [1]);
         let widths: Vec<usize> = out.lines[0].marks.iter().map(|mark| mark.columns.len()).collect();

@@ -6,7 +6,7 @@
 use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::source::Source;
 
-use super::diagnostics;
+use super::diagnostics::{self, Look};
 
 /// All went well.
 pub const OK: u8 = 0;
@@ -93,12 +93,13 @@ impl Failure {
     }
 
     /// The text for standard error.
-    pub fn render(&self, colour: bool) -> String {
+    pub fn render(&self, look: impl Into<Look>) -> String {
+        let look = look.into();
         match self {
             Failure::Message(message) => {
-                diagnostics::render_message(message.code, &message.words, message.help.as_deref(), colour)
+                diagnostics::render_message(message.code, &message.words, message.help.as_deref(), look)
             }
-            Failure::Script { source, diagnostics } => diagnostics::render(source, diagnostics, colour),
+            Failure::Script { source, diagnostics } => diagnostics::render(source, diagnostics, look),
             Failure::ReaderGone => String::new(),
         }
     }

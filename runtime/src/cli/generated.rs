@@ -6,14 +6,15 @@ use std::io::{Write, stdout};
 
 use clap_complete::Shell;
 
-use super::args;
 use super::exit::{Failure, OK, USAGE};
+use super::{args, shells};
 
 /// Writes a shell's completions.
 pub fn completions(shell: Shell) -> Result<u8, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut args::described(), "profiler", &mut text);
-    write(&text)
+    let text = shells::extend(shell, String::from_utf8_lossy(&text).into_owned());
+    write(text.as_bytes())
 }
 
 /// Writes the manual page, or that of a command.

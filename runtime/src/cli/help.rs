@@ -174,6 +174,18 @@ fn diagnostic(code: &str) -> Option<String> {
     DIAGNOSTICS.iter().find(|(known, _)| *known == code).map(|(_, page)| plain(page))
 }
 
+/// The codes of all diagnostics with the titles of their pages.
+pub fn codes() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let title =
+        |page: &'static str| page.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, title)| title);
+    DIAGNOSTICS.iter().map(move |(code, page)| (*code, title(page)))
+}
+
+/// All words of the language with what they are.
+pub fn topics() -> Vec<(String, String)> {
+    words(&CATALOGUE).map(|(_, name, doc)| (name.to_owned(), doc.summary.to_owned())).collect()
+}
+
 fn print(text: &str) -> Result<u8, Failure> {
     stdout().lock().write_all(text.as_bytes()).map_err(|error| Failure::output("standard output", &error))?;
     Ok(OK)

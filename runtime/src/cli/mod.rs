@@ -26,11 +26,15 @@ mod progress;
 mod repl;
 mod run;
 mod script;
+mod shells;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 
+use profiler_runtime::sys::terminal;
+
 use args::Command;
+use diagnostics::Look;
 use exit::Failure;
 
 /// Runs the command that `arguments` ask for (the first is the program's own name) and says how it ended.
@@ -72,7 +76,7 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
 /// Writes what went wrong to standard error. A standard error that is closed has no reader to disappoint.
 fn report(failure: &Failure) {
     let mut stderr = std::io::stderr().lock();
-    let _ = stderr.write_all(failure.render(colour_wanted()).as_bytes());
+    let _ = stderr.write_all(failure.render(look()).as_bytes());
 }
 
 /// Whether results show colours: they go to a terminal that does.
@@ -83,6 +87,12 @@ fn results_are_coloured(to_file: bool) -> bool {
 /// Whether standard error shows colours.
 fn colour_wanted() -> bool {
     colours_allowed() && std::io::stderr().is_terminal()
+}
+
+/// How diagnostics are shown on standard error.
+fn look() -> Look {
+    let width = std::io::stderr().is_terminal().then(terminal::size).flatten().map(|(columns, _)| columns);
+    Look { colour: colour_wanted(), width }
 }
 
 /// Whether a terminal may be sent colours: `NO_COLOR` (<https://no-color.org>) is unset or empty, and it knows them.

@@ -4,12 +4,16 @@
 //! Guarantee: an expression that is not understood has no members; nothing is guessed.
 
 use profiler_compiler::btf::{Btf, BtfId};
+use profiler_compiler::glob;
 use profiler_compiler::target::Target;
 
-use crate::list::arguments;
+use crate::list::{arguments, names};
 
 /// How many variables lead to each other.
 const STEPS: u32 = 8;
+
+/// How many attach points are asked for what they have in common.
+const MOST_POINTS: usize = 8;
 
 /// Where an expression stands.
 pub(super) struct Context<'a> {
@@ -22,8 +26,12 @@ pub(super) struct Context<'a> {
 
 /// Types and names, as a C declaration has them.
 pub(super) fn members(context: &Context<'_>, expression: &str) -> Vec<(String, String)> {
-    let expression = expression.trim();
-    if expression == "args" {
+    // A cast applies to all that is behind it, also to what is being typed.
+    let mut expression = expression.trim();
+    while let Some((_, behind)) = cast(expression) {
+        expression = behind;
+    }
+    if expression == "args" || (expression == "ctx" && context.is_iterator()) {
         return context.arguments();
     }
     let Some(btf) = context.target.btf() else { return Vec::new() };
@@ -33,25 +41,46 @@ pub(super) fn members(context: &Context<'_>, expression: &str) -> Vec<(String, S
 }
 
 impl Context<'_> {
-    /// The arguments that all attach points have, by the first one.
+    fn is_iterator(&self) -> bool {
+        self.header.starts_with("iter:") || self.header.starts_with("it:")
+    }
+
+    /// The arguments that all attach points have.
     fn arguments(&self) -> Vec<(String, String)> {
-        let point = self.header.split(',').next().unwrap_or_default().trim();
-        let declared = |line: String| {
-            let (ty, name) = line.rsplit_once([' ', '*'])?;
-            let pointer = if line[ty.len()..].starts_with('*') { "*" } else { "" };
-            Some((format!("{ty}{pointer}").trim().to_owned(), name.split('[').next()?.to_owned()))
-        };
-        arguments(self.target, point).into_iter().filter_map(declared).collect()
+        let points = self.header.split(',').flat_map(|point| self.matching(point.trim())).take(MOST_POINTS);
+        let arguments =
+            points.map(|point| arguments(self.target, &point).iter().filter_map(|line| argument(line)).collect());
+        let common = arguments.reduce(|mut common: Vec<(String, String)>, other| {
+            common.retain(|(_, name)| other.iter().any(|(_, same)| same == name));
+            common
+        });
+        common.unwrap_or_default()
+    }
+
+    /// The attach points that one means: several for a pattern.
+    fn matching(&self, point: &str) -> Vec<String> {
+        let Some((kind, name)) = point.split_once(':') else { return Vec::new() };
+        // At a return by breakpoint, the arguments are gone.
+        if matches!(kind, "kretprobe" | "kr") {
+            return Vec::new();
+        }
+        // The kernel's own functions may have this in front.
+        let name = name.strip_prefix("vmlinux:").unwrap_or(name);
+        let names = if glob::is_pattern(name) { names(self.target, kind, name) } else { vec![name.to_owned()] };
+        names.iter().take(MOST_POINTS).map(|name| format!("{kind}:{name}")).collect()
     }
 
     /// The struct that an expression is or points to.
     fn type_of(&self, btf: &Btf, expression: &str, steps: u32) -> Option<BtfId> {
         let steps = steps.checked_sub(1)?;
         let expression = expression.trim();
+        if let Some((ty, _)) = cast(expression) {
+            return named(btf, ty);
+        }
         if let Some((base, member)) = last_member(expression) {
-            if base.trim() == "args" {
+            if base.trim() == "args" || (base.trim() == "ctx" && self.is_iterator()) {
                 let (ty, _) = self.arguments().into_iter().find(|(_, name)| name == member)?;
-                return named(btf, &ty);
+                return named(btf, ty.split('[').next()?);
             }
             let base = self.type_of(btf, base, steps)?;
             return structure(btf, btf.find_member(base, member)?.ty);
@@ -62,14 +91,33 @@ impl Context<'_> {
         if let Some(inner) = expression.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
             return self.type_of(btf, inner, steps);
         }
-        if let Some(cast) = expression.strip_prefix('(') {
-            return named(btf, cast.split(')').next()?);
-        }
         let variable = expression.strip_prefix('$').filter(|name| name.chars().all(is_of_name))?;
         let (at, _) = self.before.match_indices(&format!("${variable} = ")).last()?;
         let value = self.before[at..].split_once('=')?.1;
         self.type_of(btf, value.split(';').next()?, steps)
     }
+}
+
+/// Type and name in a line such as `char prev_comm[16]`.
+pub fn argument(line: &str) -> Option<(String, String)> {
+    let (ty, name) = line.rsplit_once([' ', '*'])?;
+    let pointer = if line[ty.len()..].starts_with('*') { "*" } else { "" };
+    // A place in the record, behind which the language sees what is there.
+    let ty = match ty.strip_prefix("__data_loc ").or_else(|| ty.strip_prefix("__rel_loc ")) {
+        Some("char[]") => "string",
+        Some(elements) => elements,
+        None => ty,
+    };
+    let (name, length) = name.find('[').map_or((name, ""), |at| name.split_at(at));
+    Some((format!("{}{length}", format!("{ty}{pointer}").trim()), name.to_owned()))
+}
+
+/// The type of a cast at the beginning of an expression, and what is cast.
+fn cast(expression: &str) -> Option<(&str, &str)> {
+    let (ty, behind) = expression.strip_prefix('(')?.split_once(')')?;
+    let is_type =
+        ty.trim_end().ends_with('*') || ["struct ", "union "].iter().any(|tag| ty.trim_start().starts_with(tag));
+    (is_type && !ty.contains('(') && !behind.is_empty()).then_some((ty, behind.trim_start()))
 }
 
 fn is_of_name(character: char) -> bool {
@@ -119,7 +167,7 @@ pub(super) fn last_expression(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{last_expression, last_member};
+    use super::{argument, cast, last_expression, last_member};
 
     #[test]
     fn an_expression_goes_back_to_where_it_begins() {
@@ -132,6 +180,24 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(last_expression(text), expression, "{text}");
+        }
+    }
+
+    #[test]
+    fn arguments_have_a_type_and_a_name() {
+        let is = |line: &str, ty: &str, name: &str| assert_eq!(argument(line), Some((ty.to_owned(), name.to_owned())));
+        is("char prev_comm[16]", "char[16]", "prev_comm");
+        is("struct file * file", "struct file *", "file");
+        is("const char *name", "const char *", "name");
+        is("__data_loc char[] comm", "string", "comm");
+        assert_eq!(argument("alone"), None);
+    }
+
+    #[test]
+    fn a_cast_has_a_type_and_something_behind_it() {
+        assert_eq!(cast("(struct file *)args.file"), Some(("struct file *", "args.file")));
+        for none in ["((struct file *)args.file)", "(a + b)", "(a)->b", "args"] {
+            assert_eq!(cast(none), None, "{none}");
         }
     }
 

@@ -51,6 +51,8 @@ pub(super) fn place(text: &str) -> Place<'_> {
                 scan.pass_over(at, end);
                 at = end;
             }
+            // A name in quotes is a part of its attach point.
+            Skipped::ForEver if character == '"' && scan.depth == 0 && scan.header_end.is_none() => break,
             Skipped::ForEver => return Place::Nowhere,
             Skipped::Nothing => {
                 scan.take(at, character);
@@ -121,8 +123,17 @@ impl<'a> Scan<'a> {
                 self.in_predicate = !self.in_predicate;
             }
             ',' if self.depth == 0 && self.header_end.is_none() => self.point = next,
+            '\n' | ';' if self.depth == 0 && self.header_end.is_none() && self.is_declaration(at) => {
+                (self.item, self.point) = (next, next);
+            }
             _ => {}
         }
+    }
+
+    /// Whether the item up to here is one without a block, which its line ends.
+    fn is_declaration(&self, at: usize) -> bool {
+        let item = self.text[self.item..at].trim_start();
+        ["param ", "pub ", "use ", "import ", "let "].iter().any(|word| item.starts_with(word))
     }
 
     fn place(&self) -> Place<'a> {
@@ -157,15 +168,21 @@ mod tests {
         assert_eq!(probe("BEGIN { } kprobe:vf"), "kprobe:vf");
         assert_eq!(probe("kprobe:a, kprobe:b"), "kprobe:b");
         assert_eq!(probe("uprobe:/bin//ba"), "uprobe:/bin//ba");
+        assert_eq!(probe("uprobe:/bin/x:\"a::b"), "uprobe:/bin/x:\"a::b");
+        assert_eq!(probe("uprobe:/bin/x:\"a::b\", uprobe:y"), "uprobe:y");
+        assert_eq!(probe("use a/b\nparam x: int = 1 \"y\"; kprobe:a,\nkprobe:b"), "kprobe:b");
         assert_eq!(probe("// one\nk"), "k");
         assert_eq!(probe("BEGIN { @ = \"}\"; } /* x */ e"), "e");
     }
 
     #[test]
     fn code_knows_its_attach_points() {
-        for text in
-            ["kprobe:a, kprobe:b { ", "BEGIN {} kprobe:a, kprobe:b / pi", "kprobe:a, kprobe:b /pid == 1/ { if (1) { @x"]
-        {
+        for text in [
+            "kprobe:a, kprobe:b { ",
+            "use a/b\nkprobe:a, kprobe:b { ",
+            "BEGIN {} kprobe:a, kprobe:b / pi",
+            "kprobe:a, kprobe:b /pid == 1/ { if (1) { @x",
+        ] {
             assert_eq!(place(text), Place::Code { header: "kprobe:a, kprobe:b" }, "{text}");
         }
         assert_eq!(place("uprobe:/bin/sh:main / "), Place::Code { header: "uprobe:/bin/sh:main" });

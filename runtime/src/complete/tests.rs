@@ -80,7 +80,7 @@ fn words_maps_and_variables_are_those_in_reach() {
     assert_eq!(texts("BEGIN { $time = 1; $t"), ["$time"]);
     let maps = ["@other".to_owned()];
     let text = "interval:s:1 { print(@";
-    let found = complete(text, text.len(), &Host::new(), Known { maps: &maps });
+    let found = complete(text, text.len(), &Host::new(), Known { maps: &maps, ..Known::default() });
     assert_eq!(found.candidates.iter().map(|c| c.text.as_str()).collect::<Vec<_>>(), ["@other"]);
 }
 
@@ -103,4 +103,70 @@ fn any_cursor_in_any_text_has_an_answer() {
     }
     // Shown, not asserted: machines are shared.
     println!("{} completions took {:?}", text.len() + 1, start.elapsed());
+}
+
+#[test]
+fn programs_and_libraries_are_found_by_path_and_by_name() {
+    let own = std::env::current_exe().expect("a path");
+    let own = own.to_str().expect("text");
+    assert_eq!(texts(&format!("uprobe:{}", &own[..own.len() - 3])), [format!("uprobe:{own}:")]);
+    let folder = own.rsplit_once('/').expect("absolute").0;
+    assert_eq!(texts(&format!("usdt:{}", &folder[..folder.len() - 1])), [format!("usdt:{folder}/")]);
+    assert_eq!(texts("uprobe:/etc/passw"), Vec::<String>::new());
+    // Where no cache names them, libraries are found by their whole names only.
+    assert!(Host::new().libraries().is_empty() || texts("uretprobe:lib").contains(&"uretprobe:libc:".to_owned()));
+    assert!(texts("uprobe:libc:mallo").contains(&"uprobe:libc:malloc".to_owned()));
+}
+
+/// A function that is in this program however it was compiled.
+#[inline(never)]
+fn lighthouse(light: u32) -> u32 {
+    std::hint::black_box(light)
+}
+
+#[test]
+fn functions_of_programs_are_symbols_or_names_in_quotes() {
+    assert_eq!(lighthouse(1), 1);
+    let own = std::env::current_exe().expect("a path");
+    let own = own.display();
+    assert!(texts(&format!("uprobe:{own}:mai")).contains(&format!("uprobe:{own}:main")));
+    let crate_alone = texts(&format!("BEGIN {{ }} uretprobe:{own}:profiler_runt"));
+    assert_eq!(crate_alone, [format!("uretprobe:{own}:\"profiler_runtime::")]);
+    let module = format!("uprobe:{own}:\"profiler_runtime::complete::");
+    assert_eq!(texts(&format!("{module}tes")), [format!("{module}tests::")]);
+    assert_eq!(texts(&format!("{module}tests::lightho")), [format!("{module}tests::lighthouse\"")]);
+    let without_quote = texts(&format!("fn:{own}:profiler_runtime::complete::tes"));
+    assert_eq!(without_quote, [format!("fn:{own}:\"profiler_runtime::complete::tests::")]);
+    let rust = format!("uprobe:{own}:rust:\"profiler_runtime::complete::tests::lightho");
+    assert_eq!(texts(&rust), [format!("{rust}use\"")]);
+}
+
+#[test]
+fn parameters_and_modules_are_those_in_reach() {
+    let modules = [("proc/exits", "// Ends.\npub param name: string = any \"whose\"\npub @codes\n")];
+    let at_end = |text: &str| {
+        let known = Known { modules: &modules, ..Known::default() };
+        let found = complete(text, text.len(), &Host::new(), known).candidates;
+        found.into_iter().map(|found| found.text).collect::<Vec<_>>()
+    };
+    assert_eq!(at_end("use pro"), ["use proc/exits"]);
+    assert_eq!(at_end("param slow: duration = 1ms\nBEGIN { $old = 1; $s"), ["$slow"]);
+    assert_eq!(at_end("use proc/exits\nEND { print(@exits."), ["codes"]);
+    assert_eq!(at_end("use proc/exits\nEND { print($exits.n"), ["name"]);
+    assert_eq!(at_end("pa"), ["param"]);
+}
+#[test]
+fn arguments_of_several_points_are_those_that_all_have() {
+    if !has_types() {
+        return;
+    }
+    assert_eq!(texts("tracepoint:sched:sched_switch, tracepoint:sched:sched_wakeup { @ = args."), Vec::<String>::new());
+    let found = texts("tracepoint:sched:sched_wakeup* { @ = args.");
+    assert!(found.contains(&"target_cpu".to_owned()), "{found:?}");
+    assert_eq!(texts("fentry:vmlinux:vfs_read { @ = args.coun"), ["count"]);
+    assert_eq!(texts("kretprobe:vfs_read { @ = args."), Vec::<String>::new());
+    assert_eq!(texts("iter:task { @ = ctx.task->group_lead"), ["group_leader"]);
+    assert_eq!(texts("fentry:vfs_read { @ = ((struct file *)args.file)->f_fla"), ["f_flags"]);
+    let comm = at_end("tracepoint:sched:sched_switch { @ = args.next_com").candidates;
+    assert_eq!(comm[0].about, "char[16]");
 }

@@ -36,8 +36,8 @@ pub enum Command {
     Clear(String),
     /// `:save FILE`.
     Save(String),
-    /// `:load FILE`.
-    Load(String),
+    /// `:load FILE [--NAME VALUE]...`.
+    Load(Loading),
     /// `:edit N [PROGRAM]`: without one, in the editor.
     Edit {
         /// Which program.
@@ -66,6 +66,15 @@ pub enum Command {
     Quit,
 }
 
+/// A script that is to be attached, or was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loading {
+    /// A file, or a module of the standard library.
+    pub path: String,
+    /// Values of its parameters, as on a command line.
+    pub words: Vec<String>,
+}
+
 /// Which programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
@@ -83,9 +92,9 @@ pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("watch", ":watch @x 1s | off", "print a map again and again"),
     ("edit", ":edit N [PROGRAM]", "replace a program and keep its maps; without PROGRAM in $EDITOR"),
     ("save", ":save FILE", "write the programs that run to a script"),
-    ("load", ":load FILE", "attach what a script says"),
-    ("probe", ":probe PATTERN", "what can be probed, with arguments"),
-    ("type", ":type EXPRESSION", "the type of an expression"),
+    ("load", ":load FILE [--NAME VALUE]", "attach a script, or a recipe such as lock/futex"),
+    ("probe", ":probe PATTERN", "what a probe is, what it gives, and what it costs here"),
+    ("type", ":type [PROBE] EXPRESSION", "the type of an expression, within a probe"),
     ("dump", ":dump STAGE [N]", "what the compiler makes of a program: ast typed ir bpf elf verifier"),
     ("hist", ":hist [N]", "the last N things typed"),
     ("help", ":help [WORD]", "a word of the language, or these"),
@@ -182,7 +191,7 @@ fn command(text: &str) -> Result<Command, String> {
         "stop" => number(word, rest).map(|number| Command::Stop(Which::One(number))),
         "clear" => map_name(word, rest).map(Command::Clear),
         "save" => needed("a file").map(Command::Save),
-        "load" => needed("a file").map(Command::Load),
+        "load" => needed("a script, or a recipe such as lock/futex").map(|rest| Command::Load(loading(&rest))),
         "edit" => {
             let (which, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -208,6 +217,13 @@ fn command(text: &str) -> Result<Command, String> {
         "quit" | "q" | "exit" => Ok(Command::Quit),
         _ => Err(unknown(word)),
     }
+}
+
+/// A path, which may have blanks, and the options behind it.
+fn loading(text: &str) -> Loading {
+    let (path, options) = text.find(" --").map_or((text, ""), |at| text.split_at(at));
+    let path = path.trim().to_owned();
+    Loading { path, words: options.split_whitespace().map(str::to_owned).collect() }
 }
 
 fn unknown(word: &str) -> String {
@@ -245,7 +261,7 @@ fn duration(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Command, Input, Which, is_complete, read};
+    use super::{Command, Input, Loading, Which, is_complete, read};
     use std::time::Duration;
 
     #[test]
@@ -297,6 +313,15 @@ mod tests {
         assert_eq!(command(":edit 2"), Ok(Command::Edit { number: 2, text: None }));
         assert_eq!(command(":edit 2 BEGIN { }"), Ok(Command::Edit { number: 2, text: Some("BEGIN { }".into()) }));
         assert_eq!(command(":dump ir 1"), Ok(Command::Dump { stage: "ir".into(), number: Some(1) }));
+        let loading = |path: &str, words: &[&str]| {
+            let words = words.iter().map(|word| (*word).to_owned()).collect();
+            Ok(Command::Load(Loading { path: path.into(), words }))
+        };
+        assert_eq!(command(":load my file.prof"), loading("my file.prof", &[]));
+        assert_eq!(
+            command(":load lock/futex --slow 1ms --pid=7"),
+            loading("lock/futex", &["--slow", "1ms", "--pid=7"])
+        );
         assert_eq!(command(":q"), Ok(Command::Quit));
         assert_eq!(command(":stpo 1"), Err("there is no `:stpo`; did you mean `:stop`?".into()));
         assert_eq!(command(":clear x"), Err(":clear needs a map: :clear @x".into()));

@@ -4,14 +4,16 @@
 //! Guarantee: no I/O, no clock and no kernel, so that a session is a transcript; a program has one number as long as the prompt
 //! lives, and effects name only programs that are attached.
 
+pub mod help;
 pub mod input;
 pub mod status;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::time::Duration;
 
-use input::{COMMANDS, Command, Input, Which};
+use input::{Command, Input, Which};
+
+pub use input::Loading;
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub enum Effect {
         source: String,
         /// The program whose place and maps it takes: that one is detached then.
         replaces: Option<u32>,
+        /// Where it was read.
+        file: Option<Loading>,
     },
     /// Detach a program.
     Detach(u32),
@@ -57,7 +61,7 @@ pub enum Effect {
         text: String,
     },
     /// Read a file, and tell ([`News::Read`]).
-    Read(String),
+    Read(Loading),
     /// Let a program be changed in the editor, and tell ([`News::Edited`]).
     Edit {
         /// Which.
@@ -67,6 +71,8 @@ pub enum Effect {
     },
     /// Explain a word.
     Help(String),
+    /// Explain the prompt ([`help::text`]).
+    Commands,
     /// List probes.
     Probe(String),
     /// Say the type of an expression.
@@ -76,7 +82,7 @@ pub enum Effect {
         /// The stage.
         stage: String,
         /// The program.
-        source: String,
+        number: u32,
     },
     /// Show what was typed last.
     History(usize),
@@ -126,7 +132,7 @@ pub enum News {
     /// A file was read, or why not.
     Read {
         /// Which.
-        path: String,
+        file: Loading,
         /// Its text.
         text: Result<String, String>,
     },
@@ -143,9 +149,24 @@ pub enum News {
 #[derive(Debug, Clone)]
 struct Program {
     source: String,
+    /// Where it was read.
+    file: Option<Loading>,
     maps: Vec<String>,
     /// Done once, and then forgotten.
     once: bool,
+}
+
+impl Program {
+    /// What was typed, or which file it is with which values.
+    fn in_one_line(&self) -> String {
+        match &self.file {
+            None => self.source.split_whitespace().collect::<Vec<_>>().join(" "),
+            Some(file) => std::iter::once(file.path.as_str())
+                .chain(file.words.iter().map(String::as_str))
+                .collect::<Vec<_>>()
+                .join(" "),
+        }
+    }
 }
 
 /// The state of a prompt.
@@ -163,7 +184,7 @@ impl Repl {
         match input::read(text) {
             Err(words) => vec![say(&words)],
             Ok(Input::Nothing) => Vec::new(),
-            Ok(Input::Program(source)) => vec![self.attach(source, None, false)],
+            Ok(Input::Program(source)) => vec![self.attach(source, None, None)],
             Ok(Input::Once(expression)) => vec![self.once(&expression)],
             Ok(Input::Map { name, view }) => {
                 self.of_map(&name, |number, map| Effect::Print { number, map, view: view.clone() })
@@ -180,6 +201,11 @@ impl Repl {
         maps
     }
 
+    /// The numbers of all programs with their texts, for completion.
+    pub fn programs(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.programs.iter().map(|(number, program)| (*number, program.source.as_str()))
+    }
+
     /// Takes note of what happened.
     pub fn told(&mut self, news: News) -> Vec<Effect> {
         match news {
@@ -194,25 +220,32 @@ impl Repl {
                 effects
             }
             News::Ended { number, code } => self.ended(number, code),
-            News::Read { path, text } => match text {
-                Ok(text) => vec![self.attach(text, None, false)],
-                Err(words) => vec![say(&format!("cannot read `{path}`: {words}"))],
+            News::Read { file, text } => match text {
+                Ok(text) => vec![self.attach(text, None, Some(file))],
+                Err(message) => vec![Effect::Say(message)],
             },
             News::Edited { number, text } => match text {
-                Some(text) => vec![self.attach(text, Some(number), false)],
+                Some(text) => vec![self.replace(number, text)],
                 None => vec![say("nothing was changed")],
             },
         }
     }
 
-    fn attach(&mut self, source: String, replaces: Option<u32>, once: bool) -> Effect {
+    fn attach(&mut self, source: String, replaces: Option<u32>, file: Option<Loading>) -> Effect {
         self.last += 1;
         let number = self.last;
-        self.programs.insert(number, Program { source: source.clone(), maps: Vec::new(), once });
+        let program = Program { source: source.clone(), file: file.clone(), maps: Vec::new(), once: false };
+        self.programs.insert(number, program);
         if let Some(replaced) = replaces {
             self.replacing.insert(number, replaced);
         }
-        Effect::Attach { number, source, replaces }
+        Effect::Attach { number, source, replaces, file }
+    }
+
+    /// What takes the place of a script has the values of its parameters.
+    fn replace(&mut self, number: u32, source: String) -> Effect {
+        let file = self.programs.get(&number).and_then(|program| program.file.clone());
+        self.attach(source, Some(number), file)
     }
 
     /// A statement as it is; an expression is printed.
@@ -222,7 +255,11 @@ impl Repl {
             (true, false) => format!("BEGIN {{ {text}; }}"),
             (false, _) => format!("BEGIN {{ print({text}); }}"),
         };
-        self.attach(source, None, true)
+        let effect = self.attach(source, None, None);
+        if let Some(program) = self.programs.get_mut(&self.last) {
+            program.once = true;
+        }
+        effect
     }
 
     fn attached(
@@ -269,10 +306,8 @@ impl Repl {
         match command {
             Command::Ps if self.programs.is_empty() => vec![say("nothing runs")],
             Command::Ps => {
-                let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-                vec![Effect::Status(
-                    self.programs.iter().map(|(number, program)| (*number, one_line(&program.source))).collect(),
-                )]
+                let shown = self.programs.iter().map(|(number, program)| (*number, program.in_one_line()));
+                vec![Effect::Status(shown.collect())]
             }
             Command::Stop(Which::All) => self.programs.keys().map(|number| Effect::Detach(*number)).collect(),
             Command::Stop(Which::One(number)) => self.with(number, |_| Effect::Detach(number)),
@@ -287,18 +322,18 @@ impl Repl {
                 self.with(number, |program| Effect::Edit { number, text: program.source.clone() })
             }
             Command::Edit { number, text: Some(text) } if self.programs.contains_key(&number) => {
-                vec![self.attach(text, Some(number), false)]
+                vec![self.replace(number, text)]
             }
             Command::Edit { number, .. } => vec![self.no_program(number)],
             Command::Save(path) => self.save(path),
-            Command::Load(path) => vec![Effect::Read(path)],
+            Command::Load(file) => vec![Effect::Read(file)],
             Command::History(count) => vec![Effect::History(count)],
             Command::Help(Some(word)) => vec![Effect::Help(word)],
-            Command::Help(None) => vec![Effect::Say(help())],
+            Command::Help(None) => vec![Effect::Commands],
             Command::Probe(pattern) => vec![Effect::Probe(pattern)],
             Command::Type(expression) => vec![Effect::Type(expression)],
             Command::Dump { stage, number } => match number.or(self.programs.keys().next_back().copied()) {
-                Some(number) => self.with(number, |program| Effect::Dump { stage, source: program.source.clone() }),
+                Some(number) => self.with(number, |_| Effect::Dump { stage, number }),
                 None => vec![say("nothing runs")],
             },
             Command::Quit => vec![Effect::Quit],
@@ -340,8 +375,12 @@ impl Repl {
     }
 
     fn save(&self, path: String) -> Vec<Effect> {
-        let texts: Vec<&str> =
-            self.programs.values().filter(|program| !program.once).map(|program| program.source.trim()).collect();
+        // Values of parameters are no part of a script.
+        let text = |program: &Program| match &program.file {
+            Some(file) if !file.words.is_empty() => format!("// {}\n{}", program.in_one_line(), program.source.trim()),
+            _ => program.source.trim().to_owned(),
+        };
+        let texts: Vec<String> = self.programs.values().filter(|program| !program.once).map(text).collect();
         if texts.is_empty() {
             return vec![say("nothing runs")];
         }
@@ -361,20 +400,6 @@ fn is_statement(text: &str) -> bool {
     ];
     let assigns = text.starts_with(['$', '@']) && text.contains(" = ");
     text.contains(';') || text.contains('{') || assigns || silent.iter().any(|word| text.starts_with(word))
-}
-
-fn help() -> String {
-    let width = COMMANDS.iter().map(|(_, usage, _)| usage.len()).max().unwrap_or(0);
-    let mut text = "Type a probe to attach it, `@x` to see a map, an expression to have its value:\n\n".to_owned();
-    for example in ["tracepoint:syscalls:sys_enter_openat { @[comm] = count(); }", "@", "nsecs"] {
-        let _ = writeln!(text, "  {example}");
-    }
-    text.push('\n');
-    for (_, usage, words) in COMMANDS {
-        let _ = writeln!(text, "  {usage:<width$}  {words}");
-    }
-    text.push_str("\nTab completes, an open brace goes on in the next line, Control-D leaves.\n");
-    text
 }
 
 #[cfg(test)]

@@ -9,6 +9,9 @@ use std::time::Duration;
 use profiler_compiler::statistics::Number;
 use profiler_compiler::units::Unit;
 
+/// So much of a program is shown behind its numbers, or it stands above them.
+const NARROWEST: usize = 16;
+
 /// What a program did so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Status {
@@ -42,6 +45,10 @@ pub fn table(programs: &[Row], width: Option<usize>) -> String {
     let texts = std::iter::once("program").chain(programs.iter().map(|row| row.text.as_str()));
     let widths: [usize; 7] =
         std::array::from_fn(|at| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0));
+    let numbers: usize = widths.iter().map(|width| width + 2).sum();
+    if width.is_some_and(|width| width < numbers + NARROWEST) {
+        return blocks(programs, width);
+    }
     let mut table = String::new();
     for (row, text) in cells.iter().zip(texts) {
         let mut line = String::new();
@@ -53,6 +60,20 @@ pub fn table(programs: &[Row], width: Option<usize>) -> String {
         table.push('\n');
     }
     table
+}
+
+/// Each program in three lines, for terminals on which the numbers would leave no room for it.
+fn blocks(programs: &[Row], width: Option<usize>) -> String {
+    let mut text = String::new();
+    for row in programs {
+        let [number, probes, runs, records, mean, share, lost] = cells(row);
+        let indent = " ".repeat(number.chars().count());
+        let first = cut(&format!("{number} {}", row.text), width);
+        let counts = cut(&format!("{indent} probes {probes}, runs {runs}, records {records}"), width);
+        let costs = cut(&format!("{indent} mean {mean}, CPU {share}, lost {lost}"), width);
+        let _ = writeln!(text, "{first}\n{counts}\n{costs}");
+    }
+    text
 }
 
 fn cells(row: &Row) -> [String; 7] {
@@ -118,7 +139,8 @@ mod tests {
             let table = table(&rows(), Some(width));
             assert!(table.lines().all(|line| line.chars().count() <= width), "{width}:\n{table}");
         }
-        assert!(table(&rows(), Some(70)).contains("kprobe:a {"));
-        assert!(table(&rows(), Some(70)).contains('…'));
+        assert!(table(&rows(), Some(75)).contains("kprobe:a {") && table(&rows(), Some(75)).contains('…'));
+        let narrow = "[1] kprobe:a { @x = count(); }\n    probes 7, runs 1000, records 3\n    mean 1.5 µs, CPU 0.150 %, lost 0\n";
+        assert!(table(&rows(), Some(45)).starts_with(narrow), "{}", table(&rows(), Some(45)));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Effect, News, Repl};
+use super::{Effect, Loading, News, Repl};
 
 /// Runs a transcript and returns it as it would have to be.
 fn replay(transcript: &str) -> String {
@@ -40,11 +40,17 @@ fn read_news(text: &str) -> News {
         },
         "refused" => News::Refused { number, message: format!("{}\n", words[2..].join(" ")) },
         "ended" => News::Ended { number, code: words.get(2).map(|code| code.parse().expect("a code")) },
-        "read" => News::Read { path: words[1].into(), text: Ok(words[2..].join(" ")) },
-        "unreadable" => News::Read { path: words[1].into(), text: Err(words[2..].join(" ")) },
+        "read" => News::Read { file: loading(words[1]), text: Ok(words[2..].join(" ")) },
+        "unreadable" => News::Read { file: loading(words[1]), text: Err(format!("{}\n", words[2..].join(" "))) },
         "edited" => News::Edited { number, text: Some(words[2..].join(" ")).filter(|text| !text.is_empty()) },
         other => panic!("{other}"),
     }
+}
+
+/// `FILE`, or `FILE,OPTION,VALUE`.
+fn loading(text: &str) -> Loading {
+    let mut words = text.split(',').map(str::to_owned);
+    Loading { path: words.next().unwrap_or_default(), words: words.collect() }
 }
 
 fn shown(effect: &Effect) -> String {
@@ -66,11 +72,11 @@ fn several_programs_live_at_once() {
     holds(
         r#"
         > kprobe:a { @x = count(); }
-          Attach { number: 1, source: "kprobe:a { @x = count(); }", replaces: None }
+          Attach { number: 1, source: "kprobe:a { @x = count(); }", replaces: None, file: None }
         < attached 1 1 @x
           | [1] 1 probe
         > kprobe:b* { @y = count(); }
-          Attach { number: 2, source: "kprobe:b* { @y = count(); }", replaces: None }
+          Attach { number: 2, source: "kprobe:b* { @y = count(); }", replaces: None, file: None }
         < attached 2 7 @y
           | [2] 7 probes
         > @x
@@ -100,11 +106,11 @@ fn a_map_of_several_programs_is_printed_for_each() {
     holds(
         r#"
         > kprobe:a { @ = count(); }
-          Attach { number: 1, source: "kprobe:a { @ = count(); }", replaces: None }
+          Attach { number: 1, source: "kprobe:a { @ = count(); }", replaces: None, file: None }
         < attached 1 1 @
           | [1] 1 probe
         > kprobe:b { @ = count(); }
-          Attach { number: 2, source: "kprobe:b { @ = count(); }", replaces: None }
+          Attach { number: 2, source: "kprobe:b { @ = count(); }", replaces: None, file: None }
         < attached 2 1 @
           | [2] 1 probe
         > @
@@ -121,7 +127,7 @@ fn a_refused_program_leaves_nothing_behind() {
     holds(
         r#"
         > kprobe:nosuch { }
-          Attach { number: 1, source: "kprobe:nosuch { }", replaces: None }
+          Attach { number: 1, source: "kprobe:nosuch { }", replaces: None, file: None }
         < refused 1 error: there is no function
           | error: there is no function
         > :stop 1
@@ -139,19 +145,19 @@ fn an_edited_program_takes_the_place_of_the_old_one_once_it_is_attached() {
     holds(
         r#"
         > kprobe:a { @x = count(); }
-          Attach { number: 1, source: "kprobe:a { @x = count(); }", replaces: None }
+          Attach { number: 1, source: "kprobe:a { @x = count(); }", replaces: None, file: None }
         < attached 1 1 @x
           | [1] 1 probe
         > :edit 1
           Edit { number: 1, text: "kprobe:a { @x = count(); }" }
         < edited 1 kprobe:a { @x = cuont(); }
-          Attach { number: 2, source: "kprobe:a { @x = cuont(); }", replaces: Some(1) }
+          Attach { number: 2, source: "kprobe:a { @x = cuont(); }", replaces: Some(1), file: None }
         < refused 2 error: there is no function
           | error: there is no function
         > @x
           Print { number: 1, map: "@x", view: "" }
         > :edit 1 kprobe:b { @x = count(); }
-          Attach { number: 3, source: "kprobe:b { @x = count(); }", replaces: Some(1) }
+          Attach { number: 3, source: "kprobe:b { @x = count(); }", replaces: Some(1), file: None }
         < ended 1
         < attached 3 1 @x+ @y-
           | [3] 1 probe, in place of [1]; kept @x; empty @y
@@ -164,7 +170,7 @@ fn an_edited_program_takes_the_place_of_the_old_one_once_it_is_attached() {
         > :edit 9 BEGIN { }
           | there is no program 9; these run: 3
         > :edit 3 kprobe:c { }
-          Attach { number: 4, source: "kprobe:c { }", replaces: Some(3) }
+          Attach { number: 4, source: "kprobe:c { }", replaces: Some(3), file: None }
         < ended 3
         < refused 4 error: no room
           | error: no room
@@ -178,11 +184,11 @@ fn expressions_are_done_once() {
     holds(
         r#"
         > nsecs
-          Attach { number: 1, source: "BEGIN { print(nsecs); }", replaces: None }
+          Attach { number: 1, source: "BEGIN { print(nsecs); }", replaces: None, file: None }
         < attached 1 1
         < ended 1 0
         > printf("%d\n", pid)
-          Attach { number: 2, source: "BEGIN { printf(\"%d\\n\", pid); }", replaces: None }
+          Attach { number: 2, source: "BEGIN { printf(\"%d\\n\", pid); }", replaces: None, file: None }
         < attached 2 1
         < ended 2 0
         > :type curtask->comm
@@ -196,23 +202,30 @@ fn scripts_are_saved_and_loaded() {
     holds(
         r#"
         > :load x.prof
-          Read("x.prof")
-        < unreadable x.prof there is no such file
-          | cannot read `x.prof`: there is no such file
-        > :load y.prof
-          Read("y.prof")
-        < read y.prof kprobe:a { @x = count(); }
-          Attach { number: 1, source: "kprobe:a { @x = count(); }", replaces: None }
+          Read(Loading { path: "x.prof", words: [] })
+        < unreadable x.prof error: there is no such file
+          | error: there is no such file
+        > :load y.prof --slow 1ms
+          Read(Loading { path: "y.prof", words: ["--slow", "1ms"] })
+        < read y.prof,--slow,1ms kprobe:a { @x = count(); }
+          Attach { number: 1, source: "kprobe:a { @x = count(); }", replaces: None, file: Some(Loading { path: "y.prof", words: ["--slow", "1ms"] }) }
         < attached 1 1 @x
           | [1] 1 probe
+        > :ps
+          Status([(1, "y.prof --slow 1ms")])
         > :save z.prof
-          Write { path: "z.prof", text: "kprobe:a { @x = count(); }\n" }
+          Write { path: "z.prof", text: "// y.prof --slow 1ms\nkprobe:a { @x = count(); }\n" }
+        > :edit 1 kprobe:b { @x = count(); }
+          Attach { number: 2, source: "kprobe:b { @x = count(); }", replaces: Some(1), file: Some(Loading { path: "y.prof", words: ["--slow", "1ms"] }) }
+        < ended 1
+        < attached 2 1 @x+
+          | [2] 1 probe, in place of [1]; kept @x
         > :watch @x 2s
-          Watch(Some(Watch { number: 1, map: "@x", period: 2s }))
+          Watch(Some(Watch { number: 2, map: "@x", period: 2s }))
         > :watch off
           Watch(None)
         > :clear @x
-          Clear { number: 1, map: "@x" }
+          Clear { number: 2, map: "@x" }
         > :quit
           Quit
         "#,
@@ -242,5 +255,15 @@ fn whatever_is_typed_has_an_answer() {
     ] {
         repl.submit(text);
     }
-    assert!(repl.submit(":help").iter().any(|effect| matches!(effect, Effect::Say(text) if text.contains(":quit"))));
+    assert_eq!(repl.submit(":help"), [Effect::Commands]);
+}
+
+#[test]
+fn the_help_fits_its_terminal() {
+    for columns in [20, 40, 60, 80, 120] {
+        let text = super::help::text(columns);
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(text.contains(":quit") && longest <= Some(columns.max(40)), "{columns}: {text}");
+    }
+    assert_eq!(super::help::text(80).lines().filter(|line| line.contains(":stop N")).count(), 1);
 }

@@ -2,24 +2,51 @@
 //!
 //! In: lines as a person types them, system calls of this very process. Out: what the prompt shows; exact counts.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::parent_id;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use super::machine::{Folder, assert_gone, held, skip, wait_for};
+use super::machine::{Folder, assert_gone, held, patience, skip, wait_for};
+
+/// Far longer than anything here takes.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// A prompt that reads lines.
 struct Prompt {
     child: Child,
-    typed: ChildStdin,
-    shown: BufReader<ChildStdout>,
+    /// Until it ends.
+    typed: Option<ChildStdin>,
+    /// What it shows, in pieces as they come.
+    pieces: Receiver<Vec<u8>>,
+    /// What it has shown and nobody has asked for.
+    shown: String,
+}
+
+impl Drop for Prompt {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 impl Prompt {
     fn start(command: &mut Command) -> Prompt {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
-        let (typed, shown) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
-        Prompt { child, typed, shown: BufReader::new(shown) }
+        let (typed, mut shown) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
+        let (sender, pieces) = channel();
+        thread::spawn(move || {
+            let mut piece = vec![0; 1 << 16];
+            while let Ok(length @ 1..) = shown.read(&mut piece) {
+                if sender.send(piece[..length].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Prompt { child, typed, pieces, shown: String::new() }
     }
 
     fn in_pipe() -> Prompt {
@@ -35,25 +62,47 @@ impl Prompt {
     }
 
     fn type_in(&mut self, text: &str) {
-        self.typed.write_all(text.as_bytes()).and_then(|()| self.typed.flush()).expect("it reads");
+        let typed = self.typed.as_mut().expect("it reads");
+        typed.write_all(text.as_bytes()).and_then(|()| typed.flush()).expect("it reads");
     }
 
     /// Reads until a line that holds `text`, and returns all lines up to there.
     fn until(&mut self, text: &str) -> String {
-        let mut lines = String::new();
+        self.read_to(text, |shown| {
+            let line_end = |at: usize| shown[at..].find('\n').map(|end| at + end + 1);
+            shown.find(text).and_then(line_end)
+        })
+    }
+
+    /// Reads until `text` is shown, in whatever line.
+    fn shows(&mut self, text: &str) -> String {
+        self.read_to(text, |shown| shown.find(text).map(|at| at + text.len()))
+    }
+
+    /// Reads until `end` finds one; fails with what was on the screen when that does not come.
+    fn read_to(&mut self, text: &str, end: impl Fn(&str) -> Option<usize>) -> String {
+        let start = Instant::now();
         loop {
-            let before = lines.len();
-            let length = self.shown.read_line(&mut lines).expect("text");
-            assert_ne!(length, 0, "`{text}` did not come:\n{lines}");
-            if lines[before..].contains(text) {
-                return lines;
+            if let Some(end) = end(&self.shown) {
+                let rest = self.shown.split_off(end);
+                return std::mem::replace(&mut self.shown, rest);
+            }
+            let left = (LIMIT * patience()).saturating_sub(start.elapsed());
+            match self.pieces.recv_timeout(left) {
+                Ok(piece) => {
+                    let more: Vec<u8> = piece.into_iter().chain(self.pieces.try_iter().flatten()).collect();
+                    self.shown.push_str(&String::from_utf8_lossy(&more));
+                }
+                Err(why) => panic!("`{text}` did not come ({why}); this is on the screen:\n{}", self.shown),
             }
         }
     }
 
+    /// Ends what it reads from, and waits for its end.
     fn end(mut self) -> i32 {
-        drop(self.typed);
-        self.child.wait().expect("it ends").code().unwrap_or(-1)
+        self.typed = None;
+        let ended = wait_for("the end of the prompt", || self.child.try_wait().expect("our own"));
+        ended.code().unwrap_or(-1)
     }
 }
 
@@ -73,6 +122,15 @@ fn counter() -> String {
     format!("tracepoint:syscalls:sys_enter_getppid / tid == {} / {{ @calls = count(); }}\n", thread())
 }
 
+/// Whether there is a program that makes terminals; says so when not.
+fn has_script() -> bool {
+    let has = Command::new("script").arg("--version").output().is_ok();
+    if !has {
+        println!("SKIPPED: script(1), which makes terminals, is not installed");
+    }
+    has
+}
+
 #[test]
 fn programs_count_exactly_while_others_come_and_go() {
     if skip() {
@@ -88,7 +146,7 @@ fn programs_count_exactly_while_others_come_and_go() {
     prompt.until("[3] 1 probe");
     call_getppid(23);
     prompt.type_in(":ps\n");
-    prompt.until("probes  runs  records  ");
+    prompt.until("  of a CPU  lost  program");
     let row = prompt.until("[1] ");
     // Every call on this machine runs it, those of this thread alone are counted.
     let cells: Vec<&str> = row.split_whitespace().take(3).collect();
@@ -160,9 +218,10 @@ fn an_error_is_shown_and_the_prompt_goes_on() {
         return;
     }
     let mut prompt = Prompt::in_pipe();
-    prompt.type_in("BEGIN { prinf(1); }\n:type curtask->comm\nprintf(\"%d\\n\", 6 * 7)\n:nosuch\n");
+    prompt.type_in("BEGIN { prinf(1); }\n:type curtask->comm\n:type t:sched:sched_switch args.prev_pid + 1\nprintf(\"%d\\n\", 6 * 7)\n:nosuch\n");
     prompt.until("error[E0203]");
     prompt.until("string[16]");
+    prompt.until("int64");
     prompt.until("42");
     prompt.until("there is no `:nosuch`");
     assert_eq!(prompt.end(), 0);
@@ -186,11 +245,7 @@ fn nothing_stays_attached_when_it_is_killed() {
 
 #[test]
 fn on_a_terminal_it_completes_and_results_stand_above_the_line() {
-    if skip() {
-        return;
-    }
-    if Command::new("script").arg("--version").output().is_err() {
-        println!("SKIPPED: script(1), which makes terminals, is not installed");
+    if skip() || !has_script() {
         return;
     }
     let folder = Folder::new("prompt");
@@ -210,4 +265,133 @@ fn on_a_terminal_it_completes_and_results_stand_above_the_line() {
     assert!(history.contains("sys_enter_getppid"), "{history}");
     let mode = std::fs::metadata(folder.path("profiler/history")).expect("a file").permissions();
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600);
+}
+
+/// Takes back what is being typed.
+const DROP_LINE: &str = "\x15";
+
+#[test]
+fn tab_completes_programs_recipes_and_parameters() {
+    if skip() || !has_script() {
+        return;
+    }
+    let folder = Folder::new("completion");
+    let mut prompt = Prompt::on_terminal(&folder);
+    prompt.until("Control-D leaves");
+    for (typed, shown) in [
+        (format!("uprobe:{}:mai\t", env!("CARGO_BIN_EXE_profiler")), "profiler:main"),
+        (
+            format!("uprobe:{}:profiler_runtime::compl\t", env!("CARGO_BIN_EXE_profiler")),
+            "\"profiler_runtime::complete::",
+        ),
+        ("use proc/e\t".into(), "use proc/exits"),
+        (":load proc/e\t".into(), ":load proc/exits"),
+        (":load proc/exits --na\t".into(), "--name "),
+        (":load lock/futex --\t".into(), "--slow  duration: only waits of at least this"),
+        ("tracepoint:sched:sched_switch { print(args.prev_com\t".into(), "args.prev_comm"),
+        (":dump veri\t".into(), ":dump verifier"),
+        ("curtask->group_lea\t".into(), "curtask->group_leader"),
+        (":type curtask->group_lea\t".into(), ":type curtask->group_leader"),
+        (":type tracepoint:sched:sched_switch args.prev_com\t".into(), "args.prev_comm"),
+        (":type tracepoint:sched:sched_proce\t".into(), "sched_process_"),
+    ] {
+        prompt.type_in(&typed);
+        prompt.shows(shown);
+        prompt.type_in(DROP_LINE);
+    }
+    prompt.type_in(":quit\n");
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn a_recipe_is_loaded_with_values_of_its_parameters() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("load");
+    folder.file("beside.prof", "pub macro twice(n) { n * 2 }\n");
+    let script = format!(
+        "use beside\nparam most: int = 1 \"calls\"\ntracepoint:syscalls:sys_enter_getppid / tid == {} / {{ @calls = count(); @most = beside.twice($most); }}\n",
+        thread()
+    );
+    let path = folder.file("own script.prof", &script);
+    let mut prompt = Prompt::in_pipe();
+    prompt.type_in(&format!(":load {path} --most 21\n"));
+    prompt.until("[1] 1 probe");
+    call_getppid(7);
+    prompt.type_in("@calls\n@most\n:ps\n");
+    prompt.until("@calls: 7\n");
+    prompt.until("@most: 42\n");
+    prompt.until(&format!(" 0  {path} --most 21\n"));
+    prompt.type_in(&format!(":load {path} --least 1\n:load proc/exits --name nobody\n"));
+    prompt.until("neither the command nor the script has an option `--least`");
+    prompt.until("[3] 1 probe");
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn a_probe_is_explained_with_its_arguments_and_what_it_costs_here() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    prompt.type_in(":probe tracepoint:syscalls:sys_enter_swapon\n");
+    let quiet = prompt.until("has not fired in 200 ms");
+    assert!(quiet.starts_with("tracepoint:syscalls:sys_enter_swapon\n  what    a system call"), "{quiet}");
+    assert!(quiet.contains("  reads   args.__syscall_nr  int\n          args.specialfile   const char *\n"), "{quiet}");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = Instant::now();
+            while !is_over.load(Ordering::Relaxed) && start.elapsed() < LIMIT {
+                call_getppid(1000);
+            }
+        });
+        prompt.type_in(":probe tracepoint:syscalls:sys_enter_getppid\n");
+        let busy = prompt.until("  here    fired ");
+        let times = busy.rsplit_once("fired ").and_then(|(_, rest)| rest.split_once(" times in 200 ms"));
+        assert!(times.is_some_and(|(times, _)| times.parse::<u64>().is_ok_and(|times| times >= 1000)), "{busy}");
+        is_over.store(true, Ordering::Relaxed);
+    });
+    prompt.type_in(":probe tracepoint:sched:sched_*\n:probe tracepoint:sched:sched_swich\n:ps\n");
+    let several = prompt.until("more\n");
+    assert!(several.contains("tracepoint:sched:sched_kthread_stop  comm, pid\n"), "{several}");
+    assert!(several.lines().last().is_some_and(|line| line.starts_with("… and ")), "{several}");
+    prompt.until("near names: sched:sched_switch");
+    prompt.until("nothing runs");
+    assert_eq!(held(prompt.child.id()).len(), 0);
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn a_program_that_prints_faster_than_a_terminal_shows_leaves_the_prompt_usable() {
+    if skip() || !has_script() {
+        return;
+    }
+    let folder = Folder::new("flood");
+    let mut prompt = Prompt::on_terminal(&folder);
+    prompt.until("Control-D leaves");
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = Instant::now();
+            while !is_over.load(Ordering::Relaxed) && start.elapsed() < LIMIT {
+                call_getppid(1000);
+            }
+        });
+        prompt.type_in(
+            "tracepoint:syscalls:sys_enter_getppid { printf(\"called by %s\\n\", comm); @calls = count(); }\n",
+        );
+        prompt.until("[1] 1 probe");
+        for _ in 0..3 {
+            prompt.until("called by ");
+            prompt.type_in("6 * 7\n");
+            prompt.until("42\r\n");
+        }
+        prompt.type_in(":stop all\n");
+        prompt.until("[1] stopped");
+        is_over.store(true, Ordering::Relaxed);
+    });
+    prompt.type_in(":quit\n");
+    assert_eq!(prompt.end(), 0);
 }

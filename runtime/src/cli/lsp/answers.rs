@@ -7,7 +7,7 @@ use profiler_compiler::CATALOGUE;
 use profiler_compiler::diagnostic::{Diagnostic, Severity};
 use profiler_compiler::fmt;
 use profiler_compiler::source::Source;
-use profiler_runtime::complete::{Candidate, Known, complete};
+use profiler_runtime::complete::{Candidate, Known, MOST, complete};
 use profiler_runtime::host::Host;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::cli::args::ScriptArguments;
 use crate::cli::engine;
 use crate::cli::exit::Failure;
 use crate::cli::places::{Places, Position, byte_at};
-use crate::cli::script::{Origin, edited};
+use crate::cli::script::{Origin, edited, modules};
 
 /// What `profiler check` says of a script. In an editor, what changes the system is a matter of the command that will run it.
 pub fn diagnostics(uri: &str, text: &str, host: &Host) -> Vec<Value> {
@@ -84,7 +84,7 @@ fn range(start: Position, end: Position) -> Value {
 /// What could be written at a place.
 pub fn completion(text: &str, line: usize, column: usize, host: &Host) -> Value {
     let cursor = byte_at(text, line, column);
-    let found = complete(text, cursor, host, Known::default());
+    let found = complete(text, cursor, host, Known { modules: modules::standard(), ..Known::default() });
     let source = Source::new("", text);
     let (_, start, end) = Places::new(&source).range_of(found.start.min(cursor)..cursor);
     let behind_member = text.get(..found.start).is_some_and(|before| before.ends_with(['.', '>']));
@@ -96,7 +96,9 @@ pub fn completion(text: &str, line: usize, column: usize, host: &Host) -> Value 
             "textEdit": {"range": range(start, end), "newText": candidate.text},
         })
     };
-    json!({"isIncomplete": false, "items": found.candidates.iter().map(item).collect::<Vec<_>>()})
+    // Of more, the editor would hide what comes when more is typed.
+    let is_cut = found.candidates.len() >= MOST;
+    json!({"isIncomplete": is_cut, "items": found.candidates.iter().map(item).collect::<Vec<_>>()})
 }
 
 /// The protocol's number for what a candidate is.

@@ -171,7 +171,7 @@ fn capabilities() -> Value {
             "positionEncoding": "utf-16",
             // Whole texts.
             "textDocumentSync": {"openClose": true, "change": 1},
-            "completionProvider": {"triggerCharacters": [".", ">", ":", "@", "$"]},
+            "completionProvider": {"triggerCharacters": [".", ">", ":", "@", "$", "/", "\""]},
             "hoverProvider": true,
             "documentFormattingProvider": true,
         },

@@ -5,91 +5,86 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::thread;
 
 use profiler_compiler::CATALOGUE;
+use profiler_compiler::target::Target as _;
 use profiler_compiler::words::{Aggregation, Function};
-use profiler_runtime::complete::{Known, complete};
+use profiler_runtime::complete::Candidate;
 use profiler_runtime::host::Host;
-use profiler_runtime::repl::input::{COMMANDS, is_complete};
-use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use profiler_runtime::repl::input::is_complete;
+use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Helper, Result};
 
+use super::columns;
+use super::completion;
 use super::shell::Shell;
 
 /// The line editor's assistant.
 pub struct Assistant {
     shell: Arc<Shell>,
-    host: Host,
-    files: FilenameCompleter,
+    host: Arc<Host>,
     has_colours: bool,
 }
 
 impl Assistant {
-    /// Knows the maps of the shell's programs.
+    /// Knows the programs of the shell.
     pub fn new(shell: Arc<Shell>, has_colours: bool) -> Assistant {
-        Assistant { shell, host: Host::new(), files: FilenameCompleter::new(), has_colours }
+        let host = Arc::new(Host::new());
+        let early = Arc::clone(&host);
+        // The list of the kernel's functions takes some 30 ms to read: it is there when the first probe is typed.
+        thread::spawn(move || drop(early.kernel_functions(None, "vfs_read")));
+        Assistant { shell, host, has_colours }
     }
-
-    /// The words behind a colon, or a file behind those that take one.
-    fn command(&self, line: &str, at: usize, context: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
-        let typed = &line[..at];
-        if typed.starts_with(":load ") || typed.starts_with(":save ") {
-            return self.files.complete(line, at, context);
-        }
-        if let Some(pattern) = typed.strip_prefix(":probe ") {
-            let start = typed.len() - pattern.len();
-            let found = complete(pattern, pattern.len(), &self.host, Known::default());
-            return Ok((start + found.start, pairs(found.candidates)));
-        }
-        if let Some((word, rest)) = typed.split_once(' ') {
-            let maps = if matches!(word, ":clear" | ":watch") { self.shell.maps() } else { Vec::new() };
-            let found = maps.into_iter().filter(|map| map.starts_with(rest));
-            return Ok((at - rest.len(), found.map(|map| Pair { display: map.clone(), replacement: map }).collect()));
-        }
-        let known = COMMANDS.iter().filter(|(name, ..)| name.starts_with(&typed[1..]));
-        let pair = |(name, usage, _): &(&str, &str, &str)| Pair {
-            display: (*usage).to_owned(),
-            replacement: format!(":{name} "),
-        };
-        Ok((0, known.map(pair).collect()))
-    }
-}
-
-fn pairs(candidates: Vec<profiler_runtime::complete::Candidate>) -> Vec<Pair> {
-    let width = candidates.iter().map(|found| found.text.chars().count()).max().unwrap_or(0);
-    let shown = |text: &str, about: &str| match about {
-        "" => text.to_owned(),
-        about => format!("{text:<width$}  {about}"),
-    };
-    candidates
-        .into_iter()
-        .map(|found| Pair { display: shown(&found.text, &found.about), replacement: found.text })
-        .collect()
 }
 
 impl Completer for Assistant {
     type Candidate = Pair;
 
-    fn complete(&self, line: &str, at: usize, context: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
-        if line.starts_with(':') && !line.starts_with(":edit") && !line.starts_with(":type") {
-            return self.command(line, at, context);
-        }
-        // What is typed alone is an expression, unless it is the beginning of a probe.
-        let maps = self.shell.maps();
-        if line[..at].starts_with('@') && !line[..at].contains(' ') {
-            let found = maps.iter().filter(|map| map.starts_with(&line[..at]));
-            return Ok((0, found.map(|map| Pair { display: map.clone(), replacement: map.clone() }).collect()));
-        }
-        let found = complete(line, at, &self.host, Known { maps: &maps });
-        if found.candidates.is_empty() && line[..at].starts_with(['u']) && line[..at].contains(":/") {
-            return self.files.complete(line, at, context);
-        }
-        Ok((found.start, pairs(found.candidates)))
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> Result<(usize, Vec<Pair>)> {
+        let found = completion::at(&self.shell, &self.host, line, at);
+        Ok((found.start, pairs(found.candidates, columns())))
     }
 }
+
+/// Candidates as they are listed: without the parts that all of them have, and with what they are where that fits.
+fn pairs(candidates: Vec<Candidate>, columns: usize) -> Vec<Pair> {
+    let common = common_parts(&candidates);
+    let width = candidates.iter().map(|found| found.text[common..].trim_end().chars().count()).max().unwrap_or(0);
+    // The editor puts two blanks behind each, and breaks what is wider than the terminal.
+    let room = columns.saturating_sub(width + 5);
+    let shown = |text: &str, about: &str| match about {
+        "" => text.to_owned(),
+        _ if room < MIN_ABOUT => text.to_owned(),
+        about if about.chars().count() > room => {
+            let cut: String = about.chars().take(room - 1).collect();
+            format!("{text:<width$}  {cut}…")
+        }
+        about => format!("{text:<width$}  {about}"),
+    };
+    let pair = |found: Candidate| Pair {
+        display: shown(found.text[common..].trim_end(), &found.about),
+        replacement: found.text,
+    };
+    candidates.into_iter().map(pair).collect()
+}
+
+/// The length of what all candidates begin with, up to a `:` or `/`.
+fn common_parts(candidates: &[Candidate]) -> usize {
+    let Some((first, others)) = candidates.split_first() else { return 0 };
+    let common = others.iter().fold(first.text.as_str(), |common, other| {
+        let same = common.char_indices().zip(other.text.chars()).find(|((_, a), b)| a != b);
+        let length = same.map_or(common.len().min(other.text.len()), |((at, _), _)| at);
+        &common[..length]
+    });
+    common.rfind([':', '/']).map_or(0, |at| at + 1)
+}
+
+/// Fewer characters than these say nothing.
+const MIN_ABOUT: usize = 8;
 
 impl Hinter for Assistant {
     type Hint = String;
@@ -186,7 +181,22 @@ fn token(rest: &str, first: char) -> (usize, Option<&'static str>) {
 
 #[cfg(test)]
 mod tests {
-    use super::paint;
+    use super::{Candidate, paint, pairs};
+
+    #[test]
+    fn candidates_are_listed_by_the_parts_that_differ_and_fit_the_terminal() {
+        let about = "what happens when a thread gives its processor to another";
+        let found = ["tracepoint:sched:sched_switch", "tracepoint:sched:sched_wakeup"];
+        let found = found.map(|text| Candidate { text: text.into(), about: about.into() });
+        for columns in [10, 24, 40, 80, 200] {
+            let listed = pairs(found.to_vec(), columns);
+            assert_eq!(listed[1].replacement, found[1].text);
+            assert!(listed.iter().all(|pair| pair.display.starts_with("sched_")), "{}", listed[0].display);
+            let widest = listed.iter().map(|pair| pair.display.chars().count() + 2).max();
+            assert!(widest <= Some(columns.max(15)), "{columns}: {}", listed[0].display);
+        }
+        assert_eq!(pairs(found.to_vec(), 200)[0].display, format!("sched_switch  {about}"));
+    }
 
     #[test]
     fn colours_leave_the_text_as_it_is() {

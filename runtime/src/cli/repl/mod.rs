@@ -4,7 +4,11 @@
 //! Guarantee: when it ends, in whatever way, nothing stays attached: programs live in this process, and nothing is pinned.
 
 mod assistant;
+mod completion;
 mod editor;
+mod probe;
+mod program;
+mod screen;
 mod shell;
 
 use std::fs::{self, OpenOptions};
@@ -13,33 +17,67 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use profiler_runtime::repl::help;
 use profiler_runtime::repl::input::is_complete;
+use profiler_runtime::sys::terminal;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{CompletionType, Config, Editor, ExternalPrinter as _};
+use rustyline::{CompletionType, Config, Editor};
 
 use super::colours_allowed;
 use super::exit::{Failure, OK};
 use assistant::Assistant;
-use shell::{Screen, Shell};
+use screen::Screen;
+use shell::{Say, Shell};
 
 /// How many lines the history keeps.
 const HISTORY: usize = 10_000;
 
-/// Runs the prompt until its end.
-pub fn repl() -> Result<u8, Failure> {
-    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() { on_terminal() } else { in_pipe() }
+/// How wide the terminal is; 80 columns where none is, or none says it.
+fn columns() -> usize {
+    terminal::size().map_or(80, |(columns, _)| columns)
 }
 
-/// Lines as they come, without a prompt.
-fn in_pipe() -> Result<u8, Failure> {
-    let screen: Screen = Box::new(|text| {
+/// Runs the prompt until its end.
+pub fn repl() -> Result<u8, Failure> {
+    let on_both = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    if on_both && !is_plain(&std::env::var("TERM").unwrap_or_default()) {
+        return on_terminal();
+    }
+    if on_both {
+        print!("{}", greeting(columns()));
+    }
+    in_lines(if on_both { "> " } else { "" })
+}
+
+/// Whether a terminal only shows one line after another, so that nothing can be edited.
+fn is_plain(term: &str) -> bool {
+    ["dumb", "cons25", "emacs"].contains(&term)
+}
+
+/// What there is to know: one line where 80 columns are.
+fn greeting(columns: usize) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    let words = format!("profiler {version}: type a probe, `@` or `:help`; Tab completes, Control-D leaves");
+    help::fitted(0, &words, columns)
+}
+
+/// Lines as they come, from a pipe or from a terminal that cannot do more.
+fn in_lines(prompt: &str) -> Result<u8, Failure> {
+    let say: Say = Box::new(|text| {
         let mut out = std::io::stdout().lock();
         // A reader that went away has seen enough.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     });
-    let shell = Shell::new(screen);
+    let shell = Shell::new(say);
     let mut pending = String::new();
+    let ask = |is_first: bool| {
+        let prompt = if is_first || prompt.is_empty() { prompt } else { ". " };
+        let mut out = std::io::stdout().lock();
+        // As above.
+        let _ = out.write_all(prompt.as_bytes()).and_then(|()| out.flush());
+    };
+    ask(true);
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| Failure::output("standard input", &error))?;
         pending.push_str(&line);
@@ -51,6 +89,7 @@ fn in_pipe() -> Result<u8, Failure> {
         if shell.is_over() {
             break;
         }
+        ask(pending.is_empty());
     }
     shell.submit(&pending);
     shell.end();
@@ -61,26 +100,22 @@ fn on_terminal() -> Result<u8, Failure> {
     let failed = |error: ReadlineError| Failure::new(super::exit::MISTAKE, format!("the terminal: {error}"));
     let config =
         Config::builder().completion_type(CompletionType::List).auto_add_history(true).max_history_size(HISTORY);
+    // The first Tab answers.
+    let config = config.map(|config| config.completion_show_all_if_ambiguous(true));
     let config = config.map_err(failed)?.build();
     let mut editor: Editor<Assistant, FileHistory> = Editor::with_config(config).map_err(failed)?;
-    let mut printer = editor.create_external_printer().map_err(failed)?;
-    let screen: Screen = Box::new(move |text| {
-        // A terminal that is gone has no reader.
-        let _ = printer.print(text);
-    });
-    let shell = Shell::new(screen);
+    let screen = Screen::new(editor.create_external_printer().map_err(failed)?);
+    let above = Arc::clone(&screen);
+    let shell = Shell::new(Box::new(move |text| above.say(&text)));
     editor.set_helper(Some(Assistant::new(Arc::clone(&shell), colours_allowed())));
     let history = history_file();
     if let Some(path) = &history {
         // A history that cannot be read is an empty one.
         let _ = editor.load_history(path);
     }
-    println!(
-        "profiler {}: type a probe, `@` for a map, `:help`; Tab completes, Control-D leaves",
-        env!("CARGO_PKG_VERSION")
-    );
+    print!("{}", greeting(columns()));
     while !shell.is_over() {
-        match editor.readline("> ") {
+        match screen.edit(|| editor.readline("> ")) {
             Ok(line) => shell.submit(&line),
             Err(ReadlineError::Interrupted) => {}
             Err(ReadlineError::Eof) => break,
@@ -91,6 +126,7 @@ fn on_terminal() -> Result<u8, Failure> {
         }
     }
     shell.end();
+    screen.end();
     if let Some(path) = &history {
         // Nothing depends on it.
         let _ = editor.save_history(path);
@@ -107,4 +143,20 @@ fn history_file() -> Option<PathBuf> {
     let path = folder.join("history");
     OpenOptions::new().append(true).create(true).mode(0o600).open(&path).ok()?;
     Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{greeting, is_plain};
+
+    #[test]
+    fn the_greeting_fits_a_terminal() {
+        assert_eq!(greeting(80).lines().count(), 1);
+        assert!(greeting(30).lines().all(|line| line.chars().count() <= 30));
+    }
+
+    #[test]
+    fn plain_terminals_are_known() {
+        assert!(is_plain("dumb") && is_plain("emacs") && !is_plain("xterm-256color") && !is_plain(""));
+    }
 }

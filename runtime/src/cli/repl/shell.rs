@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,32 +18,34 @@ use profiler_runtime::load::Loaded;
 use profiler_runtime::maps::carry::{self, Estate};
 use profiler_runtime::orders::{self, Giver, Orders, Task};
 use profiler_runtime::repl::status::{self, Row};
-use profiler_runtime::repl::{Effect, News, Repl, Watch};
+use profiler_runtime::repl::{self, Effect, News, Repl, Watch};
 use profiler_runtime::sys::stats::Measuring;
 use profiler_runtime::sys::terminal;
 
 use super::super::args::ScriptArguments;
 use super::super::engine::{self, Stage};
 use super::super::exit::{Failure, words_of};
-use super::super::script::{Origin, modules};
-use super::super::{colour_wanted, help};
+use super::super::script::Origin;
+use super::super::{help, look};
+use super::columns;
+use super::probe;
+use super::program::{self, Program};
 
 /// Where results go: above the line that is being edited, or to standard output.
-pub type Screen = Box<dyn FnMut(String) + Send>;
+pub type Say = Box<dyn FnMut(String) + Send>;
 
 /// A program that is attached.
 struct Running {
     giver: Arc<Giver>,
     thread: Option<JoinHandle<()>>,
-    /// What was typed.
-    text: String,
+    program: Program,
 }
 
 /// All that lives while the prompt does.
 pub struct Shell {
     repl: Mutex<Repl>,
     running: Mutex<BTreeMap<u32, Running>>,
-    screen: Mutex<Screen>,
+    screen: Mutex<Say>,
     /// Set to end the thread that prints a map again and again.
     watching: Mutex<Option<Arc<AtomicBool>>>,
     /// What was typed.
@@ -61,7 +62,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Shell {
     /// Nothing runs yet.
-    pub fn new(screen: Screen) -> Arc<Shell> {
+    pub fn new(screen: Say) -> Arc<Shell> {
         Arc::new(Shell {
             repl: Mutex::default(),
             running: Mutex::default(),
@@ -92,6 +93,11 @@ impl Shell {
         locked(&self.repl).maps()
     }
 
+    /// The numbers of all programs with their texts, for completion.
+    pub fn programs(&self) -> Vec<(u32, String)> {
+        locked(&self.repl).programs().map(|(number, text)| (number, text.to_owned())).collect()
+    }
+
     /// Detaches everything, and comes back when the kernel has let go.
     pub fn end(&self) {
         self.stop_watching();
@@ -119,25 +125,35 @@ impl Shell {
     fn do_one(self: &Arc<Self>, effect: Effect) {
         match effect {
             Effect::Say(text) => self.say(text),
-            Effect::Attach { number, source, replaces } => self.attach(number, source, replaces),
+            Effect::Attach { number, source, replaces, file } => {
+                self.attach(Program { number, text: source, file }, replaces);
+            }
             Effect::Detach(number) => self.detach(number),
             Effect::Print { number, map, view } => self.print(number, map, &view),
             Effect::Clear { number, map } => self.order(number, Task::Clear(map)),
             Effect::Watch(watch) => self.watch(watch),
             Effect::Status(programs) => self.status(programs),
             Effect::Write { path, text } => self.answer(write(&path, &text)),
-            Effect::Read(path) => {
-                let text = Origin::File(path.clone()).load().map(|source| source.text.clone());
-                self.news(News::Read { path, text: text.map_err(|failure| failure.render(false)) });
+            Effect::Read(file) if file.words.iter().any(|word| word == "--help") => self.answer(help::text(&file.path)),
+            Effect::Read(file) => {
+                let text = program::read(&file.path).map_err(|failure| failure.render(look()));
+                self.news(News::Read { file, text });
             }
             Effect::Edit { number, text } => match super::editor::edit(&text) {
                 Ok(text) => self.news(News::Edited { number, text }),
                 Err(words) => self.say(format!("{words}\n")),
             },
             Effect::Help(word) => self.answer(help::text(&word)),
-            Effect::Probe(pattern) => self.answer(listed(&pattern)),
+            Effect::Commands => self.say(repl::help::text(columns())),
+            Effect::Probe(pattern) => self.answer(probe::describe(&pattern, columns(), self.measuring.is_some())),
             Effect::Type(expression) => self.answer(type_of(&expression)),
-            Effect::Dump { stage, source } => self.answer(dump(&stage, &source)),
+            Effect::Dump { stage, number } => {
+                let program = locked(&self.running).get(&number).map(|running| running.program.clone());
+                // A program that ended meanwhile has said so.
+                if let Some(program) = program {
+                    self.answer(dump(&stage, &program));
+                }
+            }
             Effect::History(count) => {
                 let history = locked(&self.history);
                 let shown: Vec<String> =
@@ -150,19 +166,21 @@ impl Shell {
     }
 
     fn answer(&self, answer: Result<String, Failure>) {
-        self.say(answer.unwrap_or_else(|failure| failure.render(colour_wanted())));
+        self.say(answer.unwrap_or_else(|failure| failure.render(look())));
     }
 
     /// Compiles, loads and attaches in a new thread; comes back once that went well or did not.
-    fn attach(self: &Arc<Self>, number: u32, text: String, replaces: Option<u32>) {
+    fn attach(self: &Arc<Self>, program: Program, replaces: Option<u32>) {
+        let number = program.number;
         let (giver, orders) = match orders::pair() {
             Ok(pair) => pair,
             Err(error) => return self.news(News::Refused { number, message: format!("{}\n", words_of(&error)) }),
         };
         let (shell, (settled, wait)) = (Arc::clone(self), channel());
-        locked(&self.running).insert(number, Running { giver: Arc::new(giver), thread: None, text: text.clone() });
+        locked(&self.running)
+            .insert(number, Running { giver: Arc::new(giver), thread: None, program: program.clone() });
         let thread = thread::Builder::new().name(format!("program {number}")).spawn(move || {
-            shell.live((number, replaces), &text, orders, &settled);
+            shell.live(&program, replaces, orders, &settled);
         });
         let thread = match thread {
             Ok(thread) => thread,
@@ -176,15 +194,8 @@ impl Shell {
     }
 
     /// A program's life.
-    fn live(
-        self: &Arc<Self>,
-        (number, replaces): (u32, Option<u32>),
-        text: &str,
-        orders: Orders,
-        settled: &Sender<()>,
-    ) {
-        let mut source = Source::new(format!("[{number}]"), text);
-        let modules = modules::resolve(&mut source, Path::new(""));
+    fn live(self: &Arc<Self>, program: &Program, replaces: Option<u32>, orders: Orders, settled: &Sender<()>) {
+        let number = program.number;
         let carried = RefCell::new(None);
         // Once this one is known to load, the other ends: nothing is counted by both, and what happens until this one is attached by none.
         let loaded = |object: &Object, loaded: &Loaded| {
@@ -210,14 +221,15 @@ impl Shell {
                 let _ = settled.send(());
             }
         };
-        let lives = modules.and_then(|()| {
-            engine::run_at_prompt(&source, &arguments(text), orders, &loaded, &attached, || Box::new(Above::new(self)))
+        let lives = program.source("").and_then(|source| {
+            let arguments = program.arguments(&source)?;
+            engine::run_at_prompt(&source, &arguments, orders, &loaded, &attached, || Box::new(Above::new(self)))
         });
         // Who detaches it takes it out first.
         let by_itself = locked(&self.running).remove(&number).is_some();
         match lives {
             Ok(code) => self.news(News::Ended { number, code: by_itself.then_some(code) }),
-            Err(failure) => self.news(News::Refused { number, message: failure.render(colour_wanted()) }),
+            Err(failure) => self.news(News::Refused { number, message: failure.render(look()) }),
         }
         let _ = settled.send(());
     }
@@ -254,17 +266,17 @@ impl Shell {
         if words.is_empty() {
             return self.order(number, Task::Print { map, view: None });
         }
-        let Some(text) = locked(&self.running).get(&number).map(|program| program.text.clone()) else { return };
-        let mut source = Source::new(format!("[{number}]"), format!("{text}\nview \"{map}\" {{ of {map} {words} }}"));
-        let modules = modules::resolve(&mut source, Path::new(""));
-        match modules.and_then(|()| engine::view_at_prompt(&source, &arguments(&text))) {
+        let Some(program) = locked(&self.running).get(&number).map(|running| running.program.clone()) else { return };
+        let source = program.source(&format!("\nview \"{map}\" {{ of {map} {words} }}"));
+        let view = source.and_then(|source| engine::view_at_prompt(&source, &program.arguments(&source)?));
+        match view {
             Ok(Some(View { every: Some(_), .. })) => {
                 self.say(format!(
                     "`every` is for the view of a program; `:watch {map} 1s` prints a map again and again\n"
                 ));
             }
             Ok(view) => self.order(number, Task::Print { map, view }),
-            Err(failure) => self.say(failure.render(colour_wanted())),
+            Err(failure) => self.say(failure.render(look())),
         }
     }
 
@@ -350,31 +362,24 @@ impl Drop for Above {
     }
 }
 
-/// What the command line says of a program that was typed at the prompt.
-fn arguments(text: &str) -> ScriptArguments {
-    ScriptArguments::new(Origin::Inline(text.to_owned()))
-}
-
 fn write(path: &str, text: &str) -> Result<String, Failure> {
     std::fs::write(path, text).map_err(|error| Failure::output(&format!("`{path}`"), &error))?;
     Ok(format!("written to {path}\n"))
 }
 
-fn listed(pattern: &str) -> Result<String, Failure> {
-    let mut text = Vec::new();
-    engine::list(Some(pattern), None, true, &mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+/// The type of an expression, within a probe when one stands in front of it.
+fn type_of(words: &str) -> Result<String, Failure> {
+    let (probe, expression) = program::probe_ahead(words).unwrap_or(("BEGIN", words));
+    let text = format!("{probe} {{ $it = {}; }}", expression.trim_end_matches(';'));
+    let arguments = ScriptArguments::new(Origin::Inline(text.clone()));
+    engine::type_at_prompt(&Source::new(":type", &text), &arguments).map(|ty| format!("{ty}\n"))
 }
 
-fn type_of(expression: &str) -> Result<String, Failure> {
-    let text = format!("BEGIN {{ $it = {}; }}", expression.trim_end_matches(';'));
-    engine::type_at_prompt(&Source::new(":type", &text), &arguments(&text)).map(|ty| format!("{ty}\n"))
-}
-
-fn dump(stage: &str, text: &str) -> Result<String, Failure> {
+fn dump(stage: &str, program: &Program) -> Result<String, Failure> {
     let Some(stage) = Stage::named(stage) else {
         return Err(Failure::new(super::super::exit::MISTAKE, format!("there is no stage `{stage}`"))
             .help(format!("these are: {}", Stage::NAMES.join(" "))));
     };
-    engine::dump(stage, &Source::new(":dump", text), &arguments(text))
+    let source = program.source("")?;
+    engine::dump(stage, &source, &program.arguments(&source)?)
 }
