@@ -45,6 +45,15 @@ fn one_thread_holds_the_lock_at_a_time() {
 }
 
 #[test]
+fn descriptors_that_were_made_are_closed_or_left_open() {
+    let output = workload(&["descriptors", "2", "3000", "7"]);
+    let of = |name| value(&output, name);
+    assert_eq!(of("opened"), of("closed") + of("left_open"), "{output}");
+    assert!(of("duplicated") > 100 && of("closed_in_vain") > 100 && of("refused") > 100, "{output}");
+    assert_eq!(output, workload(&["descriptors", "2", "3000", "7"]), "the seed says everything");
+}
+
+#[test]
 fn what_is_demanded_is_done_and_added_up() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_workload"));
     let mut child =

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::machine::{Ended, PROFILER, Running, profiler, run, skip, workload};
 
 /// A number of the ledger of a span, from JSON.
-fn ledger(ended: &Ended, span: &str, name: &str) -> u64 {
+pub fn ledger(ended: &Ended, span: &str, name: &str) -> u64 {
     let head = format!("{{\"type\": \"span\", \"data\": {{\"name\": \"{span}\"");
     let lines: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with(&head)).collect();
     let [line] = lines.as_slice() else { panic!("one line of {span}, in:\n{}\n{}", ended.stdout, ended.stderr) };
@@ -17,13 +17,13 @@ fn ledger(ended: &Ended, span: &str, name: &str) -> u64 {
 }
 
 /// The number behind a text.
-fn number(text: &str, before: &str) -> Option<u64> {
+pub fn number(text: &str, before: &str) -> Option<u64> {
     let rest = text.split_once(before)?.1;
     rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
 }
 
 /// Every ledger adds up.
-fn adds_up(ended: &Ended, span: &str) {
+pub fn adds_up(ended: &Ended, span: &str) {
     let of = |name| ledger(ended, span, name);
     assert_eq!(of("started"), of("matched") + of("replaced") + of("expired") + of("open"), "{}", ended.stdout);
 }
@@ -39,10 +39,10 @@ fn rounds() -> String {
     let path = workload();
     format!(
         "span round by (pid, key: arg0) {{
-           start    uprobe:{path}:workload_begin
-           mark one uprobe:{path}:workload_mark / arg1 == 1 /
-           mark two uprobe:{path}:workload_mark / arg1 == 2 / {{ twos = round.twos + 1 }}
-           end      uprobe:{path}:workload_finish
+           start    uprobe:{path}:workload_begin / pid == cpid /
+           mark one uprobe:{path}:workload_mark / pid == cpid && arg1 == 1 /
+           mark two uprobe:{path}:workload_mark / pid == cpid && arg1 == 2 / {{ twos = round.twos + 1 }}
+           end      uprobe:{path}:workload_finish / pid == cpid /
            limit 100000
          }}\n"
     )
