@@ -40,8 +40,8 @@ fn attached(ended: &Ended) -> usize {
     line.and_then(|line| line.split(' ').next()?.parse().ok()).expect("a number of probes")
 }
 
-/// Whether the kernel says what a link missed: since 6.7.
-fn says_what_links_missed() -> bool {
+/// Whether the kernel says what programs and links missed: since 6.7.
+pub fn says_what_was_skipped() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
     let mut numbers = release.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     (numbers.next(), numbers.next()) >= (Some(6), Some(7))
@@ -50,7 +50,7 @@ fn says_what_links_missed() -> bool {
 /// The kernel takes a stack by a function of its own, which it calls for a probe here: no other kprobe runs meanwhile.
 #[test]
 fn calls_of_functions_within_another_probe_are_missing_and_reported() {
-    if skip() || lacks("kprobe") || !says_what_links_missed() {
+    if skip() || lacks("kprobe") || !says_what_was_skipped() {
         return;
     }
     let script = "kprobe:__do_sys_getppid /pid == cpid/ { @stacks[kstack(3)] = count(); }
