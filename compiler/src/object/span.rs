@@ -1,7 +1,7 @@
 //! What a runtime must know of a span: where its ledger is, and what it must agree with.
 //!
 //! In: made by `lower`. Out: read by the runtime.
-//! Guarantee: `started = matched + replaced + expired + open` holds for the counters of all CPUs together whenever no program
+//! Guarantee: `started = matched + replaced + expired + evicted + open` holds for the counters of all CPUs together whenever no program
 //! is between two of them.
 
 /// A span.
@@ -22,6 +22,8 @@ pub struct Span {
     pub stride_bytes: u32,
     /// How many CPUs have some.
     pub copies: u32,
+    /// Whether a start that finds no room takes that of the oldest.
+    pub evicts: bool,
     /// Whether a second start is refused.
     pub keeps: bool,
     /// Whether there are marks.
@@ -53,11 +55,13 @@ pub enum SpanCounter {
     EndsBusy,
     /// Starts refused because the stack of frames was full.
     DroppedDeep,
+    /// Closed to make room for a start.
+    Evicted,
 }
 
 impl SpanCounter {
     /// How many there are.
-    pub const COUNT: u32 = 11;
+    pub const COUNT: u32 = 12;
 }
 
 impl Span {

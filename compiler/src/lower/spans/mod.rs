@@ -2,7 +2,7 @@
 //!
 //! In: [`SpanStep`]s. Out: code, the map, counters a CPU.
 //! Guarantee: whatever CPUs, interrupts and preempted programs do to one key at the same moment, each start is closed by exactly one
-//! of end, replace and expire, and each of these is counted once.
+//! of end, replace, expire and evict, and each of these is counted once.
 //!
 //! A value begins with a *word*: the start's time in nanoseconds above four bits of stage. It is the lock: whoever closes a span or
 //! changes its stage does so by exchanging the word that it read for another one. An element of the kernel's map that is deleted
@@ -19,6 +19,7 @@
 
 mod claim;
 mod close;
+mod evict;
 mod mark;
 mod nest;
 mod open;
@@ -126,6 +127,7 @@ impl Shared<'_> {
             counters_offset: place.counters,
             stride_bytes: place.stride_bytes,
             copies: self.cpu_slots(),
+            evicts: span.evicts,
             keeps: span.restart == Restart::Keep,
             has_marks: span.stages.len() > 1,
         }
@@ -175,7 +177,11 @@ impl Body<'_, '_> {
 
     /// The address of the key, which a variable has.
     fn span_key(&mut self, step: &SpanStep) -> Addr {
-        match self.var_address(step.key) {
+        self.key_in(step.key)
+    }
+
+    fn key_in(&mut self, var: VarIndex) -> Addr {
+        match self.var_address(var) {
             Some(addr) => addr,
             None => self.memory(8, "key"),
         }
@@ -345,8 +351,9 @@ impl Body<'_, '_> {
         if let (Some(stage), true) = (stage, has_stages) {
             return Value::Scalar(sum(self, SpanCounter::COUNT + stage as u32));
         }
+        let evicted = self.shared.program.spans[span].evicts.then_some(SpanCounter::Evicted);
         let closed = [SpanCounter::Matched, SpanCounter::Replaced, SpanCounter::Expired];
-        let closed: Vec<Operand> = closed.into_iter().map(|counter| sum(self, counter as u32)).collect();
+        let closed: Vec<Operand> = closed.into_iter().chain(evicted).map(|counter| sum(self, counter as u32)).collect();
         // Read last, so that a span that is opened and closed meanwhile makes the number too large and never negative.
         let mut open = sum(self, SpanCounter::Started as u32);
         for closed in closed {

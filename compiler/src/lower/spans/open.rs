@@ -47,7 +47,14 @@ impl Body<'_, '_> {
         self.b.store(value, word, Size::B8);
         let [opened, taken, replaced, kept, full, busy] = std::array::from_fn(|_| self.b.new_block());
         let ways = Ways { opened, taken, replaced, kept, full, busy };
-        let old = self.try_to_open(step, &place, key, value, ways);
+        let old = Claimed { element: self.b.new_vreg(), word: self.b.new_vreg() };
+        if let Some(eviction) = &step.evicted {
+            let makes_room = self.b.new_block();
+            self.try_to_open(step, &place, (key, value), Ways { full: makes_room, ..ways }, old);
+            self.b.switch_to(makes_room);
+            self.evict_oldest(step, eviction);
+        }
+        self.try_to_open(step, &place, (key, value), ways, old);
         let done = self.b.new_block();
         for (block, counter) in
             [(kept, SpanCounter::Kept), (full, SpanCounter::DroppedFull), (busy, SpanCounter::DroppedBusy)]
@@ -116,9 +123,15 @@ impl Body<'_, '_> {
         self.publish(element, word);
     }
 
-    /// Goes one of the ways; the element that was taken or replaced, with its word.
-    fn try_to_open(&mut self, step: &SpanStep, place: &SpanPlace, key: Addr, value: Addr, ways: Ways) -> Claimed {
-        let old = Claimed { element: self.b.new_vreg(), word: self.b.new_vreg() };
+    /// Goes one of the ways; `old` becomes the element that was taken or replaced, with its word.
+    fn try_to_open(
+        &mut self,
+        step: &SpanStep,
+        place: &SpanPlace,
+        (key, value): (Addr, Addr),
+        ways: Ways,
+        old: Claimed,
+    ) {
         let restart = self.shared.program.spans[step.span.0].restart;
         for _ in 0..TRIES {
             let (next, there, refused) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
@@ -151,7 +164,6 @@ impl Body<'_, '_> {
             self.b.switch_to(next);
         }
         self.b.jump(ways.busy);
-        old
     }
 
     /// Takes an element that is left over; what is being closed is not.
