@@ -128,3 +128,13 @@ pub fn descriptors(threads: u64, rounds: u64, seed: u64) -> Result<()> {
     println!("closed_in_vain {}\nleft_open {}", sum(|t| t.closed_in_vain), sum(|t| t.open));
     Ok(())
 }
+
+/// Closes numbers that no descriptor has, one after another.
+pub fn closes(from: u64, to: u64) -> Result<()> {
+    if from < NEVER_OPEN as u64 || to > 1 << 31 {
+        return Err(Error::other("only numbers from 900 to 2147483648 are surely no descriptor's"));
+    }
+    let refused = (from..to).filter(|fd| sys::close(*fd as i64).is_err()).count();
+    println!("closes {refused}");
+    Ok(())
+}

@@ -16,6 +16,7 @@ fn counts_are_those_asked_for() {
     assert_eq!(workload(&["reads", "10", "100"]), "reads 10\nbytes 1000\n");
     assert_eq!(workload(&["files", "7"]), "opens 7\n");
     assert_eq!(workload(&["sleepers", "3", "1"]), "sleepers 3\nms 1\n");
+    assert_eq!(workload(&["closes", "900", "1000"]), "closes 100\n");
     assert_eq!(workload(&["functions", "1000"]), "calls 1000\nsum 1000000\n");
     assert_eq!(workload(&["execs", "9", "5", "4"]), "execs 9\n");
     assert_eq!(workload(&["pinned", "0", env!("CARGO_BIN_EXE_workload"), "files", "7"]), "opens 7\n");

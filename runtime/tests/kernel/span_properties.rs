@@ -25,6 +25,9 @@ fn handlers_agree(ended: &Ended, span: &str) {
     for (map, name) in [("starts", "started"), ("ends", "matched"), ("replaced", "replaced"), ("expired", "expired")] {
         assert_eq!(scalar(ended, map), ledger(ended, span, name), "@{map} in\n{}", ended.stdout);
     }
+    if ended.stdout.contains("\"evicted\": ") {
+        assert_eq!(scalar(ended, "evicted"), ledger(ended, span, "evicted"), "{}", ended.stdout);
+    }
 }
 
 /// The next number of a sequence that its seed determines.
@@ -162,13 +165,16 @@ fn descriptors_whose_numbers_are_given_again_are_told_apart() {
 }
 
 /// Clauses, and whether nothing may be open in the end.
-const CLAUSES: [(&str, bool); 6] = [
+const CLAUSES: [(&str, bool); 9] = [
     ("", false),
     ("restart keep", false),
     ("limit 3", false),
     ("expire 20ms", true),
     ("restart keep limit 4 expire 5ms", true),
     ("limit 1", false),
+    ("limit 1 evict", false),
+    ("restart keep limit 2 evict", false),
+    ("limit 3 evict expire 10ms", true),
 ];
 
 #[test]
@@ -190,10 +196,11 @@ fn processes_that_race_for_keys_and_are_killed_leave_sums_that_hold() {
              uprobe:{path}:workload_mark / ppid == cpid / {{ @marks = count(); }}
              round:one, round:two {{ @passed = count(); @ones = max(round.ones); }}
              round:start {{ @starts = count(); }} round:end {{ @ends = count(); @who[round.who] = count(); }}
-             {} {}
+             {} {} {}
              END {{ print((\"open\", inflight(round), inflight(round, start), inflight(round, one), inflight(round, two))); }}",
             if clauses.contains("keep") { "" } else { "round:replace { @replaced = count(); }" },
-            if drains { "round:expire { @expired = count(); }" } else { "" }
+            if drains { "round:expire { @expired = count(); }" } else { "" },
+            if clauses.contains("evict") { "round:evict { @evicted = count(); @gone = max(round.ones); }" } else { "" },
         );
         let keys = 1 + next(&mut random) % 5;
         let lives: String = (0..3)

@@ -174,9 +174,7 @@ fn limit(expr: &Expr, env: &mut Env<'_>) -> Option<u32> {
 fn check_eviction(definition: &SpanDefinition, limit: Option<u32>, env: &mut Env<'_>) {
     let Some(limit) = limit.filter(|limit| definition.evict.is_some() && *limit > MAX_EVICTING_LIMIT) else { return };
     let span = definition.limit.first().map_or(definition.span, |expr| expr.span);
-    let message = format!(
-        "`limit {limit} evict` would stop a thread for too long, the most is {MAX_EVICTING_LIMIT}"
-    );
+    let message = format!("`limit {limit} evict` would stop a thread for too long, the most is {MAX_EVICTING_LIMIT}");
     let help = "leave out `evict`, and let `expire` close what is old: starts beyond the limit are counted then";
     env.report.push(Diagnostic::error(Code(541), span, message).help(help));
 }

@@ -37,7 +37,8 @@ impl Body<'_, '_> {
             cx.b.ret(0);
         });
         self.walk_span(step.span, oldest);
-        if self.shared.program.spans[step.span.0].limit > MOST_FOR_ONE {
+        let is_one = self.shared.program.spans[step.span.0].limit <= MOST_FOR_ONE;
+        if !is_one {
             let at = self.scratch_at(moments.latest);
             let began = self.b.load(at, Size::B8);
             let age = self.time_since(began, now);
@@ -51,6 +52,7 @@ impl Body<'_, '_> {
             values: &eviction.values,
             handlers: &eviction.handlers,
             counter: SpanCounter::Evicted,
+            one: is_one,
         };
         let closed = self.closing_walk("evict", closing, moments);
         self.walk_span(step.span, closed);

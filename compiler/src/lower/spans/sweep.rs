@@ -23,6 +23,8 @@ pub(super) struct Closing<'a> {
     pub handlers: &'a [Vec<Stmt>],
     /// Where it is counted.
     pub counter: SpanCounter,
+    /// Whether the walk is over then.
+    pub one: bool,
 }
 
 /// What a walk knows, in scratch memory.
@@ -48,6 +50,7 @@ impl Body<'_, '_> {
             values: &step.values,
             handlers: &step.handlers,
             counter: SpanCounter::Expired,
+            one: false,
         };
         let repeated = self.closing_walk("sweep", closing, moments);
         self.walk_span(step.span, repeated);
@@ -121,7 +124,11 @@ impl Body<'_, '_> {
         self.count_span(ledger, closing.counter);
         self.count_out_of(ledger, word);
         self.run_handlers(closing.handlers);
-        self.b.jump(next);
+        if closing.one {
+            self.b.ret(1);
+        } else {
+            self.b.jump(next);
+        }
         // What is left over is nobody's.
         self.b.switch_to(closed);
         let left = self.b.new_block();
