@@ -16,6 +16,12 @@ pub struct Span {
     pub max_depth: Option<u64>,
     /// Most keys.
     pub limit: u32,
+    /// Bytes of a key; 0 where threads have the values.
+    pub key_size_bytes: u32,
+    /// Bytes of what is kept of a key: one start, or a stack of them.
+    pub value_size_bytes: u32,
+    /// Whether the map takes memory as keys come.
+    pub on_demand: bool,
     /// `.bss` offset of the first CPU's counters, each a `u64` at the place of its [`SpanCounter`].
     pub counters_offset: u32,
     /// Distance to the next CPU's.

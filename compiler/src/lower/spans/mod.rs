@@ -119,9 +119,13 @@ impl Shared<'_> {
     /// The span in the words of the object.
     pub(super) fn span_in_object(&self, index: usize) -> object::TimeSpan {
         let (span, place) = (&self.program.spans[index], &self.span_places[index]);
+        let map = &self.ir.maps[place.id.0 as usize];
         object::TimeSpan {
             name: span.name.clone(),
-            map: (!place.in_threads).then(|| self.ir.maps[place.id.0 as usize].name.clone()),
+            map: (!place.in_threads).then(|| map.name.clone()),
+            key_size_bytes: if place.in_threads { 0 } else { map.key_size_bytes },
+            value_size_bytes: map.value_size_bytes,
+            on_demand: map.no_prealloc,
             max_depth: (span.restart == Restart::Nest).then_some(u64::from(MAX_DEPTH)),
             limit: span.limit,
             counters_offset: place.counters,
