@@ -159,9 +159,9 @@ fn what_spans_take_is_shown_beside_maps() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     for (span, columns) in [
         ("nap", ["one a thread", "-", "104 B", "-", "as threads come"]),
-        ("call", ["hash", "1000", "80 B", "78.1 KiB", "from the start"]),
-        ("last", ["hash that evicts", "100", "64 B", "6.25 KiB", "from the start"]),
-        ("deep", ["hash of stacks", "10", "328 B", "3.2 KiB", "from the start"]),
+        ("call", ["hash", "1000", "96 B", "93.8 KiB", "from the start"]),
+        ("last", ["hash that evicts", "100", "80 B", "7.81 KiB", "from the start"]),
+        ("deep", ["hash of stacks", "10", "344 B", "3.36 KiB", "from the start"]),
     ] {
         let line = text.lines().find(|line| line.starts_with(&format!("span {span} "))).expect(span);
         let found: Vec<&str> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).skip(1).collect();
