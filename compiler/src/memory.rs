@@ -5,7 +5,7 @@
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{ENTRY_OVERHEAD_BYTES, Map, MapKind, preallocated_bytes};
-use crate::object::{Storage, TimeSpan, UserMap};
+use crate::object::{Storage, TimeSpan, UserMap, WhenFull};
 use crate::statistics::Number;
 use crate::typed::Program;
 use crate::units::Unit;
@@ -68,10 +68,10 @@ pub fn of_span(span: &TimeSpan) -> [Memory; 2] {
         let threads = Memory { kind: "one a thread", keys: None, bytes_per_key, total_bytes: 0, on_demand: true };
         return [threads, ledger];
     }
-    let kind = match (span.max_depth, span.evicts) {
+    let kind = match (span.max_depth, span.when_full) {
         (Some(_), _) => "hash of stacks",
-        (None, true) => "hash that evicts",
-        (None, false) => "hash",
+        (None, WhenFull::Evict) => "hash that evicts",
+        (None, WhenFull::Refuse) => "hash",
     };
     let bytes_per_key = ENTRY_OVERHEAD_BYTES + u64::from(span.key_size_bytes).next_multiple_of(8) + value;
     let total_bytes = u64::from(span.limit) * bytes_per_key;

@@ -7,7 +7,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use profiler_compiler::object::{Object, SpanCounter, TimeSpan};
+use profiler_compiler::object::{Object, SpanCounter, TimeSpan, WhenFull};
 
 use crate::load::Loaded;
 use crate::maps::each_of;
@@ -159,7 +159,7 @@ fn counters(span: &TimeSpan, word: impl Fn(u32) -> Option<u64>) -> SpanLedger {
         matched,
         replaced,
         expired,
-        evicted: span.evicts.then_some(evicted),
+        evicted: (span.when_full == WhenFull::Evict).then_some(evicted),
         open: [matched, replaced, expired, evicted].iter().fold(started, |open, closed| open.wrapping_sub(*closed)),
         unmatched: sum(SpanCounter::Unmatched),
         unmatched_busy: sum(SpanCounter::EndsBusy),

@@ -28,12 +28,21 @@ pub struct Span {
     pub stride_bytes: u32,
     /// How many CPUs have some.
     pub copies: u32,
-    /// Whether a start that finds no room takes that of the oldest.
-    pub evicts: bool,
+    /// What a start does that finds no room.
+    pub when_full: WhenFull,
     /// Whether a second start is refused.
     pub keeps: bool,
     /// Whether there are marks.
     pub has_marks: bool,
+}
+
+/// What a start does that finds no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is refused, and counted.
+    Refuse,
+    /// It takes the room of the oldest, which is counted.
+    Evict,
 }
 
 /// The ledger's counters, by their place.

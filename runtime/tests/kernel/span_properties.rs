@@ -203,13 +203,13 @@ fn processes_that_race_for_keys_and_are_killed_leave_sums_that_hold() {
             if clauses.contains("evict") { "round:evict { @evicted = count(); @gone = max(round.ones); }" } else { "" },
         );
         let keys = 1 + next(&mut random) % 5;
-        let lives: String = (0..3)
+        let lives: Vec<String> = (0..3)
             .map(|_| {
                 let (first, second) = (20 + next(&mut random) % 80, 20 + next(&mut random) % 80);
                 format!("for s in {first} {second}; do {path} spans 2 100000000 {keys} & (sleep 0.0$s; kill -9 $!) & done; wait; ")
             })
             .collect();
-        let ended = traced(&script, &format!("sh -c '{lives} sleep 0.2; :'"));
+        let ended = traced(&script, &format!("sh -c '{} sleep 0.2; :'", lives.concat()));
         let of = |name| ledger(&ended, "round", name);
         let kept = if clauses.contains("keep") { of("kept") } else { 0 };
         let refused = kept + of("dropped") + of("dropped_busy");

@@ -29,7 +29,7 @@ mod threads;
 use crate::ir::{Addr, BinOp, CmpOp, Likely, Map, MapId, MapKind, Operand, Section, Size, VReg, Width};
 use crate::layout;
 use crate::lower::{Body, Shared, Value};
-use crate::object::{self, SpanCounter};
+use crate::object::{self, SpanCounter, WhenFull};
 use crate::typed::{
     ContextKind, Probe, Restart, SpanAction, SpanIndex, SpanStep, SpanValues, Stmt, StmtKind, VarIndex,
 };
@@ -131,7 +131,7 @@ impl Shared<'_> {
             counters_offset: place.counters,
             stride_bytes: place.stride_bytes,
             copies: self.cpu_slots(),
-            evicts: span.evicts,
+            when_full: if span.evicts { WhenFull::Evict } else { WhenFull::Refuse },
             keeps: span.restart == Restart::Keep,
             has_marks: span.stages.len() > 1,
         }
