@@ -4,10 +4,12 @@
 //! the checker refuses it only for a reason that the language documents (a size, a mixed use of a probe's context).
 
 mod expressions;
+mod records;
 mod shapes;
+mod spans;
 mod statements;
 
-use profiler_compiler::ast::{ConfigEntry, Expr, Script, Stmt, StmtKind};
+use profiler_compiler::ast::{ConfigEntry, Expr, Script, State, Stmt, StmtKind};
 use profiler_compiler::parse;
 use profiler_compiler::source::Source;
 
@@ -37,6 +39,12 @@ struct Generator {
     maps: Vec<MapShape>,
     here: ProbeShape,
     fresh: u32,
+    /// What else can be read here, but not written.
+    places: Vec<(Expr, Ty)>,
+    /// Declarations of the states among the maps.
+    states: Vec<State>,
+    /// Spans with the names of their stages.
+    spans: Vec<(String, Vec<String>)>,
 }
 
 /// Whether the compiler knows loops with a bound.
@@ -56,7 +64,8 @@ impl Generator {
     fn new(seed: u64, fixed: bool) -> Generator {
         let here = ProbeShape { point: "BEGIN", ints: &[], strings: &[], stacks: false };
         let dice = Dice::new(seed);
-        Generator { dice, fixed, loops: has_loops(), vars: Vec::new(), maps: Vec::new(), here, fresh: 0 }
+        let (vars, maps, places, states, spans) = Default::default();
+        Generator { dice, fixed, loops: has_loops(), vars, maps, here, fresh: 0, places, states, spans }
     }
 
     fn script(&mut self) -> Script {
@@ -69,11 +78,23 @@ impl Generator {
             6..=20 => 3,
             _ => 1,
         };
-        let mut blocks = vec![self.first_probe()];
+        let mut spans = Vec::new();
+        let mut blocks = Vec::new();
+        if self.dice.one_in(3) {
+            for index in 0..=self.dice.below(2) {
+                let (span, handlers) = self.span(index);
+                let stages = span.stages.iter().map(|stage| stage.kind.event().to_owned());
+                let stages = stages.filter(|stage| stage != "end").collect();
+                self.spans.push((span.name.text.clone(), stages));
+                spans.push(span);
+                blocks.extend(handlers);
+            }
+        }
+        blocks.push(self.first_probe());
         for _ in 0..probes {
             blocks.push(self.probe(if probes > 10 { 3 } else { 12 }));
         }
-        Script { config, blocks, ..Script::default() }
+        Script { config, blocks, spans, states: std::mem::take(&mut self.states), ..Script::default() }
     }
 
     fn config(&mut self) -> Vec<ConfigEntry> {
@@ -106,7 +127,16 @@ impl Generator {
                 0 => None,
                 _ => Some((0..=self.dice.below(3)).map(|_| self.key_ty()).collect()),
             };
-            let held = if self.dice.one_in(2) { Held::Plain(self.ty(2)) } else { self.aggregation() };
+            let held = match self.dice.below(8) {
+                0..=2 => Held::Plain(self.ty(2)),
+                3 => self.record(),
+                4 => {
+                    let state = self.state(index);
+                    self.maps.push(state);
+                    continue;
+                }
+                _ => self.aggregation(),
+            };
             self.maps.push(MapShape { name, key, held });
         }
     }
@@ -120,7 +150,10 @@ impl Generator {
             self.here.point = "tracepoint:sched:sched_wakeup";
         }
         for map in self.maps.clone() {
-            body.push(self.write(&map));
+            match &map.held {
+                Held::Record(fields) => self.write_all_fields(&map, fields, &mut body),
+                _ => body.push(self.write(&map)),
+            }
         }
         if self.fixed {
             self.statements(4, 20, 1, &mut body);
