@@ -19,6 +19,7 @@
 
 mod claim;
 mod close;
+mod events;
 mod evict;
 mod mark;
 mod nest;

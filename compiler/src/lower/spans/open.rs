@@ -6,7 +6,7 @@
 
 use super::claim::{Claimed, Exchange, TRIES};
 use super::{FIRST_OPEN, LEFT_OVER, STAGE_BITS, STARTED, SpanPlace};
-use crate::ir::{Addr, BinOp, BlockId, CmpOp, Inst, Likely, Size, VReg, Width};
+use crate::ir::{Addr, BinOp, BlockId, CmpOp, Likely, Size, VReg, Width};
 use crate::lower::Body;
 use crate::lower::maps::NOEXIST;
 use crate::object::SpanCounter;
@@ -37,11 +37,7 @@ impl Body<'_, '_> {
     pub(super) fn open_span(&mut self, step: &SpanStep) {
         let place = self.span_place(step.span);
         let key = self.span_key(step);
-        self.zero_values(&step.values);
-        self.evaluate_keeps(step, false);
-        self.evaluate_keeps(step, true);
-        let now = self.span_now();
-        let word = self.started_word(now);
+        let (now, word) = self.begin_start(step);
         let value = self.memory(place.size_bytes, "span");
         self.write_start(step, &place, value, now);
         self.b.store(value, word, Size::B8);
@@ -55,15 +51,6 @@ impl Body<'_, '_> {
             self.evict_oldest(step, eviction);
         }
         self.try_to_open(step, &place, (key, value), ways, old);
-        let done = self.b.new_block();
-        for (block, counter) in
-            [(kept, SpanCounter::Kept), (full, SpanCounter::DroppedFull), (busy, SpanCounter::DroppedBusy)]
-        {
-            self.b.switch_to(block);
-            let ledger = self.ledger(step.span);
-            self.count_span(ledger, counter);
-            self.b.jump(done);
-        }
         self.b.switch_to(replaced);
         self.replace_start(step, &place, old, (now, word));
         self.b.jump(opened);
@@ -71,12 +58,10 @@ impl Body<'_, '_> {
         self.rewrite(step, &place, old.element, now, word);
         self.b.jump(opened);
         self.b.switch_to(opened);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Started);
-        self.count_stage(ledger, STARTED, 1);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-        self.b.switch_to(done);
+        let done = self.b.new_block();
+        self.opened(step, done);
+        let refused = [(kept, SpanCounter::Kept), (full, SpanCounter::DroppedFull), (busy, SpanCounter::DroppedBusy)];
+        self.came_to_nothing(step, refused, done);
     }
 
     /// Puts a start in the place of one that this program has closed.
@@ -171,11 +156,7 @@ impl Body<'_, '_> {
         let left = self.b.new_block();
         self.b.branch(CmpOp::Eq, Width::W64, word, LEFT_OVER, left, next, Likely::Otherwise);
         self.b.switch_to(left);
-        let (seen, zero) = (self.b.new_vreg(), self.b.copy(0));
-        self.b.inst(Inst::CompareExchange { dst: seen, addr: Addr::reg(element, 0), expected: word, new: zero });
-        let got = self.b.new_block();
-        self.b.branch(CmpOp::Eq, Width::W64, seen, LEFT_OVER, got, next, Likely::Then);
-        self.b.switch_to(got);
+        self.exchange_for(element, word, 0, next);
         self.b.assign(old.element, element);
         self.b.assign(old.word, word);
         self.b.jump(taken);

@@ -5,7 +5,7 @@
 
 use super::claim::Claimed;
 use super::{FIRST_OPEN, LEFT_OVER, MARKING, STAGE_BITS, STAGE_MASK};
-use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, Role, Size, VReg, Width};
+use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Role, Size, VReg, Width};
 use crate::lower::Body;
 use crate::lower::loops::Repeated;
 use crate::object::SpanCounter;
@@ -115,7 +115,7 @@ impl Body<'_, '_> {
         self.b.switch_to(old);
         // The key is read before the word is exchanged: if that succeeds, the element was this key's all the while.
         let own = self.copied_key(closing, key);
-        self.take_word(element, word, next);
+        self.exchange_for(element, word, 0, next);
         let at = self.scratch_at(moments.now);
         let now = self.b.load(at, Size::B8);
         self.take_values(closing.span, closing.values, Addr::reg(element, 0), word, Some(now));
@@ -135,7 +135,7 @@ impl Body<'_, '_> {
         self.b.branch(CmpOp::Eq, Width::W64, word, LEFT_OVER, left, next, Likely::Otherwise);
         self.b.switch_to(left);
         let own = self.copied_key(closing, key);
-        self.take_word(element, word, next);
+        self.exchange_for(element, word, 0, next);
         self.free_element(&place, own, Claimed { element, word });
     }
 
@@ -144,13 +144,5 @@ impl Body<'_, '_> {
         let own = self.key_in(closing.key);
         self.copy(own, Addr::reg(key, 0), size_bytes);
         own
-    }
-
-    fn take_word(&mut self, element: VReg, word: VReg, next: BlockId) {
-        let (seen, zero) = (self.b.new_vreg(), self.b.copy(0));
-        self.b.inst(Inst::CompareExchange { dst: seen, addr: Addr::reg(element, 0), expected: word, new: zero });
-        let got = self.b.new_block();
-        self.b.branch(CmpOp::Eq, Width::W64, seen, word, got, next, Likely::Then);
-        self.b.switch_to(got);
     }
 }
