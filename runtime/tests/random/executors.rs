@@ -122,7 +122,7 @@ pub struct Setting {
     /// So many zeros are what programs find of the current task.
     pub task_bytes: usize,
     /// How often all programs run, one after another.
-    pub rounds: usize,
+    pub rounds: u64,
 }
 
 impl Setting {
@@ -144,16 +144,17 @@ impl Setting {
             _ => dice.draw(),
         };
         let contexts = object.programs.iter().map(|_| std::array::from_fn(|_| word())).collect();
-        // Spans are only interesting when what began ends.
-        let rounds = if object.spans.is_empty() { 1 } else { 3 };
+        // Spans are only interesting when what began ends, and windows when there are two of them.
+        let rounds = if object.spans.is_empty() && object.generation_offset.is_none() { 1 } else { 3 };
         Setting { environment, contexts, task_bytes: 16 << 10, rounds }
     }
 }
 
 impl Setting {
     /// All programs with their contexts, in each round.
-    fn runs<'a, T>(&'a self, programs: &'a [T]) -> impl Iterator<Item = (&'a T, &'a [u64; CONTEXT_WORDS])> {
-        (0..self.rounds).flat_map(|_| programs.iter().zip(&self.contexts))
+    fn runs<'a, T>(&'a self, programs: &'a [T]) -> impl Iterator<Item = (u64, &'a T, &'a [u64; CONTEXT_WORDS])> {
+        let each = |round| programs.iter().zip(&self.contexts).map(move |(program, context)| (round, program, context));
+        (0..self.rounds).flat_map(each)
     }
 }
 
@@ -194,7 +195,10 @@ pub fn evaluated(program: &ir::Program, object: &Object, setting: &Setting) -> R
     if setting.task_bytes > 0 {
         machine.add_memory(Space::Kernel, setting.environment.task, vec![0; setting.task_bytes]);
     }
-    for (function, context) in setting.runs(&object.programs) {
+    for (round, function, context) in setting.runs(&object.programs) {
+        if let Some(at) = object.generation_offset {
+            machine.bss_mut()[at as usize..at as usize + 8].copy_from_slice(&(round % 2).to_le_bytes());
+        }
         let result = machine.run(&function.name, &bytes_of(context));
         result.map_err(|error| (error.fault.clone(), error.to_string()))?;
     }
@@ -216,7 +220,10 @@ pub fn evaluated(program: &ir::Program, object: &Object, setting: &Setting) -> R
 /// What the interpreter leaves behind; `tamper` may change instructions first.
 pub fn interpreted(forms: &Forms, setting: &Setting, tamper: fn(&mut Insn)) -> Result<Outcome, String> {
     let mut world = World::new(&forms.optimised, setting.environment.clone(), setting.task_bytes);
-    for (function, context) in setting.runs(&forms.functions) {
+    for (round, function, context) in setting.runs(&forms.functions) {
+        if let Some(at) = forms.object.generation_offset {
+            world.set_word(at, round % 2);
+        }
         let mut function = function.clone();
         function.insns.iter_mut().for_each(tamper);
         world
@@ -244,7 +251,10 @@ pub fn loaded(object: &Object) -> Result<Loaded, String> {
 /// What the kernel leaves behind.
 pub fn run_by_kernel(object: &Object, setting: &Setting) -> Result<Outcome, String> {
     let loaded = loaded(object)?;
-    for (function, context) in setting.runs(&object.programs) {
+    for (round, function, context) in setting.runs(&object.programs) {
+        if let Some(at) = object.generation_offset {
+            assert!(loaded.globals().set_bss_u64(at, round % 2), "inside of .bss");
+        }
         let program = loaded.program(&function.name).ok_or("no program")?;
         test_run_on(program, context).map_err(|error| error.to_string())?;
     }
@@ -306,8 +316,11 @@ fn outcome(
     };
     let word = |at: u32| bss(at as usize, 8).iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     let of_maps = object.maps.iter().map(|map| (map.name.clone(), contents(&map.storage)));
+    let alternates =
+        object.maps.iter().filter_map(|map| Some((format!("{}, next", map.name), map.alternate.as_ref()?)));
+    let of_alternates = alternates.map(|(name, storage)| (name, contents(storage)));
     let of_span = |span: &TimeSpan| (format!("span {}", span.name), ledger(span, &word, &map));
-    let maps = of_maps.chain(object.spans.iter().map(of_span)).collect();
+    let maps = of_maps.chain(of_alternates).chain(object.spans.iter().map(of_span)).collect();
     let losses = object.ledger.iter().map(|counter| (loss(&counter.loss), word(counter.offset_bytes))).collect();
     Outcome { maps, data, control, losses }
 }

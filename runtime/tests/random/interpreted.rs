@@ -77,6 +77,12 @@ impl<'a> World<'a> {
         self.memory.bss()
     }
 
+    /// Sets a word of `.bss`.
+    pub fn set_word(&mut self, offset_bytes: u32, value: u64) {
+        let at = offset_bytes as usize;
+        self.memory.bss_mut()[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+
     fn table(&self, name: &str) -> (usize, &Table) {
         let at = self.kernel.program.maps.iter().position(|map| map.name == name).expect("the map is in the program");
         (at, &self.kernel.tables[at])

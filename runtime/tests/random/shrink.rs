@@ -70,6 +70,7 @@ impl Editor {
             self.cut(&mut script.config);
             self.cut(&mut script.spans);
             self.cut(&mut script.states);
+            self.cut(&mut script.views);
         }
         for span in &mut script.spans {
             self.span(span);

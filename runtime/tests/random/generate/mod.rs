@@ -9,9 +9,9 @@ mod shapes;
 mod spans;
 mod statements;
 
-use profiler_compiler::ast::{ConfigEntry, Expr, Script, State, Stmt, StmtKind};
+use profiler_compiler::ast::{ConfigEntry, Every, Expr, ExprKind, Ident, Script, State, Stmt, StmtKind, View};
 use profiler_compiler::parse;
-use profiler_compiler::source::Source;
+use profiler_compiler::source::{Source, Span};
 
 use crate::dice::Dice;
 use crate::tree;
@@ -90,11 +90,24 @@ impl Generator {
                 blocks.extend(handlers);
             }
         }
+        let views = if self.dice.one_in(5) { self.windows() } else { Vec::new() };
         blocks.push(self.first_probe());
         for _ in 0..probes {
             blocks.push(self.probe(if probes > 10 { 3 } else { 12 }));
         }
-        Script { config, blocks, spans, states: std::mem::take(&mut self.states), ..Script::default() }
+        Script { config, blocks, spans, views, states: std::mem::take(&mut self.states), ..Script::default() }
+    }
+
+    /// Some maps begin anew every now and then, so they have two places.
+    fn windows(&mut self) -> Vec<View> {
+        let cleared = |map: &&MapShape| matches!(map.held, Held::Aggregate(..) | Held::Plain(Ty::Int));
+        let mut of: Vec<Ident> = self.maps.iter().filter(cleared).map(|map| tree::ident(&map.name)).collect();
+        of.truncate(1);
+        let every = Every { period: tree::expr(ExprKind::Duration(1_000_000_000)), clear: true };
+        let title = tree::ident("windows");
+        let view =
+            View { title, of, show: Vec::new(), sort: None, top: None, every: Some(every), span: Span::default() };
+        if view.of.is_empty() { Vec::new() } else { vec![view] }
     }
 
     fn config(&mut self) -> Vec<ConfigEntry> {
