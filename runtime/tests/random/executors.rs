@@ -319,7 +319,7 @@ fn outcome(
     let alternates =
         object.maps.iter().filter_map(|map| Some((format!("{}, next", map.name), map.alternate.as_ref()?)));
     let of_alternates = alternates.map(|(name, storage)| (name, contents(storage)));
-    let of_span = |span: &TimeSpan| (format!("span {}", span.name), ledger(span, &word, &map));
+    let of_span = |span: &TimeSpan| (format!("span {}", span.name), ledger(span, word, &map));
     let maps = of_maps.chain(of_alternates).chain(object.spans.iter().map(of_span)).collect();
     let losses = object.ledger.iter().map(|counter| (loss(&counter.loss), word(counter.offset_bytes))).collect();
     Outcome { maps, data, control, losses }

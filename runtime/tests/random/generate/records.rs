@@ -17,7 +17,7 @@ const IN_PLACE: &[BinaryOp] =
 
 impl Generator {
     pub(super) fn record(&mut self) -> Held {
-        let fields = (0..1 + self.dice.below(4)).map(|index| {
+        let fields = (0..=self.dice.below(4)).map(|index| {
             // Of a probe or a time, nobody could tell that it was not written yet.
             let ty = match self.ty(1) {
                 Ty::Word(_) => Ty::Int,
@@ -37,7 +37,7 @@ impl Generator {
             1 => (Some(vec![Ty::Int]), vec![part("k", Some(named("int64")))]),
             _ => (Some(vec![Ty::Int, Ty::Int]), vec![part("k", Some(named("int64"))), part("l", Some(named("int64")))]),
         };
-        let fields: Vec<FieldShape> = (0..1 + self.dice.below(4))
+        let fields: Vec<FieldShape> = (0..=self.dice.below(4))
             .map(|index| {
                 let ty = if self.dice.one_in(4) { Ty::Str } else { Ty::Int };
                 let width = if ty == Ty::Int { Some(self.dice.pick(WIDTHS)) } else { None };

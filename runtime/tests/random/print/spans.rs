@@ -40,18 +40,15 @@ fn key(parts: &[KeyPart]) -> String {
 }
 
 fn stage_line(stage: &Stage) -> String {
-    let mut text = match &stage.kind {
+    let word = match &stage.kind {
         StageKind::Start => "start".to_owned(),
         StageKind::Mark(name) => format!("mark {}", name.text),
         StageKind::End => "end".to_owned(),
     };
     let points: Vec<String> = stage.points.iter().map(point).collect();
-    text.push_str(&format!(" {}", points.join(", ")));
-    text.push_str(&stage.predicate.as_ref().map_or(String::new(), |predicate| format!(" / {} /", expr(predicate))));
-    text.push_str(&key(&stage.key));
-    if !stage.keeps.is_empty() {
-        let keeps = stage.keeps.iter().map(|keep| format!("{} = {}", keep.name.text, expr(&keep.value)));
-        text.push_str(&format!(" {{ {} }}", keeps.collect::<Vec<String>>().join("; ")));
-    }
-    text
+    let predicate = stage.predicate.as_ref().map_or(String::new(), |predicate| format!(" / {} /", expr(predicate)));
+    let keeps = stage.keeps.iter().map(|keep| format!("{} = {}", keep.name.text, expr(&keep.value)));
+    let keeps = keeps.collect::<Vec<String>>().join("; ");
+    let keeps = if keeps.is_empty() { keeps } else { format!(" {{ {keeps} }}") };
+    format!("{word} {}{predicate}{}{keeps}", points.join(", "), key(&stage.key))
 }
