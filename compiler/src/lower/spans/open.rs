@@ -5,6 +5,7 @@
 //! closed all the while, is counted as dropped.
 
 use super::claim::{Claimed, Exchange, TRIES};
+use super::evict::ROUNDS;
 use super::{FIRST_OPEN, LEFT_OVER, STAGE_BITS, STARTED, SpanPlace};
 use crate::ir::{Addr, BinOp, BlockId, CmpOp, Likely, Size, VReg, Width};
 use crate::lower::Body;
@@ -45,10 +46,13 @@ impl Body<'_, '_> {
         let ways = Ways { opened, taken, replaced, kept, full, busy };
         let old = Claimed { element: self.b.new_vreg(), word: self.b.new_vreg() };
         if let Some(eviction) = &step.evicted {
-            let makes_room = self.b.new_block();
-            self.try_to_open(step, &place, (key, value), Ways { full: makes_room, ..ways }, old);
-            self.b.switch_to(makes_room);
-            self.evict_oldest(step, eviction);
+            let walks = self.walks(step, eviction);
+            for _ in 0..ROUNDS {
+                let makes_room = self.b.new_block();
+                self.try_to_open(step, &place, (key, value), Ways { full: makes_room, ..ways }, old);
+                self.b.switch_to(makes_room);
+                self.evict_oldest(step, walks);
+            }
         }
         self.try_to_open(step, &place, (key, value), ways, old);
         self.b.switch_to(replaced);

@@ -23,8 +23,8 @@ pub(super) struct Closing<'a> {
     pub handlers: &'a [Vec<Stmt>],
     /// Where it is counted.
     pub counter: SpanCounter,
-    /// Whether the walk is over then.
-    pub one: bool,
+    /// Where the walk says that it has closed one, and then is over; `None` where it closes all.
+    pub one: Option<i32>,
 }
 
 /// What a walk knows, in scratch memory.
@@ -41,16 +41,18 @@ impl Body<'_, '_> {
         let age_ns = self.shared.program.spans[step.span.0].expire_ns.unwrap_or(u64::MAX >> 1) as i64;
         let now = self.span_now();
         let latest = self.time_since_fixed(age_ns, now);
-        let moments = self.moments(now);
-        let at = self.scratch_at(moments.latest);
-        self.b.store(at, latest, Size::B8);
+        let moments = self.moments();
+        for (offset, moment) in [(moments.now, now), (moments.latest, latest)] {
+            let at = self.scratch_at(offset);
+            self.b.store(at, moment, Size::B8);
+        }
         let closing = Closing {
             span: step.span,
             key: step.key,
             values: &step.values,
             handlers: &step.handlers,
             counter: SpanCounter::Expired,
-            one: false,
+            one: None,
         };
         let repeated = self.closing_walk("sweep", closing, moments);
         self.walk_span(step.span, repeated);
@@ -63,11 +65,8 @@ impl Body<'_, '_> {
     }
 
     /// Room for what a walk knows.
-    pub(super) fn moments(&mut self, now: VReg) -> Moments {
-        let moments = Moments { now: self.scratch_room(8), latest: self.scratch_room(8) };
-        let at = self.scratch_at(moments.now);
-        self.b.store(at, now, Size::B8);
-        moments
+    pub(super) fn moments(&mut self) -> Moments {
+        Moments { now: self.scratch_room(8), latest: self.scratch_room(8) }
     }
 
     /// What closes each start of a span that is old enough.
@@ -124,7 +123,9 @@ impl Body<'_, '_> {
         self.count_span(ledger, closing.counter);
         self.count_out_of(ledger, word);
         self.run_handlers(closing.handlers);
-        if closing.one {
+        if let Some(offset) = closing.one {
+            let at = self.scratch_at(offset);
+            self.b.store(at, 1, Size::B8);
             self.b.ret(1);
         } else {
             self.b.jump(next);
