@@ -2,7 +2,8 @@
 //!
 //! In: a start's step. Out: two walks over the map, the first for the time of the oldest, the second to close it.
 //! Guarantee: each start that is closed so is counted once and has its event, and none is closed while there is room. Up to
-//! [`MOST_FOR_ONE`] keys it is the oldest alone. Of more, what began shortly after it goes as well, so that not every start walks.
+//! [`MOST_FOR_ONE`] keys it is the oldest alone, and the second oldest for the other one of two starts that come at once. Of more keys, what
+//! began shortly after it goes as well, so that not every start walks.
 
 use super::sweep::{Closing, Moments};
 use crate::ir::{Addr, BinOp, CmpOp, Likely, Role, Size, Width};
