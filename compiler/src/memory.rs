@@ -5,10 +5,13 @@
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{ENTRY_OVERHEAD_BYTES, Map, MapKind, preallocated_bytes};
-use crate::object::{Storage, UserMap};
+use crate::object::{Storage, TimeSpan, UserMap, WhenFull};
 use crate::statistics::Number;
 use crate::typed::Program;
 use crate::units::Unit;
+
+/// What the kernel adds to a value in a thread's own storage, about.
+const THREAD_OVERHEAD_BYTES: u64 = 80;
 
 /// What a map takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,27 @@ pub fn of(map: &UserMap, cpus: u64) -> Memory {
             Memory { kind, keys: Some(*max_entries), bytes_per_key, total_bytes, on_demand: *on_demand }
         }
     }
+}
+
+/// What the open ones of a span take, and its counters.
+pub fn of_span(span: &TimeSpan) -> [Memory; 2] {
+    let value = u64::from(span.value_size_bytes).next_multiple_of(8);
+    let counted = u64::from(span.stride_bytes) * u64::from(span.copies);
+    let ledger =
+        Memory { kind: "counters a CPU", keys: None, bytes_per_key: 0, total_bytes: counted, on_demand: false };
+    if span.map.is_none() {
+        let bytes_per_key = THREAD_OVERHEAD_BYTES + value;
+        let threads = Memory { kind: "one a thread", keys: None, bytes_per_key, total_bytes: 0, on_demand: true };
+        return [threads, ledger];
+    }
+    let kind = match (span.max_depth, span.when_full) {
+        (Some(_), _) => "hash of stacks",
+        (None, WhenFull::Evict) => "hash that evicts",
+        (None, WhenFull::Refuse) => "hash",
+    };
+    let bytes_per_key = ENTRY_OVERHEAD_BYTES + u64::from(span.key_size_bytes).next_multiple_of(8) + value;
+    let total_bytes = u64::from(span.limit) * bytes_per_key;
+    [Memory { kind, keys: Some(span.limit), bytes_per_key, total_bytes, on_demand: span.on_demand }, ledger]
 }
 
 fn text(bytes: u64) -> String {

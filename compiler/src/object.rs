@@ -5,7 +5,7 @@
 
 mod span;
 
-pub use span::{Span as TimeSpan, SpanCounter};
+pub use span::{Span as TimeSpan, SpanCounter, WhenFull};
 
 use std::collections::BTreeMap;
 

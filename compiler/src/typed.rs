@@ -5,7 +5,7 @@
 
 mod span;
 
-pub use span::{Restart, Span as TimeSpan, SpanAction, SpanIndex, SpanKeep, SpanStep, SpanValues};
+pub use span::{Restart, Span as TimeSpan, SpanAction, SpanEviction, SpanIndex, SpanKeep, SpanStep, SpanValues};
 
 use crate::ast::{BinaryOp, UnaryOp};
 use crate::object::{Attach, Config, Constant};

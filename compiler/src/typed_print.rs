@@ -155,6 +155,9 @@ impl Printer<'_> {
             for handler in &step.handlers {
                 p.parent("handler", |p| p.stmts(probe, handler));
             }
+            for handler in step.evicted.iter().flat_map(|evicted| &evicted.handlers) {
+                p.parent("evicted", |p| p.stmts(probe, handler));
+            }
             for handler in step.replaced.iter().flat_map(|(_, handlers)| handlers) {
                 p.parent("replaced", |p| p.stmts(probe, handler));
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use profiler_compiler::check::Options;
 use profiler_compiler::ir::{self, eval};
-use profiler_compiler::object::{Object, SpanCounter};
+use profiler_compiler::object::{Loss, Object, SpanCounter};
 use profiler_compiler::source::Source;
 use profiler_compiler::{CATALOGUE, compile, lower};
 
@@ -25,6 +25,8 @@ const HANDLERS: &str =
 struct Open {
     is_half: bool,
     passed: u64,
+    /// How many starts there were before it.
+    serial: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,8 @@ struct Model {
     counters: [u64; SpanCounter::COUNT as usize],
     passed: u64,
     kept: u64,
+    /// The keys that made room, in their order.
+    evicted: u64,
 }
 
 impl Model {
@@ -48,12 +52,12 @@ impl Model {
         self.counters[counter as usize] += 1;
     }
 
-    fn start(&mut self, key: u64, restart: Restart, limit: usize) {
+    fn start(&mut self, key: u64, restart: Restart, limit: usize, evicts: bool) {
         let depth = self.open.get(&key).map_or(0, Vec::len);
+        self.open.retain(|_, stack| !stack.is_empty());
         match (restart, depth) {
-            (_, 0) if self.open.values().filter(|stack| !stack.is_empty()).count() >= limit => {
-                return self.count(SpanCounter::DroppedFull);
-            }
+            (_, 0) if self.open.len() >= limit && evicts => self.evict(),
+            (_, 0) if self.open.len() >= limit => return self.count(SpanCounter::DroppedFull),
             (Restart::Keep, 1..) => return self.count(SpanCounter::Kept),
             (Restart::Replace, 1..) => {
                 self.count(SpanCounter::Replaced);
@@ -62,13 +66,23 @@ impl Model {
             _ => {}
         }
         self.count(SpanCounter::Started);
-        self.open.entry(key).or_default().push(Open::default());
+        let serial = self.counters[SpanCounter::Started as usize];
+        self.open.entry(key).or_default().push(Open { serial, ..Open::default() });
+    }
+
+    fn evict(&mut self) {
+        let oldest = self.open.iter().min_by_key(|(_, stack)| stack.first().map(|open| open.serial));
+        let key = oldest.map(|(key, _)| *key).expect("something is open");
+        let stack = self.open.remove(&key).unwrap_or_default();
+        self.count(SpanCounter::Evicted);
+        self.passed += stack.iter().map(|open| open.passed).sum::<u64>();
+        self.evicted = self.evicted.wrapping_mul(31).wrapping_add(key);
     }
 
     fn mark(&mut self, key: u64) {
         match self.open.get_mut(&key).and_then(|stack| stack.last_mut()) {
             None => self.count(SpanCounter::UnmatchedMarks),
-            Some(open) => *open = Open { is_half: true, passed: open.passed + 1 },
+            Some(open) => *open = Open { is_half: true, passed: open.passed + 1, ..*open },
         }
     }
 
@@ -95,7 +109,7 @@ impl Run<'_> {
         let world = &mut self.machine.environment;
         (world.pid_tgid, world.cpu, world.task) = (key << 32 | key, cpu, 0xffff_8880_0000_0000 + key * 0x10000);
         let name = &self.object.programs[program].name;
-        self.machine.run(name, &[0; 96]).unwrap_or_else(|error| panic!("{error}"));
+        self.machine.run(name, &[0; 256]).unwrap_or_else(|error| panic!("{error}"));
     }
 
     fn word(&self, offset: u32) -> u64 {
@@ -128,7 +142,9 @@ fn program_of(object: &Object, period: &str) -> usize {
 
 /// Runs random events on the script and on the model.
 fn compare(key: &str, clauses: &str, restart: Restart, limit: usize, seed: u64) {
-    let script = format!("span x by {key} {{ {STAGES} {clauses} }}\n{HANDLERS}");
+    let evicts = clauses.contains("evict");
+    let evicted = if evicts { "x:evict { @passed += x.passed; @evicted = @evicted * 31 + x.kept; }" } else { "" };
+    let script = format!("span x by {key} {{ {STAGES} {clauses} }}\n{HANDLERS} {evicted}");
     let target = fixture::Machine::new(true);
     let source = Source::new("spans", &script);
     let stages = compile::stages(&source, &CATALOGUE, &target, &Options::default())
@@ -144,10 +160,11 @@ fn compare(key: &str, clauses: &str, restart: Restart, limit: usize, seed: u64) 
         for step in 0..400 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let (key, event, cpu) = ((random >> 33) % 4 + 1, (random >> 40) % 5, (random >> 50) as u32 % 2);
+            run.machine.environment.boot_offset_ns += 10;
             match event {
                 0 | 1 => {
                     run.event(start, key, cpu);
-                    model.start(key, restart, limit);
+                    model.start(key, restart, limit, evicts);
                 }
                 2 => {
                     run.event(mark, key, cpu);
@@ -171,7 +188,7 @@ fn compare(key: &str, clauses: &str, restart: Restart, limit: usize, seed: u64) 
             ("@passed", model.passed),
             ("@kept", model.kept),
         ];
-        for (name, sum) in sums {
+        for (name, sum) in sums.into_iter().chain(evicts.then_some(("@evicted", model.evicted))) {
             assert_eq!(run.scalar(name), sum, "{name}, {what}, seed {seed}:\n{script}");
         }
     }
@@ -184,6 +201,9 @@ fn every_order_of_events_leaves_the_ledger_of_the_model() {
         compare(number, "", Restart::Replace, 100, seed);
         compare(number, "restart keep", Restart::Keep, 100, seed);
         compare(number, "limit 2", Restart::Replace, 2, seed);
+        compare(number, "limit 2 evict", Restart::Replace, 2, seed);
+        compare(number, "limit 1 evict", Restart::Replace, 1, seed);
+        compare(number, "restart keep limit 3 evict", Restart::Keep, 3, seed);
         // The same in the storage of threads.
         compare("tid", "", Restart::Replace, 100, seed);
         compare("tid", "restart keep", Restart::Keep, 100, seed);
@@ -221,4 +241,73 @@ fn what_is_too_old_is_closed_by_the_sweep_and_by_nothing_else() {
         assert_eq!((of(SpanCounter::Started), of(SpanCounter::Matched), of(SpanCounter::Expired)), (6, 2, 4));
         assert_eq!(of(SpanCounter::Unmatched), 1);
     }
+}
+
+/// Runs the stages of a script, as lowered and optimised.
+fn each_way(script: &str, run: impl Fn(Run<'_>, &dyn Fn(&str) -> usize)) {
+    let target = fixture::Machine::new(true);
+    let source = Source::new("spans", script);
+    let stages = compile::stages(&source, &CATALOGUE, &target, &Options::default())
+        .unwrap_or_else(|errors| panic!("{script}: {errors:?}"));
+    let lowered = lower::lower(&stages.typed, &target);
+    for program in [&lowered.ir, &stages.ir] {
+        let object = &lowered.object;
+        run(Run { machine: eval::Machine::new(program), object }, &|probe| program_of(object, probe));
+    }
+}
+
+#[test]
+fn of_many_keys_those_make_room_that_began_soon_after_the_oldest() {
+    let script = "span x by (n: (uint64)tid) { start interval:1s end interval:3s limit 100 evict }
+        x:evict { @evicted += 1; @keys += x.n; @young += x.elapsed < 93s ? 1 : 0; }";
+    each_way(script, |mut run, program| {
+        let start = program("interval:1s");
+        for key in 0..100 {
+            run.event(start, key, 0);
+            run.machine.environment.boot_offset_ns += 1_000_000_000;
+        }
+        assert_eq!(run.scalar("@evicted"), 0, "there is room");
+        run.event(start, 100, 1);
+        // A sixteenth of a hundred seconds.
+        assert_eq!((run.scalar("@evicted"), run.scalar("@keys"), run.scalar("@young")), (7, 21, 0));
+        let found = run.counters(0);
+        let of = |counter: SpanCounter| found[counter as usize];
+        assert_eq!((of(SpanCounter::Started), of(SpanCounter::Evicted), of(SpanCounter::DroppedFull)), (101, 7, 0));
+    });
+}
+
+#[test]
+fn a_run_without_scratch_memory_is_reported_and_takes_no_part_in_the_ledger() {
+    let script = "span x by (n: (uint64)tid, s: str(0, 100)) { start uprobe:/bin/app:main { long = str(0, 200); } end interval:3s }
+        x:start { @starts += 1; } x:end { @ends += 1; print(x.long); }";
+    each_way(script, |mut run, program| {
+        let (start, end) = (program("uprobe:/bin/app:main"), program("interval:3s"));
+        let counter = |run: &Run<'_>, loss: &Loss| {
+            let mut counters = run.object.ledger.iter().filter(|counter| counter.loss == *loss);
+            counters.next().map_or(0, |counter| run.word(counter.offset_bytes))
+        };
+        let lost = Loss::Scratch { program: start };
+        run.event(start, 1, 0);
+        assert_eq!((run.scalar("@starts"), counter(&run, &lost)), (1, 0));
+        // Programs that lose their CPU soon after they began keep their frames; a CPU has four.
+        let before = run.counters(0);
+        run.machine.step_limit = 25;
+        for key in 6..10 {
+            run.machine.environment.pid_tgid = key << 32 | key;
+            let interrupted = run.machine.run(&run.object.programs[start].name, &[0; 256]);
+            assert!(interrupted.is_err(), "it has not come to its end");
+        }
+        run.machine.step_limit = u64::MAX;
+        for key in 2..5 {
+            run.event(start, key, 0);
+        }
+        assert_eq!(counter(&run, &lost), 3);
+        assert_eq!(run.counters(0), before, "what did not run is no start");
+        run.event(start, 5, 1);
+        run.event(end, 1, 0);
+        run.event(end, 2, 0);
+        let found = run.counters(0);
+        let of = |counter: SpanCounter| found[counter as usize];
+        assert_eq!((of(SpanCounter::Started), of(SpanCounter::Matched), of(SpanCounter::Unmatched)), (2, 1, 1));
+    });
 }

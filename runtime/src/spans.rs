@@ -7,7 +7,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use profiler_compiler::object::{Object, SpanCounter, TimeSpan};
+use profiler_compiler::object::{Object, SpanCounter, TimeSpan, WhenFull};
 
 use crate::load::Loaded;
 use crate::maps::each_of;
@@ -26,6 +26,8 @@ pub struct SpanLedger {
     pub replaced: u64,
     /// Those that became too old.
     pub expired: u64,
+    /// Those that made room for others; `None` for a span that has no such.
+    pub evicted: Option<u64>,
     /// Those that are open still.
     pub open: u64,
     /// Ends without a start.
@@ -63,7 +65,12 @@ impl SpanLedger {
     pub fn summary(&self) -> String {
         let mut starts =
             vec![format!("{} started", thousands(self.started)), format!("{} matched", thousands(self.matched))];
-        let some = [(self.replaced, "replaced"), (self.expired, "expired"), (self.open, "open")];
+        let some = [
+            (self.replaced, "replaced"),
+            (self.expired, "expired"),
+            (self.evicted.unwrap_or(0), "evicted"),
+            (self.open, "open"),
+        ];
         starts.extend(
             some.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{} {word}", thousands(*count))),
         );
@@ -145,14 +152,15 @@ fn counters(span: &TimeSpan, word: impl Fn(u32) -> Option<u64>) -> SpanLedger {
         (0..span.copies).fold(0u64, |sum, cpu| sum.wrapping_add(word(at(cpu)).unwrap_or(0)))
     };
     let [matched, replaced, expired] = [SpanCounter::Matched, SpanCounter::Replaced, SpanCounter::Expired].map(sum);
-    let started = sum(SpanCounter::Started);
+    let (started, evicted) = (sum(SpanCounter::Started), sum(SpanCounter::Evicted));
     SpanLedger {
         name: span.name.clone(),
         started,
         matched,
         replaced,
         expired,
-        open: started.wrapping_sub(matched).wrapping_sub(replaced).wrapping_sub(expired),
+        evicted: (span.when_full == WhenFull::Evict).then_some(evicted),
+        open: [matched, replaced, expired, evicted].iter().fold(started, |open, closed| open.wrapping_sub(*closed)),
         unmatched: sum(SpanCounter::Unmatched),
         unmatched_busy: sum(SpanCounter::EndsBusy),
         unmatched_marks: span.has_marks.then(|| sum(SpanCounter::UnmatchedMarks)),

@@ -147,6 +147,31 @@ fn what_maps_take_is_shown_before_anything_is_loaded() {
 }
 
 #[test]
+fn what_spans_take_is_shown_beside_maps() {
+    let stages = "start interval:1s { who = comm; } end interval:2s";
+    let script = format!(
+        "span nap by tid {{ {stages} }} span call by (n: rand) {{ {stages} limit 1000 }}
+         span last by (n: rand) {{ {stages} limit 100 evict }} span deep by tid {{ {stages} restart nest limit 10 }}
+         nap:end {{ print(nap.who); }} call:end {{ print(call.who); }} deep:end {{ @x = deep.elapsed; }}"
+    );
+    let output = profiler(&["check", "-v", "-e", &script]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for (span, columns) in [
+        ("nap", ["one a thread", "-", "104 B", "-", "as threads come"]),
+        ("call", ["hash", "1000", "96 B", "93.8 KiB", "from the start"]),
+        ("last", ["hash that evicts", "100", "80 B", "7.81 KiB", "from the start"]),
+        ("deep", ["hash of stacks", "10", "344 B", "3.36 KiB", "from the start"]),
+    ] {
+        let line = text.lines().find(|line| line.starts_with(&format!("span {span} "))).expect(span);
+        let found: Vec<&str> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).skip(1).collect();
+        assert_eq!(found, columns, "{text}");
+        let ledger = text.lines().find(|line| line.starts_with(&format!("ledger of {span} "))).expect(span);
+        assert!(ledger.contains("counters a CPU") && ledger.ends_with("from the start"), "{text}");
+    }
+}
+
+#[test]
 fn many_large_maps_are_not_all_allocated_beforehand() {
     let map = |n: u32| format!("BEGIN {{ @h{n}[1] = lhist(5, 0, 1000, 1); }}");
     let script = (0..50).map(map).collect::<Vec<_>>().join("\n");

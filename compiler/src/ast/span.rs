@@ -21,6 +21,8 @@ pub struct SpanDefinition {
     pub expire: Vec<Expr>,
     /// `limit N`, each as written.
     pub limit: Vec<Expr>,
+    /// `evict` behind a limit.
+    pub evict: Option<Span>,
     /// From `span` to the closing brace.
     pub span: Span,
 }

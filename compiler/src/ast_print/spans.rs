@@ -18,6 +18,9 @@ impl Printer {
             }
             p.values("expire", &span.expire);
             p.values("limit", &span.limit);
+            if span.evict.is_some() {
+                p.line("evict");
+            }
         });
     }
 

@@ -93,6 +93,11 @@ impl Memory {
         &self.regions[Memory::BSS]
     }
 
+    /// The same, to be changed.
+    pub fn bss_mut(&mut self) -> &mut [u8] {
+        &mut self.regions[Memory::BSS]
+    }
+
     /// Makes ready for the next program: a stack of nonsense and another context; everything else stays.
     pub fn enter(&mut self, context: Vec<u8>) {
         self.regions[Memory::STACK] = vec![NONSENSE; STACK_BYTES];

@@ -166,6 +166,13 @@ impl Captures {
         for handler in &step.handlers {
             self.stmts(handler);
         }
+        if let Some(evicted) = &step.evicted {
+            self.in_loop(|captures| {
+                captures.whole(evicted.key);
+                captures.span_values(&evicted.values);
+                evicted.handlers.iter().for_each(|handler| captures.stmts(handler));
+            });
+        }
         if let Some((values, handlers)) = &step.replaced {
             self.span_values(values);
             for handler in handlers {

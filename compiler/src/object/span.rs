@@ -1,7 +1,7 @@
 //! What a runtime must know of a span: where its ledger is, and what it must agree with.
 //!
 //! In: made by `lower`. Out: read by the runtime.
-//! Guarantee: `started = matched + replaced + expired + open` holds for the counters of all CPUs together whenever no program
+//! Guarantee: `started = matched + replaced + expired + evicted + open` holds for the counters of all CPUs together whenever no program
 //! is between two of them.
 
 /// A span.
@@ -16,16 +16,33 @@ pub struct Span {
     pub max_depth: Option<u64>,
     /// Most keys.
     pub limit: u32,
+    /// Bytes of a key; 0 where threads have the values.
+    pub key_size_bytes: u32,
+    /// Bytes of what is kept of a key: one start, or a stack of them.
+    pub value_size_bytes: u32,
+    /// Whether the map takes memory as keys come.
+    pub on_demand: bool,
     /// `.bss` offset of the first CPU's counters, each a `u64` at the place of its [`SpanCounter`].
     pub counters_offset: u32,
     /// Distance to the next CPU's.
     pub stride_bytes: u32,
     /// How many CPUs have some.
     pub copies: u32,
+    /// What a start does that finds no room.
+    pub when_full: WhenFull,
     /// Whether a second start is refused.
     pub keeps: bool,
     /// Whether there are marks.
     pub has_marks: bool,
+}
+
+/// What a start does that finds no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is refused, and counted.
+    Refuse,
+    /// It takes the room of the oldest, which is counted.
+    Evict,
 }
 
 /// The ledger's counters, by their place.
@@ -53,11 +70,13 @@ pub enum SpanCounter {
     EndsBusy,
     /// Starts refused because the stack of frames was full.
     DroppedDeep,
+    /// Closed to make room for a start.
+    Evicted,
 }
 
 impl SpanCounter {
     /// How many there are.
-    pub const COUNT: u32 = 11;
+    pub const COUNT: u32 = 12;
 }
 
 impl Span {

@@ -32,6 +32,8 @@ pub struct Span {
     pub expire_ns: Option<u64>,
     /// Most keys at a time.
     pub limit: u32,
+    /// Whether a start that finds no room takes that of the oldest.
+    pub evicts: bool,
     /// Whether the key is the current thread and nothing else, and each thread may have one.
     pub is_of_thread: bool,
     /// Its definition.
@@ -79,6 +81,19 @@ pub struct SpanStep {
     pub handlers: Vec<Vec<Stmt>>,
     /// For a start: what the handlers of `replace` read of the old one, and they.
     pub replaced: Option<(SpanValues, Vec<Vec<Stmt>>)>,
+    /// For a start of a span that evicts: what makes room.
+    pub evicted: Option<SpanEviction>,
+}
+
+/// The oldest of a span at the moment in which a start takes its room.
+#[derive(Debug, Clone)]
+pub struct SpanEviction {
+    /// The variable that has its key.
+    pub key: VarIndex,
+    /// What the handlers of `evict` read of it.
+    pub values: SpanValues,
+    /// They.
+    pub handlers: Vec<Vec<Stmt>>,
 }
 
 /// A field that a stage keeps.

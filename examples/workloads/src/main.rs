@@ -6,6 +6,7 @@
 
 mod acts;
 mod contention;
+mod descriptors;
 mod measure;
 mod parcel;
 mod pool;
@@ -37,6 +38,8 @@ workload execs N CALLS [AT_ONCE] runs `workload functions CALLS` N times, AT_ONC
 workload pinned CPU CMD…         becomes CMD, which runs on that CPU only
 workload spin MS                 uses up a CPU for MS milliseconds
 workload spans THREADS ROUNDS [KEYS]  things that begin, pass marks and end, on keys of their own or on KEYS shared ones
+workload descriptors THREADS ROUNDS SEED  each thread opens, reads, duplicates and closes descriptors at random; numbers are given again
+workload closes FROM TO           closes descriptors FROM, FROM + 1, … TO - 1, none of which is open
 workload nest DEPTH TIMES        calls workload_nest, which calls itself, DEPTH deep, TIMES times
 workload parcels N               calls workload_parcel on parcels 0 … N-1, a struct whose fields follow from its number
 workload pool THREADS CLIENTS CONNECTIONS REQUESTS SERVICE_US
@@ -110,6 +113,8 @@ fn run(words: &[String]) -> Result<()> {
         }
         "contend" => contention::contend(number(rest, 0)?.clamp(1, 1024), number(rest, 1)?, number(rest, 2)?),
         "spans" => spans::spans(number(rest, 0)?, number(rest, 1)?, if rest.len() > 2 { number(rest, 2)? } else { 0 }),
+        "closes" => descriptors::closes(number(rest, 0)?, number(rest, 1)?),
+        "descriptors" => descriptors::descriptors(number(rest, 0)?, number(rest, 1)?, number(rest, 2)?),
         "nest" => {
             spans::nest(number(rest, 0)?, number(rest, 1)?);
             Ok(())

@@ -58,6 +58,34 @@ pub fn open_and_close(path: &CStr) -> io::Result<()> {
     Ok(())
 }
 
+/// Opens a file for reading; the descriptor's number, or why there is none.
+pub fn open(path: &CStr) -> io::Result<i64> {
+    // SAFETY: the path is a string that ends with a zero byte and outlives the call.
+    numbered(unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDONLY) })
+}
+
+/// Closes a descriptor by its number.
+pub fn close(fd: i64) -> io::Result<i64> {
+    // SAFETY: the call touches no memory; the caller has opened what it closes.
+    numbered(unsafe { libc::syscall(libc::SYS_close, fd) })
+}
+
+/// Gives what one descriptor refers to another number, which loses what it had.
+pub fn duplicate_to(fd: i64, number: i64) -> io::Result<i64> {
+    // SAFETY: the call touches no memory; the caller has opened both.
+    numbered(unsafe { libc::syscall(libc::SYS_dup3, fd, number, 0) })
+}
+
+/// Reads so many bytes to nowhere: the kernel refuses them.
+pub fn read_nothing(fd: i64, bytes: u64) {
+    // SAFETY: nothing can be written at address 0, so no memory is touched.
+    unsafe { libc::syscall(libc::SYS_read, fd, 0, bytes) };
+}
+
+fn numbered(result: i64) -> io::Result<i64> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
 /// Sleeps in one `nanosleep`.
 pub fn sleep_ns(ns: i64) {
     let time = libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 };

@@ -16,6 +16,7 @@ fn counts_are_those_asked_for() {
     assert_eq!(workload(&["reads", "10", "100"]), "reads 10\nbytes 1000\n");
     assert_eq!(workload(&["files", "7"]), "opens 7\n");
     assert_eq!(workload(&["sleepers", "3", "1"]), "sleepers 3\nms 1\n");
+    assert_eq!(workload(&["closes", "900", "1000"]), "closes 100\n");
     assert_eq!(workload(&["functions", "1000"]), "calls 1000\nsum 1000000\n");
     assert_eq!(workload(&["execs", "9", "5", "4"]), "execs 9\n");
     assert_eq!(workload(&["pinned", "0", env!("CARGO_BIN_EXE_workload"), "files", "7"]), "opens 7\n");
@@ -42,6 +43,15 @@ fn one_thread_holds_the_lock_at_a_time() {
     let output = workload(&["contend", "3", "4", "1000"]);
     assert_eq!(value(&output, "locks"), 12, "{output}");
     assert!(value(&output, "held_ns") >= 12_000_000 && value(&output, "waited_ns") > 0, "{output}");
+}
+
+#[test]
+fn descriptors_that_were_made_are_closed_or_left_open() {
+    let output = workload(&["descriptors", "2", "3000", "7"]);
+    let of = |name| value(&output, name);
+    assert_eq!(of("opened"), of("closed") + of("left_open"), "{output}");
+    assert!(of("duplicated") > 100 && of("closed_in_vain") > 100 && of("refused") > 100, "{output}");
+    assert_eq!(output, workload(&["descriptors", "2", "3000", "7"]), "the seed says everything");
 }
 
 #[test]

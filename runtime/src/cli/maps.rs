@@ -1,10 +1,10 @@
-//! What a script's maps take, as a table.
+//! What a script's maps and spans take, as a table.
 //!
 //! In: an object. Out: text.
 //! Guarantee: nothing is loaded for it.
 
 use profiler_compiler::memory::{self, Memory};
-use profiler_compiler::object::{Object, UserMap};
+use profiler_compiler::object::{Object, TimeSpan, UserMap};
 use profiler_compiler::statistics::Number;
 use profiler_compiler::units::Unit;
 use profiler_compiler::value::Value;
@@ -13,26 +13,25 @@ use profiler_runtime::symbols::HostSymbols;
 use profiler_runtime::sys::map::possible_cpus;
 use profiler_runtime::view::{Cell, Header, Quantity, Table};
 
-/// The maps of an object, and what they take together; nothing without maps.
+/// The maps and spans of an object, and what they take together; nothing without any.
 pub fn table(object: &Object) -> String {
-    if object.maps.is_empty() {
+    let places = places(object);
+    if places.is_empty() {
         return String::new();
     }
-    let cpus = possible_cpus().unwrap_or(1) as u64;
-    let maps: Vec<(&UserMap, Memory)> = object.maps.iter().map(|map| (map, memory::of(map, cpus))).collect();
     let header = |name: &str, quantity| Header { name: name.into(), quantity };
     let (number, bytes) = (Some(Quantity::Of(Unit::None)), Some(Quantity::Of(Unit::Bytes)));
     let table = Table {
         title: String::new(),
         headers: vec![
-            header("map", None),
+            header(if object.maps.is_empty() { "span" } else { "map" }, None),
             header("kind", None),
             header("keys", number),
             header("a key", bytes),
             header("memory", bytes),
             header("taken", None),
         ],
-        rows: maps.iter().map(|(map, memory)| row(map, memory)).collect(),
+        rows: places.iter().map(row).collect(),
         rest: None,
     };
     let mut text = String::new();
@@ -42,7 +41,7 @@ pub fn table(object: &Object) -> String {
         text.push('\n');
     }
     let sum = |of: &dyn Fn(&Memory) -> bool| -> u64 {
-        maps.iter().map(|(_, memory)| memory).filter(|memory| of(memory)).map(|memory| memory.total_bytes).sum()
+        places.iter().map(|place| &place.memory).filter(|memory| of(memory)).map(|memory| memory.total_bytes).sum()
     };
     let shown = |bytes: u64| Unit::Bytes.text(Number::Integer(i128::from(bytes)).as_f64());
     let (first, all) = (sum(&|memory| !memory.on_demand), sum(&|_| true));
@@ -50,16 +49,40 @@ pub fn table(object: &Object) -> String {
     format!("{text}together: {} from the start{full}\n", shown(first))
 }
 
-fn row(map: &UserMap, memory: &Memory) -> Vec<Cell> {
+/// Something that holds memory.
+struct Place {
+    name: String,
+    memory: Memory,
+    twice: bool,
+}
+
+fn places(object: &Object) -> Vec<Place> {
+    let cpus = possible_cpus().unwrap_or(1) as u64;
+    let of_map =
+        |map: &UserMap| Place { name: map.name.clone(), memory: memory::of(map, cpus), twice: map.alternate.is_some() };
+    let of_span = |span: &TimeSpan| {
+        let [open, ledger] = memory::of_span(span);
+        let place = |name: String, memory| Place { name, memory, twice: false };
+        [place(format!("span {}", span.name), open), place(format!("ledger of {}", span.name), ledger)]
+    };
+    object.maps.iter().map(of_map).chain(object.spans.iter().flat_map(of_span)).collect()
+}
+
+fn row(place: &Place) -> Vec<Cell> {
     let text = |text: String| Cell::Value(Value::Str(text.into_bytes()));
     let bytes = |bytes: u64| Cell::Number(Number::Integer(i128::from(bytes)));
-    let kind = if map.alternate.is_some() { format!("{}, twice", memory.kind) } else { memory.kind.into() };
+    let memory = &place.memory;
+    let is_of_threads = memory.on_demand && memory.keys.is_none();
     vec![
-        text(map.name.clone()),
-        text(kind),
+        text(place.name.clone()),
+        text(if place.twice { format!("{}, twice", memory.kind) } else { memory.kind.into() }),
         memory.keys.map_or(Cell::Missing, |keys| bytes(keys.into())),
-        bytes(memory.bytes_per_key),
-        bytes(memory.total_bytes),
-        text(if memory.on_demand { "as keys come".into() } else { "from the start".into() }),
+        if memory.bytes_per_key == 0 { Cell::Missing } else { bytes(memory.bytes_per_key) },
+        if is_of_threads { Cell::Missing } else { bytes(memory.total_bytes) },
+        text(match memory.on_demand {
+            false => "from the start".into(),
+            true if is_of_threads => "as threads come".into(),
+            true => "as keys come".into(),
+        }),
     ]
 }

@@ -8,6 +8,7 @@ mod binaries;
 pub mod declared;
 mod members;
 mod place;
+mod spans;
 
 use profiler_compiler::CATALOGUE;
 use profiler_compiler::target::Target;
@@ -70,10 +71,21 @@ pub fn complete(text: &str, cursor: usize, host: &Host, known: Known<'_>) -> Com
     let mut completion = match place::place(before) {
         Place::Nowhere => Completion::default(),
         Place::Probe { written, start } => {
-            let candidates = declared::item(written, known).unwrap_or_else(|| probes(host, written));
+            let candidates = declared::item(written, known)
+                .unwrap_or_else(|| [probes(host, written), spans::probes(text, written)].concat());
             Completion { start, candidates }
         }
-        Place::Code { header } => code(host, before, text, header, known),
+        Place::Code { header } => match spans::inside(before, header) {
+            Some(spans::Inside::Probe(written)) => {
+                let candidates = [probes(host, written), spans::probes(text, written)].concat();
+                Completion { start: cursor - written.len(), candidates }
+            }
+            Some(spans::Inside::Clause(word)) => {
+                let fits = spans::clauses().into_iter().filter(|found| found.text.starts_with(word)).collect();
+                Completion { start: cursor - word.len(), candidates: fits }
+            }
+            None => code(host, before, text, header, known),
+        },
     };
     completion.candidates = first_and_last(completion.candidates, MOST);
     completion.candidates.dedup_by(|a, b| a.text == b.text);
@@ -115,7 +127,7 @@ fn code(target: &dyn Target, before: &str, text: &str, header: &str, known: Know
             let given = declared::of_module(text, expression, known);
             if given.is_empty() {
                 let context = members::Context { target, header, before: ahead };
-                let found = members::members(&context, expression);
+                let found = spans::values(text, expression).unwrap_or_else(|| members::members(&context, expression));
                 found.into_iter().map(|(ty, name)| candidate(name, ty)).collect()
             } else {
                 given
@@ -124,7 +136,7 @@ fn code(target: &dyn Target, before: &str, text: &str, header: &str, known: Know
         None => match word.chars().next() {
             Some('@') => sigil(text, word, '@', known.maps),
             Some('$') => variables(text, word, known),
-            _ => words(),
+            _ => [words(), spans::names(&spans::definitions(text))].concat(),
         },
     };
     let candidates =

@@ -174,6 +174,7 @@ fn write_span(span: &SpanLedger, out: &mut Vec<u8>) {
     }
     let some = [
         ("unmatched_marks", span.unmatched_marks),
+        ("evicted", span.evicted),
         ("kept", span.kept),
         ("dropped_deep", span.dropped_deep),
         ("open_in_map", span.in_map),

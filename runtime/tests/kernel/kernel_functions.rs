@@ -40,17 +40,20 @@ fn attached(ended: &Ended) -> usize {
     line.and_then(|line| line.split(' ').next()?.parse().ok()).expect("a number of probes")
 }
 
-/// Whether the kernel says what a link missed: since 6.7.
-fn says_what_links_missed() -> bool {
+/// Since 6.7, the kernel says what a link missed.
+const SAYS_WHAT_LINKS_MISSED: (u32, u32) = (6, 7);
+
+/// Whether the kernel is of this version or a later one.
+pub fn is_since(version: (u32, u32)) -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
     let mut numbers = release.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    (numbers.next(), numbers.next()) >= (Some(6), Some(7))
+    (numbers.next(), numbers.next()) >= (Some(version.0), Some(version.1))
 }
 
 /// The kernel takes a stack by a function of its own, which it calls for a probe here: no other kprobe runs meanwhile.
 #[test]
 fn calls_of_functions_within_another_probe_are_missing_and_reported() {
-    if skip() || lacks("kprobe") || !says_what_links_missed() {
+    if skip() || lacks("kprobe") || !is_since(SAYS_WHAT_LINKS_MISSED) {
         return;
     }
     let script = "kprobe:__do_sys_getppid /pid == cpid/ { @stacks[kstack(3)] = count(); }

@@ -22,6 +22,7 @@ mod progress;
 mod prompt;
 mod recipes;
 mod records;
+mod span_properties;
 mod spans;
 mod static_probes;
 mod trials;

@@ -8,7 +8,7 @@ use std::process::Command;
 use super::machine::{Ended, PROFILER, Running, profiler, run, skip, workload};
 
 /// A number of the ledger of a span, from JSON.
-fn ledger(ended: &Ended, span: &str, name: &str) -> u64 {
+pub fn ledger(ended: &Ended, span: &str, name: &str) -> u64 {
     let head = format!("{{\"type\": \"span\", \"data\": {{\"name\": \"{span}\"");
     let lines: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with(&head)).collect();
     let [line] = lines.as_slice() else { panic!("one line of {span}, in:\n{}\n{}", ended.stdout, ended.stderr) };
@@ -17,15 +17,21 @@ fn ledger(ended: &Ended, span: &str, name: &str) -> u64 {
 }
 
 /// The number behind a text.
-fn number(text: &str, before: &str) -> Option<u64> {
+pub fn number(text: &str, before: &str) -> Option<u64> {
     let rest = text.split_once(before)?.1;
     rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
 }
 
 /// Every ledger adds up.
-fn adds_up(ended: &Ended, span: &str) {
+pub fn adds_up(ended: &Ended, span: &str) {
     let of = |name| ledger(ended, span, name);
-    assert_eq!(of("started"), of("matched") + of("replaced") + of("expired") + of("open"), "{}", ended.stdout);
+    let evicted = if ended.stdout.contains("\"evicted\": ") { of("evicted") } else { 0 };
+    assert_eq!(
+        of("started"),
+        of("matched") + of("replaced") + of("expired") + evicted + of("open"),
+        "{}",
+        ended.stdout
+    );
 }
 
 fn traced(script: &str, command: &str) -> Ended {
@@ -39,10 +45,10 @@ fn rounds() -> String {
     let path = workload();
     format!(
         "span round by (pid, key: arg0) {{
-           start    uprobe:{path}:workload_begin
-           mark one uprobe:{path}:workload_mark / arg1 == 1 /
-           mark two uprobe:{path}:workload_mark / arg1 == 2 / {{ twos = round.twos + 1 }}
-           end      uprobe:{path}:workload_finish
+           start    uprobe:{path}:workload_begin / pid == cpid /
+           mark one uprobe:{path}:workload_mark / pid == cpid && arg1 == 1 /
+           mark two uprobe:{path}:workload_mark / pid == cpid && arg1 == 2 / {{ twos = round.twos + 1 }}
+           end      uprobe:{path}:workload_finish / pid == cpid /
            limit 100000
          }}\n"
     )
@@ -146,6 +152,51 @@ fn starts_beyond_the_limit_are_counted() {
     let line = "span call: 100 started, 0 matched, 100 open; 4,900 starts dropped, `limit 100` was reached\n";
     assert!(ended.stderr.contains(line), "{}", ended.stderr);
     assert!(ended.stdout.contains("@starts: 100\n"), "{}", ended.stdout);
+}
+
+#[test]
+fn starts_beyond_the_limit_take_the_room_of_the_oldest() {
+    if skip() {
+        return;
+    }
+    // Each start has a number of its own; every third one is ended at once, so it never has to make room.
+    let script = "span call by (n: (uint64)args.fd) {
+          start tracepoint:syscalls:sys_enter_close /pid == cpid && args.fd >= 1000/ { at = nsecs; who = comm; }
+          end tracepoint:syscalls:sys_exit_close /@fd % 3 == 0 && pid == cpid && @fd >= 1000/ by (n: (uint64)@fd)
+          limit LIMIT evict
+        }
+        tracepoint:syscalls:sys_enter_close /pid == cpid/ { @fd = args.fd; }
+        call:start { @starts = count(); }
+        call:evict { @evicted = count(); @order += call.n > @last ? 0 : 1; @last = call.n; @sum = sum(call.n);
+          @who[call.who, comm] = count(); @early += call.at + call.elapsed > nsecs ? 1 : 0; }
+        END { print(inflight(call)); clear(@fd); clear(@last); }";
+    // A map's walk is in no order, so of many that make room at once only the sum is known.
+    for (limit, exactly) in [(1, true), (50, true), (64, true), (500, false)] {
+        let script = script.replace("LIMIT", &limit.to_string());
+        let ended = traced(&script, &format!("{} closes 1000 3999", workload()));
+        let of = |name| ledger(&ended, "call", name);
+        assert_eq!((of("started"), of("matched"), of("dropped")), (2999, 999, 0), "{}", ended.stdout);
+        let evicted = 2000 - of("open");
+        assert_eq!(of("evicted"), evicted, "{}", ended.stdout);
+        assert!(
+            if exactly { of("open") == limit } else { of("open") <= limit && of("open") >= limit / 2 },
+            "{}",
+            ended.stdout
+        );
+        // 1000, 1001, 1003, 1004 and so on: what makes room is always what came first of those that are open.
+        let never_ended = (1000..3999u64).filter(|fd| fd % 3 != 0);
+        let sum: u64 = never_ended.take(evicted as usize).sum();
+        for line in [
+            format!("{{\"@evicted\": {evicted}}}"),
+            format!("{{\"@sum\": {sum}}}"),
+            format!("{{\"@who\": {{\"workload,workload\": {evicted}}}}}"),
+            "{\"@early\": 0}".to_owned(),
+        ] {
+            assert!(ended.stdout.contains(&line), "{line} in {}", ended.stdout);
+        }
+        assert!(!exactly || ended.stdout.contains("{\"@order\": 0}"), "the oldest goes first: {}", ended.stdout);
+        adds_up(&ended, "call");
+    }
 }
 
 #[test]

@@ -11,9 +11,9 @@ use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::emit::EmittedFunction;
 use profiler_compiler::emit::bpf::Insn;
 use profiler_compiler::ir::build::FunctionBuilder;
-use profiler_compiler::ir::eval::{Environment, Fault, Machine};
+use profiler_compiler::ir::eval::{Environment, Fault, Machine, Space};
 use profiler_compiler::ir::{self, Addr, Helper, MapId, Section, Size};
-use profiler_compiler::object::{Loss, Object, Storage, ThreadMap};
+use profiler_compiler::object::{Loss, Object, Storage, ThreadMap, TimeSpan};
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::target::{Defined, Target as _};
 use profiler_compiler::{CATALOGUE, emit, expand, lower, parse};
@@ -119,6 +119,10 @@ pub struct Setting {
     pub environment: Environment,
     /// A context for each program.
     pub contexts: Vec<[u64; CONTEXT_WORDS]>,
+    /// So many zeros are what programs find of the current task.
+    pub task_bytes: usize,
+    /// How often all programs run, one after another.
+    pub rounds: u64,
 }
 
 impl Setting {
@@ -129,6 +133,8 @@ impl Setting {
             uid_gid: 0,
             pid_tgid: pid_tgid(),
             comm: comm(),
+            // What began later is younger, as in the kernel.
+            clock_step_ns: 1000,
             ..Environment::default()
         };
         let mut dice = crate::dice::Dice::new(seed ^ 0xc0);
@@ -138,7 +144,17 @@ impl Setting {
             _ => dice.draw(),
         };
         let contexts = object.programs.iter().map(|_| std::array::from_fn(|_| word())).collect();
-        Setting { environment, contexts }
+        // Spans are only interesting when what began ends, and windows when there are two of them.
+        let rounds = if object.spans.is_empty() && object.generation_offset.is_none() { 1 } else { 3 };
+        Setting { environment, contexts, task_bytes: 16 << 10, rounds }
+    }
+}
+
+impl Setting {
+    /// All programs with their contexts, in each round.
+    fn runs<'a, T>(&'a self, programs: &'a [T]) -> impl Iterator<Item = (u64, &'a T, &'a [u64; CONTEXT_WORDS])> {
+        let each = |round| programs.iter().zip(&self.contexts).map(move |(program, context)| (round, program, context));
+        (0..self.rounds).flat_map(each)
     }
 }
 
@@ -176,7 +192,13 @@ fn bytes_of(context: &[u64; CONTEXT_WORDS]) -> Vec<u8> {
 pub fn evaluated(program: &ir::Program, object: &Object, setting: &Setting) -> Result<Outcome, (Fault, String)> {
     let mut machine = Machine::new(program);
     machine.environment = setting.environment.clone();
-    for (function, context) in object.programs.iter().zip(&setting.contexts) {
+    if setting.task_bytes > 0 {
+        machine.add_memory(Space::Kernel, setting.environment.task, vec![0; setting.task_bytes]);
+    }
+    for (round, function, context) in setting.runs(&object.programs) {
+        if let Some(at) = object.generation_offset {
+            machine.bss_mut()[at as usize..at as usize + 8].copy_from_slice(&(round % 2).to_le_bytes());
+        }
         let result = machine.run(&function.name, &bytes_of(context));
         result.map_err(|error| (error.fault.clone(), error.to_string()))?;
     }
@@ -197,8 +219,11 @@ pub fn evaluated(program: &ir::Program, object: &Object, setting: &Setting) -> R
 
 /// What the interpreter leaves behind; `tamper` may change instructions first.
 pub fn interpreted(forms: &Forms, setting: &Setting, tamper: fn(&mut Insn)) -> Result<Outcome, String> {
-    let mut world = World::new(&forms.optimised, setting.environment.clone());
-    for (function, context) in forms.functions.iter().zip(&setting.contexts) {
+    let mut world = World::new(&forms.optimised, setting.environment.clone(), setting.task_bytes);
+    for (round, function, context) in setting.runs(&forms.functions) {
+        if let Some(at) = forms.object.generation_offset {
+            world.set_word(at, round % 2);
+        }
         let mut function = function.clone();
         function.insns.iter_mut().for_each(tamper);
         world
@@ -226,7 +251,10 @@ pub fn loaded(object: &Object) -> Result<Loaded, String> {
 /// What the kernel leaves behind.
 pub fn run_by_kernel(object: &Object, setting: &Setting) -> Result<Outcome, String> {
     let loaded = loaded(object)?;
-    for (function, context) in object.programs.iter().zip(&setting.contexts) {
+    for (round, function, context) in setting.runs(&object.programs) {
+        if let Some(at) = object.generation_offset {
+            assert!(loaded.globals().set_bss_u64(at, round % 2), "inside of .bss");
+        }
         let program = loaded.program(&function.name).ok_or("no program")?;
         test_run_on(program, context).map_err(|error| error.to_string())?;
     }
@@ -286,10 +314,27 @@ fn outcome(
         Storage::Map { map: name, value_size_bytes, .. } => map(name, *value_size_bytes as usize),
         Storage::Threads(threads) => of_threads(map(&threads.map, threads.value_size_bytes as usize), threads),
     };
-    let maps = object.maps.iter().map(|map| (map.name.clone(), contents(&map.storage))).collect();
     let word = |at: u32| bss(at as usize, 8).iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let of_maps = object.maps.iter().map(|map| (map.name.clone(), contents(&map.storage)));
+    let alternates =
+        object.maps.iter().filter_map(|map| Some((format!("{}, next", map.name), map.alternate.as_ref()?)));
+    let of_alternates = alternates.map(|(name, storage)| (name, contents(storage)));
+    let of_span = |span: &TimeSpan| (format!("span {}", span.name), ledger(span, word, &map));
+    let maps = of_maps.chain(of_alternates).chain(object.spans.iter().map(of_span)).collect();
     let losses = object.ledger.iter().map(|counter| (loss(&counter.loss), word(counter.offset_bytes))).collect();
     Outcome { maps, data, control, losses }
+}
+
+/// The counters of a span, the CPUs' added up, and how many keys its map has: what it holds of them are times.
+fn ledger(span: &TimeSpan, word: impl Fn(u32) -> u64, map: impl Fn(&str, usize) -> Entries) -> Entries {
+    let counters = (0..span.stride_bytes / 8).map(|counter| {
+        let copies = 0..span.copies;
+        copies
+            .fold(0u64, |sum, cpu| sum.wrapping_add(word(span.counters_offset + cpu * span.stride_bytes + counter * 8)))
+    });
+    let keys = span.map.as_ref().map_or(0, |name| map(name, span.value_size_bytes as usize).len() as u64);
+    let bytes = counters.chain([keys]).flat_map(u64::to_le_bytes).collect();
+    Entries::from([(Vec::new(), vec![bytes])])
 }
 
 fn loss(loss: &Loss) -> String {

@@ -53,9 +53,12 @@ struct Kernel<'a> {
 }
 
 impl<'a> World<'a> {
-    pub fn new(program: &'a Program, environment: Environment) -> World<'a> {
+    pub fn new(program: &'a Program, mut environment: Environment, task_bytes: usize) -> World<'a> {
         let bss = vec![0; program.bss_size_bytes as usize];
-        let memory = Memory::new(Vec::new(), program.rodata.clone(), bss);
+        let mut memory = Memory::new(Vec::new(), program.rodata.clone(), bss);
+        if task_bytes > 0 {
+            environment.task = memory.add(vec![0; task_bytes]);
+        }
         let tables = program.maps.iter().map(|_| Table::default()).collect();
         World { memory, kernel: Kernel { program, tables, environment } }
     }
@@ -72,6 +75,12 @@ impl<'a> World<'a> {
 
     pub fn bss(&self) -> &[u8] {
         self.memory.bss()
+    }
+
+    /// Sets a word of `.bss`.
+    pub fn set_word(&mut self, offset_bytes: u32, value: u64) {
+        let at = offset_bytes as usize;
+        self.memory.bss_mut()[at..at + 8].copy_from_slice(&value.to_le_bytes());
     }
 
     fn table(&self, name: &str) -> (usize, &Table) {
@@ -95,6 +104,11 @@ impl<'a> World<'a> {
 impl Host for Kernel<'_> {
     fn call(&mut self, number: u32, args: [u64; 5], memory: &mut Memory) -> Result<u64, Fault> {
         let is = |helper: Helper| number == helper as u32;
+        if is(Helper::KtimeGetNs) || is(Helper::KtimeGetBootNs) {
+            let now_ns = self.environment.clock_ns;
+            self.environment.clock_ns = now_ns.wrapping_add(self.environment.clock_step_ns);
+            return Ok(now_ns);
+        }
         let world = &self.environment;
         if is(Helper::ProbeReadKernel) || is(Helper::ProbeReadUser) {
             return probe_read(args, memory, is(Helper::ProbeReadKernel));
@@ -108,8 +122,6 @@ impl Host for Kernel<'_> {
             return Ok(0);
         }
         let answers = [
-            (Helper::KtimeGetNs, world.clock_ns),
-            (Helper::KtimeGetBootNs, world.clock_ns),
             (Helper::GetSmpProcessorId, u64::from(world.cpu)),
             (Helper::GetCurrentPidTgid, world.pid_tgid),
             (Helper::GetCurrentUidGid, world.uid_gid),
@@ -129,6 +141,12 @@ impl Host for Kernel<'_> {
             None if is(Helper::RingbufSubmit) => self.submit(args[0]),
             None => self.call_on_map(number, args, memory),
         }
+    }
+
+    fn entries(&mut self, map: u64, memory: &mut Memory) -> Result<Vec<(u64, u64)>, Fault> {
+        let at = (0..self.tables.len()).find(|at| map_address(MapId(*at as u32)) == map);
+        let table = at.map(|at| &self.tables[at]).ok_or(Fault::OutOfBounds { address: map })?;
+        Ok(table.entries.iter().map(|(key, value)| (memory.add(key.clone()), *value)).collect())
     }
 }
 

@@ -58,7 +58,7 @@ fn judge_unguarded(text: &str) -> Verdict {
 fn wrong_in_a_small_world(forms: &Forms) -> Option<String> {
     let environment =
         Environment { cpus: HOST.possible_cpus(), kernel_stack: None, user_stack: None, ..Environment::default() };
-    let setting = Setting { environment, contexts: vec![[0; 12]; forms.functions.len()] };
+    let setting = Setting { environment, contexts: vec![[0; 12]; forms.functions.len()], task_bytes: 0, rounds: 1 };
     let run = |program| match evaluated(program, &forms.object, &setting) {
         Ok(outcome) => Ok(Some(outcome)),
         Err((Fault::BadAddress(_) | Fault::StepLimit, _)) => Ok(None),

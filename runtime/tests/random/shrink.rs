@@ -3,7 +3,7 @@
 //! In: a tree, and a test of whether a tree fails. Out: a tree that fails, and of which no single simplification does.
 //! Guarantees: ends, as every simplification makes the tree smaller or its constants smaller; trees that no longer compile are the test's to refuse.
 
-use profiler_compiler::ast::{Expr, ExprKind, Script, Stmt, StmtKind};
+use profiler_compiler::ast::{Expr, ExprKind, Script, SpanDefinition, Stmt, StmtKind};
 
 use crate::tree;
 
@@ -68,6 +68,12 @@ impl Editor {
         if self.pass == Pass::Statements {
             self.cut(&mut script.blocks);
             self.cut(&mut script.config);
+            self.cut(&mut script.spans);
+            self.cut(&mut script.states);
+            self.cut(&mut script.views);
+        }
+        for span in &mut script.spans {
+            self.span(span);
         }
         for block in &mut script.blocks {
             if self.pass == Pass::Statements && block.predicate.is_some() && self.choose(1).is_some() {
@@ -75,6 +81,26 @@ impl Editor {
             }
             block.predicate.iter_mut().for_each(|predicate| self.expr(predicate));
             self.body(&mut block.body);
+        }
+    }
+
+    fn span(&mut self, span: &mut SpanDefinition) {
+        if self.pass == Pass::Statements {
+            self.cut(&mut span.stages);
+            self.cut(&mut span.restart);
+            self.cut(&mut span.expire);
+            self.cut(&mut span.limit);
+        }
+        for stage in &mut span.stages {
+            if self.pass == Pass::Statements {
+                self.cut(&mut stage.keeps);
+                if stage.predicate.is_some() && self.choose(1).is_some() {
+                    stage.predicate = None;
+                }
+            }
+        }
+        for value in span.exprs_mut() {
+            self.expr(value);
         }
     }
 

@@ -22,6 +22,12 @@ pub(super) fn check(script: &Script, env: &mut Env<'_>) -> bool {
         let problem = if link.from.1 == "expire" {
             let message = format!("no stage can hang on `{}:expire`, which a timer finds", link.from.0);
             Diagnostic::error(Code(439), link.point.span, message).help("end it by its own `expire`")
+        } else if link.from.1 == "evict" {
+            let message = format!(
+                "no stage can hang on `{}:evict`, which happens to another than the present thread",
+                link.from.0
+            );
+            Diagnostic::error(Code(439), link.point.span, message).help("bound it by its own `limit`")
         } else if leads_to(&links, link.to, link.from) && first_of_circle(&links, at) {
             let message = format!("`{}:{}` leads back to itself", link.from.0, link.from.1);
             Diagnostic::error(Code(439), link.point.span, message)

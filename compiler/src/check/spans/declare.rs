@@ -16,6 +16,8 @@ use crate::units::Unit;
 const MAX_MARKS: usize = 12;
 /// Most room that can be asked for.
 const MAX_LIMIT: u64 = 16 << 20;
+/// Most room where a start may look for the oldest: that takes two milliseconds then.
+const MAX_EVICTING_LIMIT: u32 = 65_536;
 /// The longest age: the clock fits in 60 bits.
 const MAX_EXPIRE_NS: u64 = 365 * 86_400_000_000_000;
 /// The shortest: sweeps are no more often than that.
@@ -71,12 +73,14 @@ fn read(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Span
     check_stages(definition, expire_ns.is_some(), env);
     let restart = only("restart", &definition.restart, |word| word.span, env).map(|word| restart(word, env));
     let limit = only("limit", &definition.limit, |e| e.span, env).and_then(|expr| limit(expr, env));
+    check_eviction(definition, limit, env);
     let kept = kept(definition, script, env);
     let info = SpanInfo {
         parts: parts(definition, env),
         reads_lap: reads(script, definition).any(|(_, field)| field == "lap"),
         span: definition.name.span,
         restart: restart.unwrap_or(Restart::Replace),
+        evicts: definition.evict.is_some(),
         limit,
         identified: false,
         name,
@@ -89,7 +93,7 @@ fn read(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Span
 }
 
 fn check_mark(mark: &Ident, env: &mut Env<'_>) {
-    if matches!(mark.text.as_str(), "start" | "end" | "replace" | "expire") {
+    if matches!(mark.text.as_str(), "start" | "end" | "replace" | "expire" | "evict") {
         let message = format!("a mark cannot be called `{}`, which every span has an event of", mark.text);
         env.report.push(Diagnostic::error(Code(239), mark.span, message).help("choose another name"));
     }
@@ -164,6 +168,15 @@ fn limit(expr: &Expr, env: &mut Env<'_>) -> Option<u32> {
         env.report.push(Diagnostic::error(Code(527), expr.span, message).help("write `limit 65536`"));
     }
     found.map(|limit| limit as u32)
+}
+
+/// The oldest is found by looking at all.
+fn check_eviction(definition: &SpanDefinition, limit: Option<u32>, env: &mut Env<'_>) {
+    let Some(limit) = limit.filter(|limit| definition.evict.is_some() && *limit > MAX_EVICTING_LIMIT) else { return };
+    let span = definition.limit.first().map_or(definition.span, |expr| expr.span);
+    let message = format!("`limit {limit} evict` would stop a thread for too long, the most is {MAX_EVICTING_LIMIT}");
+    let help = "leave out `evict`, and let `expire` close what is old: starts beyond the limit are counted then";
+    env.report.push(Diagnostic::error(Code(541), span, message).help(help));
 }
 
 /// The key that a stage has.
@@ -245,7 +258,7 @@ fn outlives(definition: &SpanDefinition, field: &str, reads: &[(Event, String)])
     let keeps = |stage: &&Stage| stage.keeps.iter().any(|keep| keep.name.text == field);
     let is_kept_before_end = definition.stages.iter().filter(|stage| stage.kind != StageKind::End).any(|it| keeps(&it));
     let needs = |event: &Event| match event {
-        Event::Replace | Event::Expire => true,
+        Event::Replace | Event::Expire | Event::Evict => true,
         Event::Stage(name) => {
             let mut lines = definition.stages.iter().filter(|stage| stage.kind.event() == name);
             !lines.all(|stage| keeps(&stage))
@@ -328,6 +341,12 @@ fn check_nest(definition: &SpanDefinition, info: &SpanInfo, env: &mut Env<'_>) {
     if !words.into_iter().any(crate::words::Builtin::is_thread_number) {
         let message = "`restart nest` is for functions of one thread, so `tid` must be in the key of every stage";
         env.report.push(Diagnostic::error(Code(528), word.span, message).help("write `by (tid, …)`"));
+    }
+    if let Some(evict) = definition.evict {
+        let message = "`evict` does not go with `restart nest`";
+        let help = "without `evict`, a thread that finds no room is refused, and counted";
+        let diagnostic = Diagnostic::error(Code(540), evict, message);
+        env.report.push(diagnostic.related(word.span, "frames are stacked here").help(help));
     }
     if let Some(expire) = definition.expire.first() {
         let message = "`expire` does not go with `restart nest`";

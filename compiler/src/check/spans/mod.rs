@@ -43,6 +43,8 @@ pub struct SpanInfo {
     pub expire_ns: Option<u64>,
     /// Most keys, when the script says.
     pub limit: Option<u32>,
+    /// Whether a start that finds no room takes that of the oldest.
+    pub evicts: bool,
     /// The parts of the key.
     pub parts: Vec<KeyPartInfo>,
     /// What tells the key's process or thread from later ones, when a stage found that there is such.
@@ -100,6 +102,8 @@ pub(super) enum Event {
     Replace,
     /// `expire`.
     Expire,
+    /// `evict`.
+    Evict,
 }
 
 impl Event {
@@ -107,6 +111,7 @@ impl Event {
         match name {
             "replace" => Event::Replace,
             "expire" => Event::Expire,
+            "evict" => Event::Evict,
             stage => Event::Stage(stage.to_owned()),
         }
     }
@@ -172,7 +177,9 @@ impl<'a> Part<'a> {
             stage.exprs().for_each(|expr| facts.add_expr(expr));
             self.definition.key.iter().for_each(|part| facts.add_expr(&part.value));
             let mut events = vec![Event::Stage(stage.kind.event().to_owned())];
-            events.extend((stage.kind == StageKind::Start).then_some(Event::Replace));
+            if stage.kind == StageKind::Start {
+                events.extend([Event::Replace, Event::Evict]);
+            }
             for event in events {
                 self.handlers(&event).for_each(|block| facts.add(block));
                 self.stages_on(&event).iter().for_each(|(inner, _)| inner.add_facts(facts));
@@ -268,6 +275,7 @@ fn wrong_event(info: &SpanInfo, point: &AttachPoint) -> Option<Diagnostic> {
         }
         Event::Replace if info.restart == Restart::Replace => None,
         Event::Expire if info.expire_ns.is_some() => None,
+        Event::Evict if info.evicts => None,
         Event::Replace => {
             let message = format!("a start never replaces another in the span `{name}`");
             let help =
@@ -277,6 +285,11 @@ fn wrong_event(info: &SpanInfo, point: &AttachPoint) -> Option<Diagnostic> {
         Event::Expire => {
             let message = format!("nothing ever expires in the span `{name}`");
             Some(Diagnostic::error(Code(437), event.span, message).help("say after how long: `expire 30s`"))
+        }
+        Event::Evict => {
+            let message = format!("no start ever takes the room of another in the span `{name}`");
+            let help = "say for how many there is room, and that the oldest makes it: `limit 1000 evict`";
+            Some(Diagnostic::error(Code(437), event.span, message).help(help))
         }
     }
 }
@@ -289,6 +302,9 @@ fn events(info: &SpanInfo) -> String {
     }
     if info.expire_ns.is_some() {
         names.push("expire");
+    }
+    if info.evicts {
+        names.push("evict");
     }
     let names: Vec<String> = names.into_iter().map(|event| format!("`{}:{event}`", info.name)).collect();
     format!("its events: {}", names.join(", "))
@@ -365,6 +381,7 @@ impl SpanInfo {
             restart: self.restart,
             expire_ns: self.expire_ns,
             limit: self.limit.unwrap_or(DEFAULT_LIMIT),
+            evicts: self.evicts,
             is_of_thread,
             span: self.span,
         }

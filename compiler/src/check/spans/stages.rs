@@ -12,7 +12,9 @@ use crate::check::{Body, facts, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::source::Span;
-use crate::typed::{self, Restart, SpanAction, SpanIndex, SpanKeep, SpanStep, SpanValues, StmtKind, VarIndex};
+use crate::typed::{
+    self, Restart, SpanAction, SpanEviction, SpanIndex, SpanKeep, SpanStep, SpanValues, StmtKind, VarIndex,
+};
 use crate::types::{Int, Type};
 
 /// Most bytes of a key: it is put together on the stack or in scratch memory, and compared as a whole.
@@ -54,7 +56,15 @@ impl Body<'_, '_> {
             self.events.push(Active::new(part.index, Event::Replace, key));
             self.handled(part, &Event::Replace)
         });
-        let step = SpanStep { span: SpanIndex(part.index), action, key, keeps, values, handlers, replaced };
+        let evicts = self.env.spans.list[part.index].evicts && action == SpanAction::Start;
+        let evicted = evicts.then(|| {
+            let ty = self.env.spans.list[part.index].key_type();
+            let key = self.span_variable(part.index, "oldest", ty);
+            self.events.push(Active::new(part.index, Event::Evict, key));
+            let (values, handlers) = self.handled(part, &Event::Evict);
+            SpanEviction { key, values, handlers }
+        });
+        let step = SpanStep { span: SpanIndex(part.index), action, key, keeps, values, handlers, replaced, evicted };
         let step = typed::Stmt { kind: StmtKind::Span(Box::new(step)), span: stage.span };
         let stmts = vec![assigned, step];
         match condition {
@@ -78,6 +88,7 @@ impl Body<'_, '_> {
             values,
             handlers,
             replaced: None,
+            evicted: None,
         };
         typed::Stmt { kind: StmtKind::Span(Box::new(step)), span: part.span }
     }

@@ -4,7 +4,7 @@
 //! Guarantee: of all that want to close one start, one succeeds.
 
 use super::{FIRST_OPEN, MARKING, STAGE_MASK, SpanPlace};
-use crate::ir::{Addr, BinOp, BlockId, CmpOp, Inst, Likely, Size, VReg, Width};
+use crate::ir::{Addr, BinOp, BlockId, CmpOp, Inst, Likely, Operand, Size, VReg, Width};
 use crate::lower::Body;
 
 /// How often an element that somebody else is just changing is looked at again.
@@ -89,15 +89,19 @@ impl Body<'_, '_> {
             self.b.branch(CmpOp::Eq, Width::W64, again, at.element, same, next, Likely::Then);
             self.b.switch_to(same);
         }
-        let new = match exchange {
-            Exchange::Close => self.b.copy(0),
-            Exchange::Stage(stage) => self.word_in_stage(at.word, stage),
+        let new: Operand = match exchange {
+            Exchange::Close => 0.into(),
+            Exchange::Stage(stage) => self.word_in_stage(at.word, stage).into(),
         };
-        let seen = self.b.new_vreg();
-        let addr = Addr::reg(at.element, 0);
-        self.b.inst(Inst::CompareExchange { dst: seen, addr, expected: at.word, new });
+        self.exchange_for(at.element, at.word, new, next);
+    }
+
+    /// Exchanges an element's word for another, if it is still the one that was read; else goes to `next`.
+    pub(super) fn exchange_for(&mut self, element: VReg, word: VReg, new: impl Into<Operand>, next: BlockId) {
+        let (seen, new) = (self.b.new_vreg(), self.b.copy(new));
+        self.b.inst(Inst::CompareExchange { dst: seen, addr: Addr::reg(element, 0), expected: word, new });
         let done = self.b.new_block();
-        self.b.branch(CmpOp::Eq, Width::W64, seen, at.word, done, next, Likely::Then);
+        self.b.branch(CmpOp::Eq, Width::W64, seen, word, done, next, Likely::Then);
         self.b.switch_to(done);
     }
 

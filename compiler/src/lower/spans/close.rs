@@ -21,22 +21,12 @@ impl Body<'_, '_> {
         let claimed = self.claim(&place, key, Exchange::Close, otherwise);
         self.take_values(step.span, &step.values, Addr::reg(claimed.element, 0), claimed.word, now);
         self.free_element(&place, key, claimed);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Matched);
-        self.count_out_of(ledger, claimed.word);
-        self.evaluate_keeps(step, false);
-        self.evaluate_keeps(step, true);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
+        self.matched(step, claimed.word, done);
         self.b.switch_to(otherwise.busy);
         let ledger = self.ledger(step.span);
         self.count_span(ledger, SpanCounter::EndsBusy);
         self.b.jump(otherwise.absent);
-        self.b.switch_to(otherwise.absent);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Unmatched);
-        self.b.jump(done);
-        self.b.switch_to(done);
+        self.came_to_nothing(step, [(otherwise.absent, SpanCounter::Unmatched)], done);
     }
 
     /// Deletes the key of an element that this program has closed. The kernel may refuse that to a program which interrupted another

@@ -37,15 +37,7 @@ impl Body<'_, '_> {
             let word = self.word_in_stage(claimed.word, i64::from(stage));
             self.publish(claimed.element, word);
         }
-        let ledger = self.ledger(step.span);
-        self.count_out_of(ledger, claimed.word);
-        self.count_stage(ledger, i64::from(stage), 1);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-        self.b.switch_to(absent);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::UnmatchedMarks);
-        self.b.jump(done);
-        self.b.switch_to(done);
+        self.passed(step, claimed.word, stage, done);
+        self.came_to_nothing(step, [(absent, SpanCounter::UnmatchedMarks)], done);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: [`SpanStep`]s. Out: code, the map, counters a CPU.
 //! Guarantee: whatever CPUs, interrupts and preempted programs do to one key at the same moment, each start is closed by exactly one
-//! of end, replace and expire, and each of these is counted once.
+//! of end, replace, expire and evict, and each of these is counted once.
 //!
 //! A value begins with a *word*: the start's time in nanoseconds above four bits of stage. It is the lock: whoever closes a span or
 //! changes its stage does so by exchanging the word that it read for another one. An element of the kernel's map that is deleted
@@ -19,6 +19,8 @@
 
 mod claim;
 mod close;
+mod events;
+mod evict;
 mod mark;
 mod nest;
 mod open;
@@ -28,7 +30,7 @@ mod threads;
 use crate::ir::{Addr, BinOp, CmpOp, Likely, Map, MapId, MapKind, Operand, Section, Size, VReg, Width};
 use crate::layout;
 use crate::lower::{Body, Shared, Value};
-use crate::object::{self, SpanCounter};
+use crate::object::{self, SpanCounter, WhenFull};
 use crate::typed::{
     ContextKind, Probe, Restart, SpanAction, SpanIndex, SpanStep, SpanValues, Stmt, StmtKind, VarIndex,
 };
@@ -118,14 +120,19 @@ impl Shared<'_> {
     /// The span in the words of the object.
     pub(super) fn span_in_object(&self, index: usize) -> object::TimeSpan {
         let (span, place) = (&self.program.spans[index], &self.span_places[index]);
+        let map = &self.ir.maps[place.id.0 as usize];
         object::TimeSpan {
             name: span.name.clone(),
-            map: (!place.in_threads).then(|| self.ir.maps[place.id.0 as usize].name.clone()),
+            map: (!place.in_threads).then(|| map.name.clone()),
+            key_size_bytes: if place.in_threads { 0 } else { map.key_size_bytes },
+            value_size_bytes: map.value_size_bytes,
+            on_demand: map.no_prealloc,
             max_depth: (span.restart == Restart::Nest).then_some(u64::from(MAX_DEPTH)),
             limit: span.limit,
             counters_offset: place.counters,
             stride_bytes: place.stride_bytes,
             copies: self.cpu_slots(),
+            when_full: if span.evicts { WhenFull::Evict } else { WhenFull::Refuse },
             keeps: span.restart == Restart::Keep,
             has_marks: span.stages.len() > 1,
         }
@@ -175,7 +182,11 @@ impl Body<'_, '_> {
 
     /// The address of the key, which a variable has.
     fn span_key(&mut self, step: &SpanStep) -> Addr {
-        match self.var_address(step.key) {
+        self.key_in(step.key)
+    }
+
+    fn key_in(&mut self, var: VarIndex) -> Addr {
+        match self.var_address(var) {
             Some(addr) => addr,
             None => self.memory(8, "key"),
         }
@@ -345,8 +356,9 @@ impl Body<'_, '_> {
         if let (Some(stage), true) = (stage, has_stages) {
             return Value::Scalar(sum(self, SpanCounter::COUNT + stage as u32));
         }
+        let evicted = self.shared.program.spans[span].evicts.then_some(SpanCounter::Evicted);
         let closed = [SpanCounter::Matched, SpanCounter::Replaced, SpanCounter::Expired];
-        let closed: Vec<Operand> = closed.into_iter().map(|counter| sum(self, counter as u32)).collect();
+        let closed: Vec<Operand> = closed.into_iter().chain(evicted).map(|counter| sum(self, counter as u32)).collect();
         // Read last, so that a span that is opened and closed meanwhile makes the number too large and never negative.
         let mut open = sum(self, SpanCounter::Started as u32);
         for closed in closed {

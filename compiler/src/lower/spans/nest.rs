@@ -18,10 +18,7 @@ impl Body<'_, '_> {
     pub(super) fn push_frame(&mut self, step: &SpanStep) {
         let place = self.span_place(step.span);
         let key = self.span_key(step);
-        self.zero_values(&step.values);
-        self.evaluate_keeps(step, false);
-        self.evaluate_keeps(step, true);
-        let now = self.span_now();
+        let (now, word) = self.begin_start(step);
         let (full, deep, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
         let element = self.frames_of(&place, key, full);
         let depth = self.b.load(Addr::reg(element, 0), Size::B8);
@@ -32,20 +29,9 @@ impl Body<'_, '_> {
         self.b.switch_to(fits);
         let frame = self.frame_at(&place, element, depth);
         self.write_start(step, &place, frame, now);
-        let word = self.started_word(now);
         self.b.store(frame, word, Size::B8);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Started);
-        self.count_stage(ledger, super::STARTED, 1);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-        for (block, counter) in [(full, SpanCounter::DroppedFull), (deep, SpanCounter::DroppedDeep)] {
-            self.b.switch_to(block);
-            let ledger = self.ledger(step.span);
-            self.count_span(ledger, counter);
-            self.b.jump(done);
-        }
-        self.b.switch_to(done);
+        self.opened(step, done);
+        self.came_to_nothing(step, [(full, SpanCounter::DroppedFull), (deep, SpanCounter::DroppedDeep)], done);
     }
 
     /// The stack of a key, made when there is none; goes to `full` when there is no room.
@@ -116,18 +102,8 @@ impl Body<'_, '_> {
         self.b.call_void(Helper::MapDeleteElem, &[Arg::Map(place.id), arg]);
         self.b.jump(go_on);
         self.b.switch_to(go_on);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Matched);
-        self.count_out_of(ledger, word);
-        self.evaluate_keeps(step, false);
-        self.evaluate_keeps(step, true);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-        self.b.switch_to(absent);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Unmatched);
-        self.b.jump(done);
-        self.b.switch_to(done);
+        self.matched(step, word, done);
+        self.came_to_nothing(step, [(absent, SpanCounter::Unmatched)], done);
     }
 
     pub(super) fn mark_frame(&mut self, step: &SpanStep, stage: u8) {
@@ -146,15 +122,7 @@ impl Body<'_, '_> {
         self.store_keeps(step, frame);
         let new = self.word_in_stage(word, i64::from(stage));
         self.b.store(frame, new, Size::B8);
-        let ledger = self.ledger(step.span);
-        self.count_out_of(ledger, word);
-        self.count_stage(ledger, i64::from(stage), 1);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-        self.b.switch_to(absent);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::UnmatchedMarks);
-        self.b.jump(done);
-        self.b.switch_to(done);
+        self.passed(step, word, stage, done);
+        self.came_to_nothing(step, [(absent, SpanCounter::UnmatchedMarks)], done);
     }
 }

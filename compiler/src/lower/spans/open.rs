@@ -5,8 +5,9 @@
 //! closed all the while, is counted as dropped.
 
 use super::claim::{Claimed, Exchange, TRIES};
+use super::evict::ROUNDS;
 use super::{FIRST_OPEN, LEFT_OVER, STAGE_BITS, STARTED, SpanPlace};
-use crate::ir::{Addr, BinOp, BlockId, CmpOp, Inst, Likely, Size, VReg, Width};
+use crate::ir::{Addr, BinOp, BlockId, CmpOp, Likely, Size, VReg, Width};
 use crate::lower::Body;
 use crate::lower::maps::NOEXIST;
 use crate::object::SpanCounter;
@@ -37,26 +38,23 @@ impl Body<'_, '_> {
     pub(super) fn open_span(&mut self, step: &SpanStep) {
         let place = self.span_place(step.span);
         let key = self.span_key(step);
-        self.zero_values(&step.values);
-        self.evaluate_keeps(step, false);
-        self.evaluate_keeps(step, true);
-        let now = self.span_now();
-        let word = self.started_word(now);
+        let (now, word) = self.begin_start(step);
         let value = self.memory(place.size_bytes, "span");
         self.write_start(step, &place, value, now);
         self.b.store(value, word, Size::B8);
         let [opened, taken, replaced, kept, full, busy] = std::array::from_fn(|_| self.b.new_block());
         let ways = Ways { opened, taken, replaced, kept, full, busy };
-        let old = self.try_to_open(step, &place, key, value, ways);
-        let done = self.b.new_block();
-        for (block, counter) in
-            [(kept, SpanCounter::Kept), (full, SpanCounter::DroppedFull), (busy, SpanCounter::DroppedBusy)]
-        {
-            self.b.switch_to(block);
-            let ledger = self.ledger(step.span);
-            self.count_span(ledger, counter);
-            self.b.jump(done);
+        let old = Claimed { element: self.b.new_vreg(), word: self.b.new_vreg() };
+        if let Some(eviction) = &step.evicted {
+            let walks = self.walks(step, eviction);
+            for _ in 0..ROUNDS {
+                let makes_room = self.b.new_block();
+                self.try_to_open(step, &place, (key, value), Ways { full: makes_room, ..ways }, old);
+                self.b.switch_to(makes_room);
+                self.evict_oldest(step, walks);
+            }
         }
+        self.try_to_open(step, &place, (key, value), ways, old);
         self.b.switch_to(replaced);
         self.replace_start(step, &place, old, (now, word));
         self.b.jump(opened);
@@ -64,12 +62,10 @@ impl Body<'_, '_> {
         self.rewrite(step, &place, old.element, now, word);
         self.b.jump(opened);
         self.b.switch_to(opened);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Started);
-        self.count_stage(ledger, STARTED, 1);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-        self.b.switch_to(done);
+        let done = self.b.new_block();
+        self.opened(step, done);
+        let refused = [(kept, SpanCounter::Kept), (full, SpanCounter::DroppedFull), (busy, SpanCounter::DroppedBusy)];
+        self.came_to_nothing(step, refused, done);
     }
 
     /// Puts a start in the place of one that this program has closed.
@@ -116,9 +112,15 @@ impl Body<'_, '_> {
         self.publish(element, word);
     }
 
-    /// Goes one of the ways; the element that was taken or replaced, with its word.
-    fn try_to_open(&mut self, step: &SpanStep, place: &SpanPlace, key: Addr, value: Addr, ways: Ways) -> Claimed {
-        let old = Claimed { element: self.b.new_vreg(), word: self.b.new_vreg() };
+    /// Goes one of the ways; `old` becomes the element that was taken or replaced, with its word.
+    fn try_to_open(
+        &mut self,
+        step: &SpanStep,
+        place: &SpanPlace,
+        (key, value): (Addr, Addr),
+        ways: Ways,
+        old: Claimed,
+    ) {
         let restart = self.shared.program.spans[step.span.0].restart;
         for _ in 0..TRIES {
             let (next, there, refused) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
@@ -151,7 +153,6 @@ impl Body<'_, '_> {
             self.b.switch_to(next);
         }
         self.b.jump(ways.busy);
-        old
     }
 
     /// Takes an element that is left over; what is being closed is not.
@@ -159,11 +160,7 @@ impl Body<'_, '_> {
         let left = self.b.new_block();
         self.b.branch(CmpOp::Eq, Width::W64, word, LEFT_OVER, left, next, Likely::Otherwise);
         self.b.switch_to(left);
-        let (seen, zero) = (self.b.new_vreg(), self.b.copy(0));
-        self.b.inst(Inst::CompareExchange { dst: seen, addr: Addr::reg(element, 0), expected: word, new: zero });
-        let got = self.b.new_block();
-        self.b.branch(CmpOp::Eq, Width::W64, seen, LEFT_OVER, got, next, Likely::Then);
-        self.b.switch_to(got);
+        self.exchange_for(element, word, 0, next);
         self.b.assign(old.element, element);
         self.b.assign(old.word, word);
         self.b.jump(taken);

@@ -5,7 +5,7 @@
 //! Only programs that interrupt the thread can come between, so one try is enough.
 
 use super::claim::{Claimed, Exchange};
-use super::{FIRST_OPEN, STARTED, SpanPlace};
+use super::{FIRST_OPEN, SpanPlace};
 use crate::ir::{Addr, Arg, CmpOp, Helper, Likely, Size, VReg, Width};
 use crate::lower::Body;
 use crate::object::SpanCounter;
@@ -26,11 +26,7 @@ impl Body<'_, '_> {
     pub(super) fn open_in_thread(&mut self, step: &SpanStep) {
         let place = self.span_place(step.span);
         let key = self.span_key(step);
-        self.zero_values(&step.values);
-        self.evaluate_keeps(step, false);
-        self.evaluate_keeps(step, true);
-        let now = self.span_now();
-        let word = self.started_word(now);
+        let (now, word) = self.begin_start(step);
         let [there, live, fresh, opened, kept, busy, done] = std::array::from_fn(|_| self.b.new_block());
         let element = self.in_storage(&place, CREATE);
         // The kernel has no memory for it now, or is at work on this storage on this CPU.
@@ -51,17 +47,7 @@ impl Body<'_, '_> {
         self.rewrite(step, &place, element, now, word);
         self.b.jump(opened);
         self.b.switch_to(opened);
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Started);
-        self.count_stage(ledger, STARTED, 1);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-        for (block, counter) in [(kept, SpanCounter::Kept), (busy, SpanCounter::DroppedBusy)] {
-            self.b.switch_to(block);
-            let ledger = self.ledger(step.span);
-            self.count_span(ledger, counter);
-            self.b.jump(done);
-        }
-        self.b.switch_to(done);
+        self.opened(step, done);
+        self.came_to_nothing(step, [(kept, SpanCounter::Kept), (busy, SpanCounter::DroppedBusy)], done);
     }
 }

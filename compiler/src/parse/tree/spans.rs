@@ -18,6 +18,7 @@ impl Builder<'_> {
             restart: Vec::new(),
             expire: Vec::new(),
             limit: Vec::new(),
+            evict: None,
             span,
         };
         for pair in pair.into_inner() {
@@ -30,7 +31,11 @@ impl Builder<'_> {
                 }
                 Rule::restart => made.restart.extend(self.first_ident(pair)),
                 Rule::expire => made.expire.extend(self.first_expr(pair)),
-                Rule::limit => made.limit.extend(self.first_expr(pair)),
+                Rule::limit => {
+                    let word = pair.clone().into_inner().find(|pair| pair.as_rule() == Rule::kw_evict);
+                    made.evict = made.evict.or(word.map(|word| self.span(&word)));
+                    made.limit.extend(self.first_expr(pair));
+                }
                 _ => {}
             }
         }

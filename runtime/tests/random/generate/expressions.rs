@@ -83,7 +83,8 @@ impl Generator {
 
     /// A variable of the type.
     pub(super) fn known(&mut self, ty: &Ty) -> Option<Expr> {
-        let fits = self.vars.iter().filter(|v| v.1 == *ty).map(|v| tree::var(&v.0)).collect();
+        let places = self.places.iter().filter(|place| place.1 == *ty).map(|place| place.0.clone());
+        let fits = self.vars.iter().filter(|v| v.1 == *ty).map(|v| tree::var(&v.0)).chain(places).collect();
         self.one_of(fits)
     }
 
@@ -104,8 +105,8 @@ impl Generator {
     pub(super) fn read(&mut self, ty: &Ty) -> Option<Expr> {
         let fits: Vec<MapShape> =
             self.maps.iter().filter(|m| matches!(&m.held, Held::Plain(t) if t == ty)).cloned().collect();
-        if fits.is_empty() {
-            return None;
+        if fits.is_empty() || self.dice.one_in(3) {
+            return self.field(ty);
         }
         let map = fits[self.dice.below(fits.len() as u64) as usize].clone();
         Some(self.place(&map))
@@ -132,6 +133,7 @@ impl Generator {
                 let (cond, a, b) = (self.condition(depth - 1), self.int(depth - 1), self.int(depth - 1));
                 tree::choice(cond, a, b)
             }
+            10 if self.dice.one_in(3) => self.inflight().unwrap_or_else(|| self.int_leaf()),
             10 => self.part(&Ty::Int).unwrap_or_else(|| self.int_leaf()),
             11 if depth > 1 => self.read(&Ty::Int).unwrap_or_else(|| self.int_leaf()),
             12 => self.about_a_map(),
@@ -162,7 +164,8 @@ impl Generator {
     /// A variable or map that is changed while it is read.
     fn stepped(&mut self) -> Expr {
         let (increment, prefix) = (self.dice.one_in(2), self.dice.one_in(2));
-        let target = if self.dice.one_in(2) { self.known(&Ty::Int) } else { self.read(&Ty::Int) };
+        let variables = self.vars.iter().filter(|v| v.1 == Ty::Int).map(|v| tree::var(&v.0)).collect();
+        let target = if self.dice.one_in(2) { self.one_of(variables) } else { self.read(&Ty::Int) };
         target.map_or_else(|| self.int_leaf(), |target| tree::step(target, increment, prefix))
     }
 

@@ -4,12 +4,14 @@
 //! the checker refuses it only for a reason that the language documents (a size, a mixed use of a probe's context).
 
 mod expressions;
+mod records;
 mod shapes;
+mod spans;
 mod statements;
 
-use profiler_compiler::ast::{ConfigEntry, Expr, Script, Stmt, StmtKind};
+use profiler_compiler::ast::{ConfigEntry, Every, Expr, ExprKind, Ident, Script, State, Stmt, StmtKind, View};
 use profiler_compiler::parse;
-use profiler_compiler::source::Source;
+use profiler_compiler::source::{Source, Span};
 
 use crate::dice::Dice;
 use crate::tree;
@@ -37,6 +39,12 @@ struct Generator {
     maps: Vec<MapShape>,
     here: ProbeShape,
     fresh: u32,
+    /// What else can be read here, but not written.
+    places: Vec<(Expr, Ty)>,
+    /// Declarations of the states among the maps.
+    states: Vec<State>,
+    /// Spans with the names of their stages.
+    spans: Vec<(String, Vec<String>)>,
 }
 
 /// Whether the compiler knows loops with a bound.
@@ -56,7 +64,8 @@ impl Generator {
     fn new(seed: u64, fixed: bool) -> Generator {
         let here = ProbeShape { point: "BEGIN", ints: &[], strings: &[], stacks: false };
         let dice = Dice::new(seed);
-        Generator { dice, fixed, loops: has_loops(), vars: Vec::new(), maps: Vec::new(), here, fresh: 0 }
+        let (vars, maps, places, states, spans) = Default::default();
+        Generator { dice, fixed, loops: has_loops(), vars, maps, here, fresh: 0, places, states, spans }
     }
 
     fn script(&mut self) -> Script {
@@ -69,11 +78,36 @@ impl Generator {
             6..=20 => 3,
             _ => 1,
         };
-        let mut blocks = vec![self.first_probe()];
+        let mut spans = Vec::new();
+        let mut blocks = Vec::new();
+        if self.dice.one_in(3) {
+            for index in 0..=self.dice.below(2) {
+                let (span, handlers) = self.span(index);
+                let stages = span.stages.iter().map(|stage| stage.kind.event().to_owned());
+                let stages = stages.filter(|stage| stage != "end").collect();
+                self.spans.push((span.name.text.clone(), stages));
+                spans.push(span);
+                blocks.extend(handlers);
+            }
+        }
+        let views = if self.dice.one_in(5) { self.windows() } else { Vec::new() };
+        blocks.push(self.first_probe());
         for _ in 0..probes {
             blocks.push(self.probe(if probes > 10 { 3 } else { 12 }));
         }
-        Script { config, blocks, ..Script::default() }
+        Script { config, blocks, spans, views, states: std::mem::take(&mut self.states), ..Script::default() }
+    }
+
+    /// Some maps begin anew every now and then, so they have two places.
+    fn windows(&mut self) -> Vec<View> {
+        let cleared = |map: &&MapShape| matches!(map.held, Held::Aggregate(..) | Held::Plain(Ty::Int));
+        let mut of: Vec<Ident> = self.maps.iter().filter(cleared).map(|map| tree::ident(&map.name)).collect();
+        of.truncate(1);
+        let every = Every { period: tree::expr(ExprKind::Duration(1_000_000_000)), clear: true };
+        let title = tree::ident("windows");
+        let view =
+            View { title, of, show: Vec::new(), sort: None, top: None, every: Some(every), span: Span::default() };
+        if view.of.is_empty() { Vec::new() } else { vec![view] }
     }
 
     fn config(&mut self) -> Vec<ConfigEntry> {
@@ -106,7 +140,16 @@ impl Generator {
                 0 => None,
                 _ => Some((0..=self.dice.below(3)).map(|_| self.key_ty()).collect()),
             };
-            let held = if self.dice.one_in(2) { Held::Plain(self.ty(2)) } else { self.aggregation() };
+            let held = match self.dice.below(8) {
+                0..=2 => Held::Plain(self.ty(2)),
+                3 => self.record(),
+                4 => {
+                    let state = self.state(index);
+                    self.maps.push(state);
+                    continue;
+                }
+                _ => self.aggregation(),
+            };
             self.maps.push(MapShape { name, key, held });
         }
     }
@@ -120,7 +163,10 @@ impl Generator {
             self.here.point = "tracepoint:sched:sched_wakeup";
         }
         for map in self.maps.clone() {
-            body.push(self.write(&map));
+            match &map.held {
+                Held::Record(fields) => self.write_all_fields(&map, fields, &mut body),
+                _ => body.push(self.write(&map)),
+            }
         }
         if self.fixed {
             self.statements(4, 20, 1, &mut body);

@@ -21,8 +21,19 @@ pub enum Ty {
 #[derive(Debug, Clone)]
 pub enum Held {
     Plain(Ty),
+    /// Fields, each with a place of its own.
+    Record(Vec<FieldShape>),
     /// An aggregation and its arguments behind the value.
     Aggregate(&'static str, Vec<u64>),
+}
+
+/// A field of a record.
+#[derive(Debug, Clone)]
+pub struct FieldShape {
+    pub name: String,
+    pub ty: Ty,
+    /// The declared type of a number, in a state.
+    pub width: Option<&'static str>,
 }
 
 #[derive(Debug, Clone)]

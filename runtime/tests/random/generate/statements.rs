@@ -87,8 +87,12 @@ impl Generator {
     }
 
     pub(super) fn write(&mut self, map: &MapShape) -> Stmt {
+        if let Held::Record(fields) = &map.held {
+            return self.write_field(map, fields);
+        }
         let place = self.place(map);
         match &map.held {
+            Held::Record(_) => unreachable!("it was written above"),
             Held::Aggregate("count", _) => tree::assign(place, None, tree::call("count", Vec::new())),
             Held::Aggregate(word, rest) => {
                 let mut args = vec![self.int(3)];
@@ -171,9 +175,10 @@ impl Generator {
     fn remove(&mut self) -> Stmt {
         let map = self.any_map();
         let whole = tree::map(&map.name, Vec::new());
+        let is_record = matches!(map.held, Held::Record(_));
         match self.dice.below(5) {
             0 => tree::act("clear", vec![whole]),
-            1 => tree::act("zero", vec![whole]),
+            1 if !is_record => tree::act("zero", vec![whole]),
             _ => {
                 let place = self.place(&map);
                 tree::act("delete", vec![place])
