@@ -3,6 +3,8 @@
 //! In: the bytes of an ELF file. Out: its sections and symbols as text.
 //! Guarantee: never fails; what cannot be read is said.
 
+pub mod appended;
+
 use std::fmt::Write as _;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};

@@ -21,7 +21,12 @@ pub struct Values(Vec<Value>);
 impl Values {
     /// Those that the object was made with.
     pub fn of(object: &Object) -> Values {
-        Values(object.params.iter().map(|param| param.value.clone()).collect())
+        Values::from(&object.params)
+    }
+
+    /// Those of these parameters, which are an object's in its order.
+    pub fn from(params: &[Param]) -> Values {
+        Values(params.iter().map(|param| param.value.clone()).collect())
     }
 
     /// Those that are given as `--name value`, else those that the object was made with. What is wrong, in sentences.

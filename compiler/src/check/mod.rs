@@ -52,7 +52,7 @@ pub use header_constants::user_constant;
 pub use maps::{MapInfo, Maps};
 pub use module_types::module_types;
 pub use named::ProbeFilter;
-pub use params::declared_params;
+pub use params::{declared_params, given_params};
 pub use points::{ArgField, Points, Seed};
 pub use spans::{SpanInfo, Spans};
 pub use statistics::only_printed;

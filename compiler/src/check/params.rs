@@ -21,6 +21,13 @@ pub fn declared_params(script: &Script, target: &dyn Target) -> (Vec<Param>, Vec
     (params, report.finish())
 }
 
+/// The same with the values that are given.
+pub fn given_params(script: &Script, options: &Options, target: &dyn Target) -> (Vec<Param>, Vec<Diagnostic>) {
+    let mut report = Report::default();
+    let params = declare(script, options, target, &mut report);
+    (params, report.finish())
+}
+
 /// Reads the declarations, and the values that are given.
 pub fn declare(script: &Script, options: &Options, target: &dyn Target, report: &mut Report) -> Vec<Param> {
     let mut params = read_all(script, target, report);

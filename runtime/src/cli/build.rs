@@ -1,6 +1,6 @@
 //! `profiler build`: the object file, for bpftool, llvm-objdump and other loaders.
 //!
-//! In: a script. Out: a relocatable BPF ELF file.
+//! In: a script. Out: a relocatable BPF ELF file, with what it was made from, so that `run` takes it with other values.
 //! Guarantee: the file is written whole or, when the script does not compile, not at all.
 
 use std::io::{Write, stderr};
@@ -10,7 +10,7 @@ use super::args::BuildArguments;
 use super::engine::{self, Compiled};
 use super::exit::{Failure, OK, USAGE};
 use super::script::Origin;
-use super::{colour_wanted, diagnostics, parameters};
+use super::{built, colour_wanted, diagnostics, parameters};
 
 /// Builds an object file.
 pub fn build(arguments: &BuildArguments) -> Result<u8, Failure> {
@@ -20,7 +20,8 @@ pub fn build(arguments: &BuildArguments) -> Result<u8, Failure> {
     let Compiled { object, warnings } = engine::compile(&source, &script, None)?;
     // A closed standard error has no reader to warn.
     let _ = stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
-    std::fs::write(&target, &object.elf).map_err(|error| Failure::output(&format!("`{target}`"), &error))?;
+    let elf = built::complete(&object.elf, &source, &script)?;
+    std::fs::write(&target, elf).map_err(|error| Failure::output(&format!("`{target}`"), &error))?;
     Ok(OK)
 }
 

@@ -26,6 +26,7 @@ use profiler_runtime::host::Host;
 use profiler_runtime::list::{self, ListError};
 use profiler_runtime::load::{self, LoadError, Loaded, Refusal};
 use profiler_runtime::orders::Orders;
+use profiler_runtime::params::Values;
 use profiler_runtime::render::csv::Csv;
 use profiler_runtime::render::json::Json;
 use profiler_runtime::render::screen::Terminal;
@@ -84,8 +85,18 @@ impl Stage {
 
 /// Compiles for this machine. `child` is the process of `-c`.
 pub fn compile(source: &Source, script: &ScriptArguments, child: Option<u32>) -> Result<Compiled, Failure> {
+    compile_with(source, script, child, settings())
+}
+
+/// The same with other settings than those of the environment.
+pub fn compile_with(
+    source: &Source,
+    script: &ScriptArguments,
+    child: Option<u32>,
+    settings: Vec<(String, String)>,
+) -> Result<Compiled, Failure> {
     let host = Host::new();
-    let mut options = options(script, child);
+    let mut options = Options { settings, ..options(script, child) };
     options.probe_filter = script.probe_filter.as_deref().map(probe_filter).transpose()?;
     let compiled = pipeline::compile(source, &CATALOGUE, &host, &options);
     compiled.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })
@@ -100,12 +111,16 @@ pub fn examine(source: &Source, script: &ScriptArguments, host: &Host) -> (Vec<D
     }
 }
 
-/// What the command line says to the compiler.
-pub fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
+/// Settings of the environment.
+pub fn settings() -> Vec<(String, String)> {
     // Names and values that are no text are no settings.
     let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     let settings = std::env::vars_os().filter_map(text);
-    let settings = settings.filter_map(|(name, value)| Some((name.strip_prefix("BPFTRACE_")?.to_lowercase(), value)));
+    settings.filter_map(|(name, value)| Some((name.strip_prefix("BPFTRACE_")?.to_lowercase(), value))).collect()
+}
+
+/// What the command line says to the compiler.
+pub fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
     Options {
         pid: script.pid,
         child_pid,
@@ -114,7 +129,7 @@ pub fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
         allow_unsafe: script.allow_unsafe,
         report_failures: script.report_failures,
         probe_filter: None,
-        settings: settings.collect(),
+        settings: settings(),
         missing_in_programs: match &script.origin {
             // Scripts of bpftrace name functions of many versions of a library; it has long left out what is missing.
             Origin::File(path) if Path::new(path).extension().is_some_and(|suffix| suffix == "bt") => {
@@ -150,6 +165,14 @@ pub fn taken(source: &Source) -> Result<Taken, Failure> {
         return Err(refused(problems));
     }
     Ok(Taken { params, options: parameters::declared(&script) })
+}
+
+/// The parameters that a script declares, with the values that are given.
+pub fn given_params(source: &Source, script: &ScriptArguments) -> Result<Vec<Param>, Failure> {
+    let refused = |diagnostics| Failure::Script { source: source.clone(), diagnostics };
+    let parsed = parse::parse(source).and_then(expand::expand).map_err(refused)?;
+    let (params, problems) = check::given_params(&parsed, &options(script, None), &Host::new());
+    if problems.is_empty() { Ok(params) } else { Err(refused(problems)) }
 }
 
 /// What a module gives to those who use it, as they write it behind its name.
@@ -196,11 +219,12 @@ pub fn start(command: &str) -> Result<Child, Failure> {
     Child::spawn_stopped(command).map_err(|error| Failure::new(MISTAKE, error.to_string()))
 }
 
-/// Runs an object until it ends; results go to `out`. Returns the command's exit code: the script's own, or the one for
+/// Runs an object until it ends, with other values when they are given; results go to `out`. Returns the command's exit code: the script's own, or the one for
 /// losses when it ended well, something was lost and `--strict` was given.
 pub fn run(
     source: &Source,
     object: &Object,
+    values: Option<Values>,
     arguments: &RunArguments,
     child: Option<Child>,
     out: Box<dyn Write>,
@@ -224,7 +248,7 @@ pub fn run(
         orders: None,
         no_warnings: arguments.script.no_warnings,
         progress: progress::is_wanted(arguments),
-        values: None,
+        values,
     };
     let render: Box<dyn Render> = match arguments.format {
         Format::Text => {

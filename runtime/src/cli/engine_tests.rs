@@ -27,7 +27,7 @@ fn run_broken(options: &[&str]) -> Option<Failure> {
     }
     let program = object.programs[0].name.clone();
     breaker::break_object(&mut object.elf, &program, breaker::Break::NullCheck);
-    Some(run(&source, &object, &arguments, None, Box::new(sink())).expect_err("the verifier refuses it"))
+    Some(run(&source, &object, None, &arguments, None, Box::new(sink())).expect_err("the verifier refuses it"))
 }
 
 #[test]

@@ -77,6 +77,7 @@ Examples:
 pub const BUILD: &str = "\
 Examples:
   profiler build latency.prof -o latency.bpf.o
+  profiler run latency.bpf.o --slow 5ms
   bpftool prog loadall latency.bpf.o /sys/fs/bpf/latency
   llvm-objdump -S latency.bpf.o
 ";

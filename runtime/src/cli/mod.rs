@@ -7,6 +7,7 @@
 mod args;
 mod behind;
 mod build;
+mod built;
 mod check;
 mod diagnostics;
 mod doctor;

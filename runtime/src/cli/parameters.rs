@@ -11,6 +11,7 @@ use profiler_compiler::similar;
 use profiler_compiler::source::Source;
 
 use super::args::{ScriptArguments, long_options};
+use super::built;
 use super::engine::{self, Taken};
 use super::exit::{Failure, USAGE};
 use super::script::{Origin, modules};
@@ -72,7 +73,11 @@ fn option(name: &str) -> String {
 
 /// What a script is for and what it takes.
 pub fn describe(source: &Source) -> Result<String, Failure> {
-    let taken = engine::taken(source)?;
+    Ok(describe_taken(source, &engine::taken(source)?))
+}
+
+/// The same, where it is known what it takes.
+pub fn describe_taken(source: &Source, taken: &Taken) -> String {
     let own = source.files().next().map_or("", |(_, range)| &source.text[range.start as usize..range.end as usize]);
     let words = modules::description(own);
     let head = if words.is_empty() { source.name.clone() } else { format!("{}: {words}", source.name) };
@@ -86,7 +91,7 @@ pub fn describe(source: &Source) -> Result<String, Failure> {
     if !taken.options.is_empty() {
         text.extend([&source.name, ": parameters, to be given behind `--`\n", &options(&taken.options)]);
     }
-    Ok(text)
+    text
 }
 
 /// The same of a file, or of a module of the standard library; nothing when there is neither.
@@ -99,7 +104,11 @@ pub fn describe_topic(topic: &str) -> Result<Option<String>, Failure> {
     if !Path::new(topic).is_file() {
         return Ok(None);
     }
-    describe(&Origin::File(topic.into()).load()?).map(Some)
+    let origin = Origin::File(topic.into());
+    if let Some(built) = built::open(&origin)? {
+        return built.describe().map(Some);
+    }
+    describe(&origin.load()?).map(Some)
 }
 
 /// What a module gives to those who use it.

@@ -10,12 +10,19 @@ use std::path::Path;
 use super::args::RunArguments;
 use super::engine::{self, Compiled};
 use super::exit::{Failure, MISTAKE, OK, REFUSED};
-use super::{colour_wanted, diagnostics, parameters};
+use super::{built, colour_wanted, diagnostics, parameters};
 
-/// Runs a script.
+/// Runs a script, or an object that was built of one.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
-    let source = arguments.script.origin.load()?;
-    let script = parameters::settle(&arguments.script, &source)?;
+    let built = built::open(&arguments.script.origin)?;
+    let source = match &built {
+        Some(built) => built.source().clone(),
+        None => arguments.script.origin.load()?,
+    };
+    let mut script = parameters::settle(&arguments.script, &source)?;
+    if let Some(built) = &built {
+        script = built.arguments(&script)?;
+    }
     let arguments = &RunArguments { script, ..arguments.clone() };
     if arguments.script.named.iter().any(|(name, _)| name == "help") {
         return show(&parameters::describe(&source)?);
@@ -29,16 +36,24 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     process_exists(arguments.script.pid)?;
     let child = arguments.command.as_deref().map(engine::start).transpose()?;
     let child_pid = child.as_ref().map(profiler_runtime::child::Child::pid);
-    let compiled = engine::compile(&source, &arguments.script, child_pid);
-    let Compiled { object, warnings } = compiled.map_err(with_what_else_is_lacking)?;
-    if !warnings.is_empty() && !arguments.script.no_warnings {
+    let (Compiled { object, warnings }, values) = match &built {
+        Some(built) => {
+            built.compile(&arguments.script, child_pid).map(|(compiled, values)| (compiled, Some(values)))?
+        }
+        None => {
+            let compiled = engine::compile(&source, &arguments.script, child_pid);
+            (compiled.map_err(with_what_else_is_lacking)?, None)
+        }
+    };
+    // Those of an object were told when it was built.
+    if !warnings.is_empty() && !arguments.script.no_warnings && built.is_none() {
         // A closed standard error has no reader to warn.
         let _ = std::io::stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
     }
     if arguments.script.verbose {
         engine::say_how_functions_are_probed(&object, &mut std::io::stderr());
     }
-    engine::run(&source, &object, arguments, child, output(arguments.output.as_deref())?)
+    engine::run(&source, &object, values, arguments, child, output(arguments.output.as_deref())?)
 }
 
 /// Who may not read what the script is about may often load nothing either: both are said at once.

@@ -137,6 +137,10 @@ fn decode(name: &str, bytes: Vec<u8>) -> Result<Source, Failure> {
 }
 
 fn binary(name: &str, bytes: &[u8]) -> Failure {
+    if bytes.starts_with(b"\x7fELF") && bytes.get(18..20) == Some(&super::built::MACHINE_BPF) {
+        return Failure::coded(NOT_TEXT, format!("`{name}` is a BPF object, not a script"))
+            .help(format!("`profiler run {name}` runs an object that `profiler build` wrote"));
+    }
     if bytes.starts_with(b"\x7fELF") {
         return Failure::coded(NOT_TEXT, format!("`{name}` is a binary (ELF) file, not a script"))
             .help(format!("to trace it while it runs: `profiler run SCRIPT -c {name}`"));

@@ -3,6 +3,7 @@
 //! In: the `.cases` files beside this one, the built `profiler` and `workload`. Out: what `profiler` prints, compared with
 //! what is true. A test that cannot run here says `SKIPPED: reason`.
 
+mod built;
 mod cases;
 mod distributions;
 mod doctor;

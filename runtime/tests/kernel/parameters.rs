@@ -37,10 +37,10 @@ impl Write for Shared {
 }
 
 /// Processes that call getppid, the first 101 times, the second 102 times and so on, once they are let go.
-struct Callers(Vec<Child>);
+pub struct Callers(Vec<Child>);
 
 impl Callers {
-    fn start(count: usize) -> Callers {
+    pub fn start(count: usize) -> Callers {
         let caller = |number: usize| {
             let line = format!("echo ready; read word; exec '{}' getppid {}", workload(), 101 + number);
             let mut command = Command::new("sh");
@@ -55,12 +55,12 @@ impl Callers {
         Callers((0..count).map(caller).collect())
     }
 
-    fn pids(&self) -> Vec<u32> {
+    pub fn pids(&self) -> Vec<u32> {
         self.0.iter().map(Child::id).collect()
     }
 
     /// Lets them go and waits for their end.
-    fn go(&mut self) {
+    pub fn go(&mut self) {
         for child in &mut self.0 {
             let written = child.stdin.take().map(|mut stdin| stdin.write_all(b"go\n"));
             assert!(written.is_some_and(|written| written.is_ok()), "it waits");

@@ -1,0 +1,106 @@
+//! A section more in an object file.
+//!
+//! In: the bytes of a 64-bit little-endian ELF file. Out: the same with one section behind the others, or the contents of a section.
+//! Guarantee: nothing else moves, so what other sections refer to stays where it is; bytes that are no such file give nothing.
+
+use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
+use object::{LittleEndian, Object as _, ObjectSection as _, elf};
+
+/// Bytes of a section's header.
+const HEADER_BYTES: usize = 64;
+
+/// Appends a section. It has the type of a string table: libbpf says something about sections that it does not know, and passes over these.
+pub fn append(file: &[u8], name: &str, contents: &[u8]) -> Option<Vec<u8>> {
+    let header = elf::FileHeader64::<LittleEndian>::parse(file).ok()?;
+    let headers_at = header.e_shoff.get(LittleEndian) as usize;
+    let count = header.e_shnum.get(LittleEndian);
+    let names_index = usize::from(header.e_shstrndx.get(LittleEndian));
+    let sections = header.section_headers(LittleEndian, file).ok()?;
+    let mut names = sections.get(names_index)?.data(LittleEndian, file).ok()?.to_vec();
+    let name_at = names.len() as u32;
+    names.extend_from_slice(name.as_bytes());
+    names.push(0);
+    let mut headers = file.get(headers_at..headers_at + usize::from(count) * HEADER_BYTES)?.to_vec();
+    let mut out = file.to_vec();
+    let contents_at = put(&mut out, contents);
+    let table_at = put(&mut out, &names);
+    let of_names = headers.get_mut(names_index * HEADER_BYTES..)?;
+    of_names[24..32].copy_from_slice(&(table_at as u64).to_le_bytes());
+    of_names[32..40].copy_from_slice(&(names.len() as u64).to_le_bytes());
+    let mut own = [0; HEADER_BYTES];
+    own[0..4].copy_from_slice(&name_at.to_le_bytes());
+    own[4..8].copy_from_slice(&elf::SHT_STRTAB.to_le_bytes());
+    own[24..32].copy_from_slice(&(contents_at as u64).to_le_bytes());
+    own[32..40].copy_from_slice(&(contents.len() as u64).to_le_bytes());
+    own[48..56].copy_from_slice(&1_u64.to_le_bytes());
+    headers.extend_from_slice(&own);
+    let headers_at = put(&mut out, &headers);
+    out[0x28..0x30].copy_from_slice(&(headers_at as u64).to_le_bytes());
+    out[0x3c..0x3e].copy_from_slice(&count.checked_add(1)?.to_le_bytes());
+    Some(out)
+}
+
+/// Appends bytes where the ELF format wants tables to begin; where that is.
+fn put(out: &mut Vec<u8>, bytes: &[u8]) -> usize {
+    out.resize(out.len().next_multiple_of(8), 0);
+    let at = out.len();
+    out.extend_from_slice(bytes);
+    at
+}
+
+/// The contents of the section of this name.
+pub fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    ElfFile64::<LittleEndian>::parse(file).ok()?.section_by_name(name)?.data().ok()
+}
+
+/// Names and contents of all sections.
+pub fn sections(file: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let Ok(file) = ElfFile64::<LittleEndian>::parse(file) else { return Vec::new() };
+    let named = |section: object::read::elf::ElfSection64<'_, '_, LittleEndian>| {
+        Some((section.name().ok()?.to_owned(), section.data().ok()?.to_vec()))
+    };
+    file.sections().filter_map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{append, section, sections};
+    use object::write::Object;
+    use object::{Architecture, BinaryFormat, Endianness, SectionKind};
+
+    fn file() -> Vec<u8> {
+        let mut object = Object::new(BinaryFormat::Elf, Architecture::Bpf, Endianness::Little);
+        let id = object.add_section(Vec::new(), b"license".to_vec(), SectionKind::Data);
+        object.append_section_data(id, b"GPL\0", 1);
+        object.write().expect("an object")
+    }
+
+    #[test]
+    fn a_section_is_added_and_the_others_stay_what_they_are() {
+        let before = file();
+        let after = append(&before, ".profiler", b"\0text\0").expect("it is an object");
+        assert_eq!(section(&after, ".profiler"), Some(&b"\0text\0"[..]));
+        assert_eq!(section(&after, "license"), Some(&b"GPL\0"[..]));
+        assert_eq!(section(&before, ".profiler"), None);
+        let kept: Vec<String> = sections(&after).into_iter().map(|(name, _)| name).collect();
+        let all: Vec<String> =
+            sections(&before).into_iter().map(|(name, _)| name).chain([".profiler".into()]).collect();
+        assert_eq!(kept, all);
+        assert_eq!(after[64..before.len()], before[64..], "only the file's header changes");
+    }
+
+    #[test]
+    fn what_is_no_such_file_has_no_sections() {
+        let whole = append(&file(), "x", b"y").expect("it is an object");
+        for length in 0..whole.len() {
+            let cut = &whole[..length];
+            let _ = (append(cut, "z", b""), section(cut, "x"), sections(cut));
+        }
+        assert_eq!(append(b"BEGIN { }", "x", b"y"), None);
+        for at in 0..64 {
+            let mut wrong = whole.clone();
+            wrong[at] ^= 0xff;
+            let _ = (append(&wrong, "z", b""), section(&wrong, "x"), sections(&wrong));
+        }
+    }
+}

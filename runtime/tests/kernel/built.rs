@@ -1,0 +1,168 @@
+//! Objects of `profiler build`: built once, run with other values, and refused where they are not what the script becomes.
+//!
+//! In: scripts, and processes that make a known number of calls. Out: what runs of one object count, and refusals.
+
+use std::process::Command;
+
+use super::machine::{Ended, Folder, PROFILER, attached, copy, run, skip, workload};
+use super::parameters::Callers;
+
+const SCRIPT: &str = "// Counts calls of getppid.
+param pid: pid = any \"whose calls\"
+param least: int = 7 \"a number\" in 0..1000
+param every: duration = 1h \"how often\"
+tracepoint:syscalls:sys_enter_getppid /pid == $pid/ { @calls[pid] = count(); @least = $least; }
+interval:$every { exit(); }
+";
+
+fn build(arguments: &[&str]) -> Ended {
+    let output = Command::new(PROFILER).arg("build").args(arguments).output().expect("the binary runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ended { status: output.status, stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+/// A script and its object.
+fn built(folder: &Folder, script: &str, arguments: &[&str]) -> String {
+    let (script, object) = (folder.file("script.prof", script), folder.path("script.o"));
+    let ended = build(&[&[script.as_str(), "-o", &object], arguments].concat());
+    assert!(ended.status.success(), "{}", ended.stderr);
+    object
+}
+
+fn lines(ended: &Ended) -> Vec<&str> {
+    let mut lines: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with('@')).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn an_object_that_is_built_once_counts_exactly_what_each_run_names() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("built");
+    let object = built(&folder, SCRIPT, &["--least", "8"]);
+    std::fs::remove_file(folder.path("script.prof")).expect("the object has its script");
+    for (of, least) in [(&[0_usize, 2][..], None), (&[1], Some("30")), (&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], Some("9"))] {
+        let mut callers = Callers::start(12);
+        let pids = callers.pids();
+        let mut arguments = vec!["-q".to_string(), object.clone()];
+        // One option each, as `--pid 1 --pid 2`.
+        arguments.extend(of.iter().flat_map(|at| ["--pid".to_string(), pids[*at].to_string()]));
+        arguments.extend(least.iter().map(|least| format!("--least={least}")));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let running = attached(&arguments);
+        callers.go();
+        running.signal("INT");
+        let ended = running.end();
+        let mut expected: Vec<String> = of.iter().map(|at| format!("@calls[{}]: {}", pids[*at], 101 + at)).collect();
+        expected.push(format!("@least: {}", least.unwrap_or("8")));
+        expected.sort();
+        assert_eq!(lines(&ended), expected, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_value_in_the_name_of_a_probe_attaches_the_same_programs_elsewhere() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("built-elsewhere");
+    // A program of its own, for other tests start the workload meanwhile.
+    let program = folder.path("program");
+    copy(workload(), &program);
+    let script = format!(
+        "param fn: string = \"workload_step\" \"which function\"
+        uprobe:{program}:$fn {{ @calls = count(); }}"
+    );
+    let object = built(&folder, &script, &[]);
+    let functions = format!("{program} functions 100");
+    let ended = run(&["-q", &object, "-c", &functions]);
+    assert_eq!(lines(&ended), ["@calls: 100"], "{}", ended.stderr);
+    let steps = run(&["-q", &object, "-c", &functions, "--fn", "main"]);
+    assert_eq!(lines(&steps), ["@calls: 1"], "{}", steps.stderr);
+    let missing = run(&["-q", &object, "-c", &functions, "--fn", "no_such_function"]);
+    assert_eq!((missing.code(), missing.stdout.as_str()), (1, ""), "{}", missing.stderr);
+    assert!(missing.stderr.contains("no_such_function"), "{}", missing.stderr);
+}
+
+#[test]
+fn an_interval_of_an_object_has_the_period_of_the_run() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("built-interval");
+    let object = built(&folder, SCRIPT, &[]);
+    // With the period of the build it would take an hour.
+    let ended = run(&["-q", &object, "--every", "5ms", "--pid", "1"]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+}
+
+#[test]
+fn what_an_object_cannot_take_is_refused_with_a_code_before_it_is_loaded() {
+    let folder = Folder::new("built-refused");
+    let script = "param least: int = 7 \"a number\" in 0..1000
+        param which: regex = \"^sys_enter_getppid$\" \"which call\"
+        tracepoint:syscalls:$which { @ = $least + getopt(\"more\", 2) + $1; }
+        interval:1h { }";
+    let object = built(&folder, script, &["3", "--", "--more=4"]);
+    let refused = |arguments: &[&str], code: &str, words: &str| {
+        let ended = run(&[&[object.as_str()], arguments].concat());
+        let first = ended.stderr.lines().next().unwrap_or_default();
+        assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
+        assert!(first.starts_with(&format!("error[{code}]: ")) && first.contains(words), "{}", ended.stderr);
+    };
+    refused(&["--least", "1001"], "E0358", "it takes an int from 0 to 1000");
+    refused(&["--which", "^sys_enter_getpid$"], "E0183", "the programs would be others");
+    refused(&["--", "--more=5"], "E0183", "`--more` is a constant");
+    refused(&["4"], "E0183", "`$1`, `$2` and so on are constants");
+    refused(&["--probe-filter", "^tracepoint"], "E0183", "`--probe-filter` would change the programs");
+    let ended = run(&["--dry-run", &object, "3", "--least", "9", "--", "--more=4"]);
+    assert!(skip() || ended.code() == 0, "what it was built with is no change: {}", ended.stderr);
+}
+
+#[test]
+fn an_object_of_another_version_machine_or_maker_is_refused_with_a_code() {
+    let folder = Folder::new("built-others");
+    let object = built(&folder, "BEGIN { exit(); }", &[]);
+    let bytes = std::fs::read(&object).expect("an object");
+    let changed = |from: &str, to: &str| {
+        assert_eq!(from.len(), to.len(), "nothing moves");
+        let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect(from);
+        let mut changed = bytes.clone();
+        changed[at..at + from.len()].copy_from_slice(to.as_bytes());
+        changed
+    };
+    let version = format!("\"profiler\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    let other_version = version.replace("0.", "9.");
+    let machine = format!("\"machine\":\"{}\"", std::env::consts::ARCH);
+    let other_machine = machine.replace(char::is_numeric, "0");
+    // The exit instruction that the program ends with becomes another.
+    let mut other_code = bytes.clone();
+    let exit = bytes.windows(8).rposition(|insn| insn == [0x95, 0, 0, 0, 0, 0, 0, 0]).expect("it ends");
+    other_code[exit] = 0x05;
+    for (bytes, code) in [
+        (changed(".profiler", ".profi1er"), "E0180"),
+        (changed(&version, &other_version), "E0181"),
+        (changed("\"files\"", "\"filez\""), "E0181"),
+        (changed(&machine, &other_machine), "E0182"),
+        (other_code, "E0182"),
+    ] {
+        let path = folder.path("other.o");
+        std::fs::write(&path, bytes).expect("a file");
+        let ended = run(&[&path]);
+        assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""), "{}", ended.stderr);
+        assert!(ended.stderr.starts_with(&format!("error[{code}]: `{path}`")), "{code}: {}", ended.stderr);
+        assert!(ended.stderr.contains("= help: "), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn help_of_an_object_shows_its_parameters_with_its_values() {
+    let folder = Folder::new("built-help");
+    let object = built(&folder, SCRIPT, &["--least", "8"]);
+    let output = Command::new(PROFILER).args(["help", &object]).output().expect("the binary runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("Counts calls of getppid.") && text.contains("--least    int       8"), "{text}");
+    assert_eq!(run(&[&object, "--help"]).stdout.lines().count(), text.lines().count());
+}
