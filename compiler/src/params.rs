@@ -26,8 +26,9 @@ pub struct Param {
     pub is_public: bool,
     /// Where its value is, when a program reads it.
     pub place: Option<Place>,
-    /// Whether the name of a probe has its value: then the object is for this value only.
-    pub in_target: bool,
+    /// Whether what is attached or shown depends on its value (names of probes, `every`, `top`, `expire`, `limit`): then the object is for this
+    /// value only.
+    pub in_plan: bool,
     /// The value that the object was made with.
     pub value: Value,
     /// Its name in the declaration.
@@ -229,7 +230,7 @@ impl Param {
             help: String::new(),
             is_public: true,
             place: None,
-            in_target: false,
+            in_plan: false,
             value: Value::Any,
             span,
         }

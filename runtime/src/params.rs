@@ -96,10 +96,10 @@ fn other(param: &Param, texts: &[&Option<String>], target: &dyn Target) -> Resul
     let written = texts.iter().map(written).collect::<Result<Vec<Written>, String>>()?;
     let named = Param { name: option.clone(), ..param.clone() };
     let value = named.read(&written, &|path| target.cgroup_id(path))?;
-    if param.in_target && value != param.value {
+    if param.in_plan && value != param.value {
         let made_for = param.shown(&param.value);
         return Err(format!(
-            "`{option}` is {made_for} in this object: it chose the probes when the object was built; build it again"
+            "`{option}` is {made_for} in this object: it decided what is attached or shown when the object was built; build it again"
         ));
     }
     Ok(value)

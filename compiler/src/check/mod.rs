@@ -186,7 +186,7 @@ pub fn check(
     }
     program.params = env.params;
     if is_whole && !env.report.has_errors() {
-        program.views = views::check(script, &program.maps, target, &mut env.report);
+        program.views = views::check(script, &program.maps, &mut program.params, target, &mut env.report);
     }
     (program, env.report.finish())
 }

@@ -146,6 +146,47 @@ fn give(params: &mut [Param], options: &Options, target: &dyn Target, report: &m
     }
 }
 
+/// What a clause takes that is known before the run: a parameter of the type that it wants becomes its value, anything else stays what
+/// it is. Nothing, when the parameter has no value, which is reported already.
+pub(super) fn in_clause(
+    written: &Expr,
+    (clause, wanted): (&str, ParamType),
+    params: &mut [Param],
+) -> Result<Option<(Expr, Option<usize>)>, Diagnostic> {
+    let ExprKind::Var(name) = &written.kind else { return Ok(Some((written.clone(), None))) };
+    let Some(index) = params.iter().position(|param| param.name == *name) else {
+        let help = match similar::nearest(name, params.iter().map(|param| param.name.as_str()), 1).first() {
+            Some(near) => format!("did you mean `${near}`?"),
+            None => format!("declare it: `param {name}: {} = … \"what it is for\"`", wanted.name()),
+        };
+        let message = format!("there is no parameter `${name}`, and `{clause}` takes nothing else that has a `$`");
+        return Err(Diagnostic::error(Code(250), written.span, message).help(help));
+    };
+    let param = &mut params[index];
+    if param.ty != wanted {
+        let article = |ty: ParamType| if ty == ParamType::Int { "an int".into() } else { format!("a {}", ty.name()) };
+        let message = format!("`{clause}` takes {}, and `${name}` is {}", article(wanted), article(param.ty));
+        let help = format!("declare it as one: `param {name}: {} = …`", wanted.name());
+        return Err(Diagnostic::error(Code(367), written.span, message)
+            .related(param.span, "declared here")
+            .help(help));
+    }
+    param.in_plan = true;
+    let Value::Number(number) = param.value else { return Ok(None) };
+    let number = number as u64;
+    let kind = if wanted == ParamType::Duration { ExprKind::Duration(number) } else { ExprKind::Int(number) };
+    Ok(Some((Expr { kind, span: written.span }, Some(index))))
+}
+
+/// Says of a value that a clause does not take that it is a parameter's.
+pub(super) fn blame(problem: Diagnostic, param: Option<&Param>) -> Diagnostic {
+    let Some(param) = param else { return problem };
+    let words = format!("`${}` is {}", param.name, param.shown(&param.value));
+    problem
+        .related(param.span, words)
+        .help("give another value; a range (`in LOW..HIGH`) behind the declaration refuses such values by itself")
+}
+
 /// Type and range in words.
 fn described(param: &Param) -> String {
     let article = if param.ty == ParamType::Int { "an" } else { "a" };
@@ -296,7 +337,7 @@ impl Points<'_, '_> {
         let ends = |name: &str| !rest[name.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let named = self.env.params.iter_mut().filter(|param| rest.starts_with(&param.name) && ends(&param.name));
         let Some(param) = named.max_by_key(|param| param.name.len()) else { return Some(None) };
-        param.in_target = true;
+        param.in_plan = true;
         // What was not given is reported already.
         if param.default.is_none() && param.value == Value::Any && self.env.report.has_errors() {
             return None;

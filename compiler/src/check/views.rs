@@ -8,8 +8,9 @@ mod names;
 
 use crate::ast::{self, ExprKind, Ident, STATE_MARK, Script};
 use crate::btf::Btf;
-use crate::check::Report;
+use crate::check::{Report, params};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::params::{Param, Type as ParamType};
 use crate::similar;
 use crate::target::Target;
 use crate::typed::Map;
@@ -27,11 +28,17 @@ const MAX_PERIOD_NS: u64 = 86_400_000_000_000;
 const MAX_ROWS: u64 = 1_000_000;
 
 /// The views of a script.
-pub fn check(script: &Script, maps: &[Map], target: &dyn Target, report: &mut Report) -> Vec<View> {
+pub fn check(
+    script: &Script,
+    maps: &[Map],
+    params: &mut [Param],
+    target: &dyn Target,
+    report: &mut Report,
+) -> Vec<View> {
     let names = KeyNames::of(script);
     let mut views = Vec::new();
     for written in &script.views {
-        match (Reader { written, maps, names: &names, btf: target.btf(), shown: Vec::new() }).view() {
+        match (Reader { written, maps, params, names: &names, btf: target.btf(), shown: Vec::new() }).view() {
             Ok(view) => views.push(view),
             Err(diagnostic) => report.push(diagnostic),
         }
@@ -82,6 +89,7 @@ fn windows(script: &Script, views: &[View], maps: &[Map], report: &mut Report) {
 struct Reader<'a> {
     written: &'a ast::View,
     maps: &'a [Map],
+    params: &'a mut [Param],
     names: &'a KeyNames,
     btf: Option<&'a Btf>,
     /// Its maps, by their place among all.
@@ -105,13 +113,29 @@ impl Reader<'_> {
         };
         let top = match &self.written.top {
             None => None,
-            Some(top) => Some(Top { rows: rows(&top.rows)?, rest: top.rest }),
+            Some(top) => {
+                self.amount(&top.rows, ("top", ParamType::Int), rows)?.map(|rows| Top { rows, rest: top.rest })
+            }
         };
         let every = match &self.written.every {
             None => None,
-            Some(every) => Some(Every { period_ns: period(&every.period)?, clear: every.clear }),
+            Some(every) => self
+                .amount(&every.period, ("every", ParamType::Duration), period)?
+                .map(|period_ns| Every { period_ns, clear: every.clear }),
         };
         Ok(View { title: self.written.title.text.clone(), maps: self.shown, columns, order, top, every })
+    }
+
+    /// The number of a clause, which a parameter may give.
+    fn amount<T>(
+        &mut self,
+        written: &ast::Expr,
+        clause: (&str, ParamType),
+        read: impl Fn(&ast::Expr) -> Result<T, Diagnostic>,
+    ) -> Result<Option<T>, Diagnostic> {
+        let Some((number, param)) = params::in_clause(written, clause, self.params)? else { return Ok(None) };
+        let param = param.map(|index| &self.params[index]);
+        read(&number).map(Some).map_err(|problem| params::blame(problem, param))
     }
 
     fn map(&self, place: usize) -> &Map {

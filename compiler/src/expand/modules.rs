@@ -201,6 +201,7 @@ impl<'a> Linker<'a> {
                 self.point(point, &scope);
             }
             span.exprs_mut().for_each(|expr| self.expr(expr, &scope));
+            span.expire.iter_mut().chain(&mut span.limit).for_each(|expr| self.expr(expr, &scope));
             if let Some(name) = scope.span(&span.name.text) {
                 span.name.text = name;
             }
@@ -231,8 +232,11 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// The maps that a view shows.
+    /// The maps that a view shows, and the parameters of its clauses.
     fn view(&mut self, view: &mut View, scope: &Scope<'_>) {
+        let amounts = view.top.iter_mut().map(|top| &mut top.rows);
+        let amounts = amounts.chain(view.every.iter_mut().map(|every| &mut every.period));
+        amounts.for_each(|amount| self.expr(amount, scope));
         let columns = view.show.iter_mut().filter_map(|column| column.name.map.as_mut());
         let sorted = view.sort.iter_mut().filter_map(|sort| sort.name.map.as_mut());
         for map in view.of.iter_mut().chain(columns).chain(sorted) {

@@ -30,6 +30,8 @@ pub struct Span {
     pub restart: Restart,
     /// After so long, a start that did not end is dropped and reported.
     pub expire_ns: Option<u64>,
+    /// The parameter that says so, whose value programs read.
+    pub expire_param: Option<usize>,
     /// Most keys at a time.
     pub limit: u32,
     /// Whether a start that finds no room takes that of the oldest.

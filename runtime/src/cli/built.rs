@@ -143,8 +143,8 @@ impl Built {
         appended::append(&object.elf, SECTION, kept).is_some_and(|whole| whole == self.bytes)
     }
 
-    /// Parameters that stand in names of probes may have other values too, as long as the instructions do not depend on them: then the
-    /// programs are the same, and only attached elsewhere.
+    /// Parameters that decide what is attached or shown may have other values too, as long as the instructions do not depend on them: then
+    /// the programs are the same, and only attached elsewhere, shown otherwise, or given other room.
     fn elsewhere(
         &self,
         compiled: Compiled,
@@ -153,13 +153,13 @@ impl Built {
         child: Option<u32>,
     ) -> Result<Compiled, Failure> {
         let both = || compiled.object.params.iter().zip(wanted);
-        let Some((first, given)) = both().find(|(param, wanted)| param.in_target && param.value != wanted.value) else {
+        let Some((first, given)) = both().find(|(param, wanted)| param.in_plan && param.value != wanted.value) else {
             return Ok(compiled);
         };
         // Other values go into the object's data, and must not choose a map's size here.
         let is_in_target = |name: &str| {
             params::find(wanted, name)
-                .is_some_and(|found| both().any(|(param, _)| param.in_target && param.name == found.name))
+                .is_some_and(|found| both().any(|(param, _)| param.in_plan && param.name == found.name))
         };
         let mut named: Vec<_> = script.named.iter().filter(|(name, _)| is_in_target(name)).cloned().collect();
         named.extend(self.record.named.iter().filter(|(name, _)| !is_in_target(name)).cloned());
@@ -175,7 +175,7 @@ impl Built {
             given.shown(&given.value)
         );
         let diagnostic = Diagnostic::error(FIXED, first.span, message)
-            .label("it chose probes when the object was built")
+            .label("it was decided when the object was built")
             .help(format!("run the script itself{}", self.or_build_again()));
         Err(Failure::Script { source: self.source().clone(), diagnostics: vec![diagnostic] })
     }
@@ -220,13 +220,14 @@ impl Built {
     }
 }
 
-/// The sections of an object, without the values of parameters.
-fn programs(object: &Object) -> Vec<(String, Vec<u8>)> {
-    let mut sections = appended::sections(&object.elf);
+/// What of an object is its programs: instructions with the names of what they refer to, and the data without the values of parameters.
+/// How much maps hold is no part of it.
+fn programs(object: &Object) -> Vec<appended::Part> {
+    let mut sections = appended::loaded(&object.elf);
     let places = object.params.iter().filter_map(|param| param.place.as_ref());
-    if let Some((_, rodata)) = sections.iter_mut().find(|(name, _)| name == ".rodata") {
+    if let Some((_, rodata, _)) = sections.iter_mut().find(|(name, ..)| name == ".rodata") {
         for place in places {
-            let start = place.offset_bytes as usize;
+            let start = appended::SIZE_BYTES + place.offset_bytes as usize;
             if let Some(bytes) = rodata.get_mut(start..start + place.size_bytes as usize) {
                 bytes.fill(0);
             }

@@ -4,7 +4,7 @@
 //! Guarantee: nothing else moves, so what other sections refer to stays where it is; bytes that are no such file give nothing.
 
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
-use object::{LittleEndian, Object as _, ObjectSection as _, elf};
+use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, SectionKind, elf};
 
 /// Bytes of a section's header.
 const HEADER_BYTES: usize = 64;
@@ -53,18 +53,39 @@ pub fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
     ElfFile64::<LittleEndian>::parse(file).ok()?.section_by_name(name)?.data().ok()
 }
 
-/// Names and contents of all sections.
-pub fn sections(file: &[u8]) -> Vec<(String, Vec<u8>)> {
+/// In front of a [`Part`]'s contents is the section's size, of so many bytes.
+pub const SIZE_BYTES: usize = 8;
+
+/// A section of programs or of data: its name, its size and contents, and where it refers to what.
+pub type Part = (String, Vec<u8>, Vec<(u64, String)>);
+
+/// The sections of programs and of their data. References are to symbols, or to sections where a symbol has no name.
+pub fn loaded(file: &[u8]) -> Vec<Part> {
     let Ok(file) = ElfFile64::<LittleEndian>::parse(file) else { return Vec::new() };
-    let named = |section: object::read::elf::ElfSection64<'_, '_, LittleEndian>| {
-        Some((section.name().ok()?.to_owned(), section.data().ok()?.to_vec()))
+    let name_of = |target: RelocationTarget| {
+        let RelocationTarget::Symbol(index) = target else { return String::new() };
+        let Ok(symbol) = file.symbol_by_index(index) else { return String::new() };
+        let section = symbol.section_index().and_then(|index| file.section_by_index(index).ok());
+        let name = symbol.name().unwrap_or_default();
+        let section = section.as_ref().and_then(|section| section.name().ok()).unwrap_or_default();
+        if name.is_empty() { section.to_owned() } else { name.to_owned() }
     };
-    file.sections().filter_map(named).collect()
+    let holds = |kind: SectionKind| {
+        matches!(kind, SectionKind::Text | SectionKind::ReadOnlyData | SectionKind::UninitializedData)
+    };
+    let part = |section: object::read::elf::ElfSection64<'_, '_, LittleEndian>| {
+        let references = section.relocations().map(|(offset, relocation)| (offset, name_of(relocation.target())));
+        // What is all zeros is not in the file, but has a size.
+        let size = section.size().to_le_bytes();
+        let contents = [&size, section.data().ok()?].concat();
+        Some((section.name().ok()?.to_owned(), contents, references.collect()))
+    };
+    file.sections().filter(|section| holds(section.kind())).filter_map(part).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{append, section, sections};
+    use super::{append, loaded, section};
     use object::write::Object;
     use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 
@@ -94,13 +115,13 @@ mod tests {
         let whole = append(&file(), "x", b"y").expect("it is an object");
         for length in 0..whole.len() {
             let cut = &whole[..length];
-            let _ = (append(cut, "z", b""), section(cut, "x"), sections(cut));
+            let _ = (append(cut, "z", b""), section(cut, "x"), loaded(cut));
         }
         assert_eq!(append(b"BEGIN { }", "x", b"y"), None);
         for at in 0..64 {
             let mut wrong = whole.clone();
             wrong[at] ^= 0xff;
-            let _ = (append(&wrong, "z", b""), section(&wrong, "x"), sections(&wrong));
+            let _ = (append(&wrong, "z", b""), section(&wrong, "x"), loaded(&wrong));
         }
     }
 }

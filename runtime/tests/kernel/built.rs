@@ -99,6 +99,45 @@ fn an_interval_of_an_object_has_the_period_of_the_run() {
 }
 
 #[test]
+fn clauses_of_spans_and_views_have_the_values_of_the_run() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("built-clauses");
+    // A name of its own, for other tests start the workload meanwhile.
+    let program = folder.path("clauses");
+    copy(workload(), &program);
+    let script = "
+        param old: duration = 1h \"when a call is too old\"
+        param room: int = 4096 \"most calls at a time\"
+        param rows: int = 3 \"rows of the table\"
+        param show: duration = 1h \"how often\"
+        span call by (at: nsecs) {
+          start tracepoint:syscalls:sys_enter_getppid / comm == \"clauses\" /
+          expire $old
+          limit $room
+        }
+        call:start { @started = count(); }
+        call:expire { @expired = count(); }
+        BEGIN { @by[1] = 1; @by[2] = 2; @by[3] = 3; @by[4] = 4; }
+        view \"by\" { of @by top $rows every $show }";
+    let object = built(&folder, script, &[]);
+    let command = format!("sh -c '{program} getppid 100; sleep 1'");
+    let found = |arguments: &[&str]| {
+        let ended = run(&[&["-q", &object, "-c", &command], arguments].concat());
+        assert_eq!(ended.code(), 0, "{}", ended.stderr);
+        let rows = ended.stdout.lines().filter(|line| line.starts_with(['1', '2', '3', '4'])).count();
+        let tables = ended.stdout.lines().filter(|line| line.starts_with("by, ")).count();
+        let maps: Vec<String> = lines(&ended).into_iter().map(str::to_owned).collect();
+        (maps.join(" "), rows / tables, tables > 3)
+    };
+    // Nothing expires within an hour, so all is open that there is room for.
+    assert_eq!(found(&[]), ("@started: 100".into(), 3, false));
+    assert_eq!(found(&["--room", "30", "--rows=2"]), ("@started: 30".into(), 2, false));
+    assert_eq!(found(&["--old", "1ms", "--show", "100ms"]), ("@expired: 100 @started: 100".into(), 3, true));
+}
+
+#[test]
 fn what_an_object_cannot_take_is_refused_with_a_code_before_it_is_loaded() {
     let folder = Folder::new("built-refused");
     let script = "param least: int = 7 \"a number\" in 0..1000

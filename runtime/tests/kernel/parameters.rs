@@ -166,7 +166,7 @@ fn what_an_object_does_not_take_is_refused_before_it_is_loaded() {
         refused(&[("every", "20ms"), ("least", "1001"), ("pdi", "3")]),
         [
             "there is no parameter `--pdi`; did you mean `--pid`?",
-            "`--every` is 10ms in this object: it chose the probes when the object was built; build it again",
+            "`--every` is 10ms in this object: it decided what is attached or shown when the object was built; build it again",
             "`--least` cannot be `1001`: it takes an int from 0 to 1000",
         ]
     );

@@ -5,8 +5,9 @@
 
 use super::{Event, KeptInfo, KeyPartInfo, SpanInfo};
 use crate::ast::{Expr, ExprKind, Ident, KeyPart, ProbeBlock, Script, SpanDefinition, Stage, StageKind};
-use crate::check::{Env, facts};
+use crate::check::{Env, facts, params};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::params::Type as ParamType;
 use crate::source::Span;
 use crate::typed::Restart;
 use crate::types::Type;
@@ -69,8 +70,9 @@ fn read(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Span
         let message = format!("the span `{name}` has {} marks, the limit is {MAX_MARKS}", stages.len() - 1);
         env.report.push(Diagnostic::error(Code(525), definition.name.span, message));
     }
-    let expire_ns = only("expire", &definition.expire, |e| e.span, env).and_then(|expr| expire_ns(expr, env));
-    check_stages(definition, expire_ns.is_some(), env);
+    let expire = only("expire", &definition.expire, |e| e.span, env).and_then(|expr| expire(expr, env));
+    let (expire_ns, expire_param) = expire.map_or((None, None), |(ns, param)| (Some(ns), param));
+    check_stages(definition, !definition.expire.is_empty(), env);
     let restart = only("restart", &definition.restart, |word| word.span, env).map(|word| restart(word, env));
     let limit = only("limit", &definition.limit, |e| e.span, env).and_then(|expr| limit(expr, env));
     check_eviction(definition, limit, env);
@@ -86,6 +88,7 @@ fn read(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Span
         name,
         stages,
         expire_ns,
+        expire_param,
         kept,
     };
     check_nest(definition, &info, env);
@@ -152,20 +155,39 @@ fn number(expr: &Expr, env: &Env<'_>) -> Option<u64> {
     }
 }
 
-fn expire_ns(expr: &Expr, env: &mut Env<'_>) -> Option<u64> {
-    let found = number(expr, env).filter(|ns| (MIN_EXPIRE_NS..=MAX_EXPIRE_NS).contains(ns));
-    if found.is_none() {
-        let message = "`expire` takes a duration from 1ms to 365d that is known beforehand";
-        env.report.push(Diagnostic::error(Code(526), expr.span, message).help("write `expire 30s`"));
+/// The value of a clause, which may be a parameter's; wrong ones are reported.
+fn clause(expr: &Expr, what: (&str, ParamType), env: &mut Env<'_>) -> Option<(Expr, Option<usize>)> {
+    match params::in_clause(expr, what, &mut env.params) {
+        Ok(value) => value,
+        Err(problem) => {
+            env.report.push(problem);
+            None
+        }
     }
-    found
 }
 
-fn limit(expr: &Expr, env: &mut Env<'_>) -> Option<u32> {
-    let found = number(expr, env).filter(|limit| (1..=MAX_LIMIT).contains(limit));
+/// The age, and the parameter that it is of: programs read that one.
+fn expire(written: &Expr, env: &mut Env<'_>) -> Option<(u64, Option<usize>)> {
+    let (expr, param) = clause(written, ("expire", ParamType::Duration), env)?;
+    let found = number(&expr, env).filter(|ns| (MIN_EXPIRE_NS..=MAX_EXPIRE_NS).contains(ns));
+    if found.is_none() {
+        let message = "`expire` takes a duration from 1ms to 365d that is known beforehand";
+        let problem = Diagnostic::error(Code(526), expr.span, message).help("write `expire 30s`");
+        env.report.push(params::blame(problem, param.map(|index| &env.params[index])));
+    }
+    if let Some(index) = param {
+        env.params[index].is_read();
+    }
+    found.map(|ns| (ns, param))
+}
+
+fn limit(written: &Expr, env: &mut Env<'_>) -> Option<u32> {
+    let (expr, param) = clause(written, ("limit", ParamType::Int), env)?;
+    let found = number(&expr, env).filter(|limit| (1..=MAX_LIMIT).contains(limit));
     if found.is_none() {
         let message = format!("`limit` takes a number from 1 to {MAX_LIMIT} that is known beforehand");
-        env.report.push(Diagnostic::error(Code(527), expr.span, message).help("write `limit 65536`"));
+        let problem = Diagnostic::error(Code(527), expr.span, message).help("write `limit 65536`");
+        env.report.push(params::blame(problem, param.map(|index| &env.params[index])));
     }
     found.map(|limit| limit as u32)
 }

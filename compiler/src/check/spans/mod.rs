@@ -41,6 +41,8 @@ pub struct SpanInfo {
     pub restart: Restart,
     /// How old it may become.
     pub expire_ns: Option<u64>,
+    /// The parameter that says so.
+    pub expire_param: Option<usize>,
     /// Most keys, when the script says.
     pub limit: Option<u32>,
     /// Whether a start that finds no room takes that of the oldest.
@@ -380,6 +382,7 @@ impl SpanInfo {
             keeps_lap: self.reads_lap && self.stages.len() > 1,
             restart: self.restart,
             expire_ns: self.expire_ns,
+            expire_param: self.expire_param,
             limit: self.limit.unwrap_or(DEFAULT_LIMIT),
             evicts: self.evicts,
             is_of_thread,

@@ -5,8 +5,8 @@
 
 use super::claim::Claimed;
 use super::{FIRST_OPEN, LEFT_OVER, MARKING, STAGE_BITS, STAGE_MASK};
-use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Role, Size, VReg, Width};
-use crate::lower::Body;
+use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand, Role, Size, VReg, Width};
+use crate::lower::{Body, Value};
 use crate::lower::loops::Repeated;
 use crate::object::SpanCounter;
 use crate::typed::{SpanIndex, SpanStep, SpanValues, Stmt, VarIndex};
@@ -38,7 +38,7 @@ pub(super) struct Moments {
 
 impl Body<'_, '_> {
     pub(super) fn sweep_span(&mut self, step: &SpanStep) {
-        let age_ns = self.shared.program.spans[step.span.0].expire_ns.unwrap_or(u64::MAX >> 1) as i64;
+        let age_ns = self.age_limit(step);
         let now = self.span_now();
         let latest = self.time_since_fixed(age_ns, now);
         let moments = self.moments();
@@ -58,8 +58,18 @@ impl Body<'_, '_> {
         self.walk_span(step.span, repeated);
     }
 
+    /// How old a start may become. A parameter is read, so that another value needs no other program.
+    fn age_limit(&mut self, step: &SpanStep) -> Operand {
+        let span = &self.shared.program.spans[step.span.0];
+        let constant = span.expire_ns.unwrap_or(u64::MAX >> 1) as i64;
+        match span.expire_param.map(|index| self.param(index)) {
+            Some(Value::Scalar(value)) => value,
+            _ => constant.into(),
+        }
+    }
+
     /// The moment that lies so long before another one; 0 when the machine had not begun.
-    fn time_since_fixed(&mut self, age_ns: i64, now: VReg) -> VReg {
+    fn time_since_fixed(&mut self, age_ns: Operand, now: VReg) -> VReg {
         let age = self.b.copy(age_ns);
         self.time_since(age, now)
     }

@@ -5,7 +5,7 @@
 
 use super::super::{errors, literals};
 use super::{Builder, Rule};
-use crate::ast::{Every, Ident, STATE_MARK, Sort, Top, View, ViewColumn, ViewName};
+use crate::ast::{Every, Expr, ExprKind, Ident, STATE_MARK, Sort, Top, View, ViewColumn, ViewName};
 use crate::source::Span;
 use pest::iterators::Pair;
 
@@ -104,8 +104,14 @@ impl Builder<'_> {
         Some(Sort { name: name?, ascending })
     }
 
-    fn number_in(&mut self, pair: Pair<'_, Rule>) -> Option<crate::ast::Expr> {
-        pair.into_inner().find(|pair| pair.as_rule() == Rule::number).map(|pair| self.primary(pair))
+    fn number_in(&mut self, pair: Pair<'_, Rule>) -> Option<Expr> {
+        let mut amounts = pair.into_inner();
+        let amount = amounts.find(|pair| matches!(pair.as_rule(), Rule::number | Rule::param_name))?;
+        if amount.as_rule() == Rule::number {
+            return Some(self.primary(amount));
+        }
+        let (span, name) = (self.span(&amount), amount.as_str()[1..].to_owned());
+        Some(Expr { kind: ExprKind::Var(name), span })
     }
 }
 
