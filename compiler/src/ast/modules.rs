@@ -75,6 +75,10 @@ pub enum PublicKind {
     Map,
     /// `pub param name: …`.
     Param,
+    /// `pub span name …`.
+    Span,
+    /// `pub view "title" { … }`: what is shown to those who use the module. Its name is the title.
+    View,
 }
 
 /// A module that the script, or another of its modules, uses.

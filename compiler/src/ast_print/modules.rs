@@ -20,6 +20,8 @@ impl Printer {
                 PublicKind::Macro => "",
                 PublicKind::Map => "@",
                 PublicKind::Param => "$",
+                PublicKind::Span => "span ",
+                PublicKind::View => "view ",
             };
             self.line(&format!("public {sigil}{}", public.name.text));
         }

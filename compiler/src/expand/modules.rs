@@ -31,6 +31,9 @@ pub fn link(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
         let mut part = module.script.clone();
         linker.refuse_in_module(&part);
         linker.rename(&mut part, Some(&module.path));
+        // Titles are the same for all; only the place tells two views apart.
+        let is_shown = |view: &View| module.script.public.iter().any(|public| public.name.span == view.title.span);
+        part.views.retain(is_shown);
         append(&mut whole, part);
     }
     linker.rename(&mut script, None);
@@ -217,9 +220,6 @@ impl<'a> Linker<'a> {
         }
         for block in &mut script.blocks {
             for point in &mut block.points {
-                if let Some(name) = scope.span(&point.kind.text) {
-                    point.kind.text = name;
-                }
                 self.point(point, &scope);
             }
             if let Some(predicate) = &mut block.predicate {
@@ -262,8 +262,21 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// `$name` in the parts of a probe.
+    /// A span whose event a probe is, and `$name` in the parts of a probe.
     fn point(&mut self, point: &mut AttachPoint, scope: &Scope<'_>) {
+        let kind = &mut point.kind;
+        if let Some(name) = scope.span(&kind.text) {
+            kind.text = name;
+        } else if let Some((prefix, _)) = kind.text.split_once('.') {
+            if scope.prefixes.iter().any(|(known, _)| known == prefix) {
+                self.reference(&mut kind.text, PublicKind::Span, kind.span, scope);
+            } else {
+                let message = format!("there is no module called `{prefix}` here");
+                let help =
+                    format!("the events of a module's span are those of a module that is used: `use a/{prefix}`");
+                self.problems.push(Diagnostic::error(Code(226), kind.span, message).help(help));
+            }
+        }
         for part in std::iter::once(&mut point.kind).chain(&mut point.parts).filter(|part| part.text.contains('$')) {
             let (mut text, mut rest) = (String::new(), part.text.as_str());
             while let Some(at) = rest.find('$') {
@@ -352,7 +365,13 @@ impl<'a> Linker<'a> {
             *name = format!("{}'{name}", own.name);
             return;
         }
-        self.reference(name, PublicKind::Macro, span, scope);
+        // What a span's handlers read is written like a macro's name.
+        let is_span = name.split_once('.').is_some_and(|(prefix, rest)| {
+            let module = scope.prefixes.iter().find(|(known, _)| known == prefix);
+            module.is_some_and(|(_, module)| module.script.spans.iter().any(|span| span.name.text == rest))
+        });
+        let kind = if is_span { PublicKind::Span } else { PublicKind::Macro };
+        self.reference(name, kind, span, scope);
     }
 
     /// A name of something that can be public, as it is used in a file.
@@ -372,6 +391,8 @@ impl<'a> Linker<'a> {
             PublicKind::Map => true,
             PublicKind::Macro => own.script.macros.iter().any(|of| of.name.text == *name),
             PublicKind::Param => own.script.params.iter().any(|param| param.name.text == *name),
+            // Names of spans are told by `Scope::span`, and views are not named.
+            PublicKind::Span | PublicKind::View => false,
         };
         if is_own {
             *name = own.renamed(kind, name);
@@ -380,7 +401,7 @@ impl<'a> Linker<'a> {
 }
 
 impl Scope<'_> {
-    /// What a module's span becomes: nobody else can name it, and its ledger says whose it is.
+    /// What a module's span becomes: others can name it when it is public, and its ledger says whose it is.
     fn span(&self, name: &str) -> Option<String> {
         let own = self.own.as_ref()?;
         own.script.spans.iter().any(|span| span.name.text == name).then(|| format!("{}.{name}", own.name))
@@ -402,6 +423,7 @@ fn not_public(module: &Module, kind: PublicKind, prefix: &str, name: &str, span:
         PublicKind::Map => ("@", "map"),
         PublicKind::Macro => ("", "macro"),
         PublicKind::Param => ("$", "parameter"),
+        PublicKind::Span | PublicKind::View => ("", "span"),
     };
     let message = format!("the module `{}` has no public {what} `{name}`", module.path);
     let public = module.script.public.iter().filter(|public| public.kind == kind);
@@ -513,6 +535,49 @@ mod tests {
             "pub param lib: path = \"libc\" \"which\"\nparam fn: string = \"f\" \"own\"\nuprobe:$lib:$fn { @x = 1; }";
         let tree = tree("use m\nuprobe:/opt/$m.lib.so:g { }", &[("m", module)]);
         assert!(tree.contains("at uprobe:$m.lib:$m'fn\n") && tree.contains("at uprobe:/opt/$m.lib.so:g\n"), "{tree}");
+    }
+
+    const SPANS: &str = "
+        pub span call by tid { start interval:1s { who = 1; } end interval:2s expire 5s }
+        span own by tid { start call:start end call:end }
+        call:end { @all = call.elapsed; } own:end { @own = inflight(own); }
+        pub view \"calls\" { of @all } view \"own\" { of @own }";
+
+    #[test]
+    fn public_spans_and_views_are_there_for_those_who_use_the_module() {
+        let tree = tree(
+            "use a/m as see\nsee.call:end { @n = see.call.elapsed; @m = inflight(see.call); }\nspan mine by tid { start see.call:start end see.call:expire }",
+            &[("a/m", SPANS)],
+        );
+        for name in
+            ["span see.call\n", "span see.own\n", "at see.call:end\n", "at see.own:end\n", "at see.call:expire\n"]
+        {
+            assert!(tree.contains(name), "{name} is not in\n{tree}");
+        }
+        assert_eq!(
+            tree.matches("at see.call:end\n").count(),
+            3,
+            "the script's, the module's, and that of its span\n{tree}"
+        );
+        assert!(tree.contains("view \"calls\"") && !tree.contains("view \"own\""), "{tree}");
+    }
+
+    #[test]
+    fn spans_that_are_not_public_are_refused_wherever_they_are_named() {
+        assert_eq!(
+            refused(
+                "use m\nm.own:end { @a = 1; }\nm.cal:end { @a = m.own.elapsed; @b = inflight(m.own); }\nn.call:end { @a = 1; }\nspan x by tid { start m.own:start end m.call:end }",
+                &[("m", SPANS), ("n", SPANS)]
+            ),
+            [
+                "s E0226 the module `m` has no public span `own`; it has `m.call`",
+                "s E0226 the module `m` has no public span `own`; it has `m.call`",
+                "s E0226 the module `m` has no public span `cal`; did you mean `m.call`?",
+                "s E0226 the module `m` has no public span `own`; it has `m.call`",
+                "s E0226 the module `m` has no public span `own`; it has `m.call`",
+                "s E0226 there is no module called `n` here; the events of a module's span are those of a module that is used: `use a/n`",
+            ]
+        );
     }
 
     #[test]

@@ -400,7 +400,7 @@ pub(super) fn bad_use(span: Span) -> Diagnostic {
 
 pub(super) fn bad_pub(span: Span) -> Diagnostic {
     error(161, span, "this cannot be public")
-        .help("`pub` stands before `param`, `macro` and `let @map`, or before the name of a map: `pub @waits`")
+        .help("`pub` stands before `param`, `macro`, `span`, `view` and `let @map`, or before the name of a map: `pub @waits`")
 }
 
 pub(super) fn bad_map_declaration(span: Span) -> Diagnostic {

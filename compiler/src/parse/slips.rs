@@ -26,15 +26,16 @@ pub(super) fn explain(source: &Source, tokens: &[Token], failure: &Failure) -> (
     }
     let at = tokens.partition_point(|token| (token.span.end as usize) <= failure.offset);
     let scene = Scene::new(source, tokens, at, failure);
-    if scene.text(0) == "view" && scene.kind(1) == Some(Kind::Str) {
+    let word = usize::from(scene.text(0) == "pub");
+    if scene.text(word) == "view" && scene.kind(word + 1) == Some(Kind::Str) {
         let found = scene.text(scene.at);
         return (errors::bad_view(scene.span(scene.at), found, &failure.expected), None);
     }
     if matches!(scene.text(0), "struct" | "union" | "enum" | "typedef") {
         return (scene.in_definition(), None);
     }
-    if scene.text(0) == "span" && scene.kind(1) == Some(Kind::Word) {
-        return (scene.in_span_definition(), None);
+    if scene.text(word) == "span" && scene.kind(word + 1) == Some(Kind::Word) {
+        return (scene.in_span_definition(scene.text(word + 1)), None);
     }
     let found = if scene.in_header { scene.header() } else { scene.body() };
     let problem = found.or_else(|| scene.anywhere()).unwrap_or_else(|| scene.unexpected());
@@ -78,7 +79,7 @@ impl Scene<'_> {
     }
 
     /// In a span: in front of its braces, among its stages, or in what a stage keeps.
-    fn in_span_definition(&self) -> Diagnostic {
+    fn in_span_definition(&self, name: &str) -> Diagnostic {
         let at = self.span(self.at);
         let depth = (0..self.at.min(self.tokens.len())).fold(0_usize, |depth, here| match self.mark(here) {
             "{" => depth + 1,
@@ -91,7 +92,7 @@ impl Scene<'_> {
             1 if before(1) == "mark" || before(2) == "mark" && self.mark(self.at) == ":" => errors::nameless_mark(at),
             1 if self.kind(self.at) == Some(Kind::Word) => errors::unknown_stage(at, self.text(self.at)),
             2.. if self.failure.expected.contains(&"`=`") || self.failure.expected.contains(&"a field to keep") => {
-                errors::bad_keep(at, self.text(1))
+                errors::bad_keep(at, name)
             }
             _ => self.anywhere().unwrap_or_else(|| self.unexpected()),
         }

@@ -372,7 +372,11 @@ impl Lexer<'_> {
         }
         let wild = self.bytes.get(end) == Some(&b'*');
         self.in_line_item |= self.begins_point() && self.begins_line_item(end);
-        if self.begins_point() && (self.bytes.get(end) == Some(&b':') || wild) {
+        // The events of a module's span have the module's name in front.
+        let qualified = self.name_end(end + 1);
+        if self.bytes.get(end) == Some(&b'.') && self.bytes.get(qualified) == Some(&b':') && self.begins_point() {
+            self.point(qualified);
+        } else if self.begins_point() && (self.bytes.get(end) == Some(&b':') || wild) {
             let rest =
                 self.bytes[end..].iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'*')).count();
             self.point(end + rest);
@@ -390,9 +394,14 @@ impl Lexer<'_> {
         let is_name = blanks > 0 && (next.is_ascii_alphabetic() || next == b'_');
         match word {
             "param" | "use" => is_name,
-            "pub" => is_name || next == b'@',
+            "pub" => next == b'@' || is_name && self.word_at(end + blanks) == "param",
             _ => false,
         }
+    }
+
+    /// The word that begins at `start`.
+    fn word_at(&self, start: usize) -> &str {
+        self.text.get(start..self.name_end(start)).unwrap_or_default()
     }
 
     /// Whether a further item begins here, on a line of its own: a word that does not go on with the one before.

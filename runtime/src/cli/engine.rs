@@ -188,6 +188,8 @@ pub fn public_names(text: &str) -> Vec<String> {
         }
         PublicKind::Map => format!("@{}", public.name.text),
         PublicKind::Param => format!("${}", public.name.text),
+        PublicKind::Span => format!("{}:…", public.name.text),
+        PublicKind::View => format!("the view \"{}\"", public.name.text),
     };
     script.public.iter().map(shown).collect()
 }

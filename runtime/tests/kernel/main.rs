@@ -15,6 +15,7 @@ mod kernel_functions;
 mod limits;
 mod loss;
 mod machine;
+mod modules;
 mod namespaces;
 mod own_probes;
 mod parameters;

@@ -87,6 +87,14 @@ impl Builder<'_> {
                 let made = self.map_declaration(inner);
                 Parsed::Public(public(PublicKind::Map, &made.name), Some(Box::new(Parsed::Map(made))))
             }
+            Rule::span => {
+                let made = self.span_definition(inner);
+                Parsed::Public(public(PublicKind::Span, &made.name), Some(Box::new(Parsed::Span(made))))
+            }
+            Rule::view_def => {
+                let made = self.view(inner);
+                Parsed::Public(public(PublicKind::View, &made.title), Some(Box::new(Parsed::View(Box::new(made)))))
+            }
             _ => {
                 let map = inner.into_inner().next()?;
                 Parsed::Public(public(PublicKind::Map, &self.ident(&map)), None)
