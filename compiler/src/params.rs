@@ -4,6 +4,7 @@
 //! Guarantee: a value that [`Param::read`] yields is of the parameter's type and within its range; its bytes always have
 //! [`Type::size_bytes`] bytes. One reader serves defaults, ranges and the command line.
 
+pub mod pattern;
 mod text;
 
 use crate::source::Span;
@@ -151,11 +152,12 @@ impl Type {
     }
 
     /// Bytes of a value in `.rodata`. A text is a `u64` that is 1 for `any`, then its room. A set is a `u64` (0: any; up to
-    /// [`MOST_COMPARED`]: so many; else: look into the map), then that many numbers.
+    /// [`MOST_COMPARED`]: so many; else: look into the map), then that many numbers. A regex is a `u64` that is 1 for `any`, then its table.
     pub fn size_bytes(self) -> u32 {
         match self {
             _ if self.is_set() => 8 * (1 + MOST_COMPARED as u32),
             _ if self.is_text() => 8 + self.room_bytes(),
+            Type::Regex => pattern::SIZE_BYTES,
             _ => 8,
         }
     }
@@ -347,9 +349,10 @@ impl Param {
     /// A value's bytes in `.rodata`.
     pub fn bytes(&self, value: &Value) -> Vec<u8> {
         let mut bytes = match value {
-            Value::Any if self.ty.is_text() => 1_u64.to_le_bytes().to_vec(),
+            Value::Any if !self.ty.is_set() => 1_u64.to_le_bytes().to_vec(),
             Value::Any => Vec::new(),
             Value::Number(number) => number.to_le_bytes().to_vec(),
+            Value::Text(_) if self.ty == Type::Regex => [&0_u64.to_le_bytes()[..], &Self::table(value)].concat(),
             Value::Text(text) => [&0_u64.to_le_bytes(), text.as_bytes()].concat(),
             Value::Set(members) => {
                 // One more than can be compared says that the map has them.
@@ -360,6 +363,28 @@ impl Param {
         };
         bytes.resize(self.ty.size_bytes() as usize, 0);
         bytes
+    }
+
+    /// The table of a regex; empty where [`Param::is_comparable`] says no.
+    fn table(value: &Value) -> Vec<u8> {
+        let Value::Text(text) = value else { return Vec::new() };
+        let table = text::pattern(text).ok().and_then(|pattern| pattern::Table::new(&pattern));
+        table.map_or_else(Vec::new, |table| table.bytes())
+    }
+
+    /// Whether programs can compare with this value: a regex may be too long for it.
+    pub fn is_comparable(&self, value: &Value) -> bool {
+        self.ty != Type::Regex || *value == Value::Any || !Self::table(value).is_empty()
+    }
+
+    /// What is said of a value that programs cannot compare with.
+    pub fn too_long(&self, value: &Value) -> String {
+        format!(
+            "`${}` cannot be {}: a regex that strings are compared with has at most {} characters",
+            self.name,
+            self.shown(value),
+            pattern::MOST_CHARACTERS
+        )
     }
 
     /// The numbers of a set that are looked up in its map.

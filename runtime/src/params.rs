@@ -96,6 +96,9 @@ fn other(param: &Param, texts: &[&Option<String>], target: &dyn Target) -> Resul
     let written = texts.iter().map(written).collect::<Result<Vec<Written>, String>>()?;
     let named = Param { name: option.clone(), ..param.clone() };
     let value = named.read(&written, &|path| target.cgroup_id(path))?;
+    if param.place.is_some() && !param.is_comparable(&value) {
+        return Err(named.too_long(&value));
+    }
     if param.in_plan && value != param.value {
         let made_for = param.shown(&param.value);
         return Err(format!(

@@ -185,6 +185,7 @@ pub fn check(
         program.spans = env.spans.finish(catalogue);
     }
     program.params = env.params;
+    params::check_regexes(&program.params, &mut env.report);
     if is_whole && !env.report.has_errors() {
         program.views = views::check(script, &program.maps, &mut program.params, target, &mut env.report);
     }

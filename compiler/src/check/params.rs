@@ -6,6 +6,7 @@
 use crate::ast::{self, BinaryOp, Expr, ExprKind, ParamValue, Script, Stmt, StmtKind, UnaryOp};
 use crate::check::{Body, Options, Points, Report};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::params::pattern::MOST_TEXT_BYTES;
 use crate::params::{self, Param, Type as ParamType, Value, Written};
 use crate::similar;
 use crate::source::Span;
@@ -196,6 +197,14 @@ fn described(param: &Param) -> String {
     }
 }
 
+/// Reports regexes that programs compare with and that are too long for it.
+pub fn check_regexes(params: &[Param], report: &mut Report) {
+    for param in params.iter().filter(|param| param.place.is_some() && !param.is_comparable(&param.value)) {
+        let problem = Diagnostic::error(Code(368), param.span, param.too_long(&param.value));
+        report.push(problem.help("match less of the text: what is left out at either end is anything"));
+    }
+}
+
 impl Body<'_, '_> {
     fn find_param(&self, name: &str) -> Option<usize> {
         self.env.params.iter().position(|param| param.name == name)
@@ -241,12 +250,12 @@ impl Body<'_, '_> {
             (None, None) => return None,
         };
         let param = &self.env.params[index];
-        let fits = matches!(op, BinaryOp::Equal | BinaryOp::NotEqual) && param.ty != ParamType::Regex;
+        let fits = matches!(op, BinaryOp::Equal | BinaryOp::NotEqual);
         if !fits {
             let problem = unfit(param, place);
             return Some(self.fail(problem));
         }
-        let (is_set, is_text) = (param.ty.is_set(), param.ty.is_text());
+        let is_set = param.ty.is_set();
         let value = self.expr(other);
         if value.ty == Type::Unknown {
             return Some(value);
@@ -254,9 +263,12 @@ impl Body<'_, '_> {
         let param = &mut self.env.params[index];
         param.is_read();
         let is_comparable =
-            (is_set && value.ty.as_int().is_some()) || (is_text && matches!(value.ty, Type::Str { .. }));
+            (is_set && value.ty.as_int().is_some()) || (!is_set && matches!(value.ty, Type::Str { .. }));
         if !is_comparable {
             let problem = unfit(param, span).label(format!("compared with {}", self.one(&value.ty)));
+            return Some(self.fail(problem));
+        }
+        if let Some(problem) = cannot_match(param, &value) {
             return Some(self.fail(problem));
         }
         let value = if is_set { Self::convert(value, &Type::U64) } else { value };
@@ -291,6 +303,21 @@ impl Body<'_, '_> {
     }
 }
 
+/// What is wrong with a string that is too long for a regex.
+fn cannot_match(param: &Param, value: &typed::Expr) -> Option<Diagnostic> {
+    if param.ty != ParamType::Regex {
+        return None;
+    }
+    let Type::Str { capacity_bytes } = value.ty else { return None };
+    (capacity_bytes > MOST_TEXT_BYTES).then(|| {
+        let message = format!(
+            "strings of at most {MOST_TEXT_BYTES} bytes are compared with a regex, this has room for {capacity_bytes}"
+        );
+        let help = format!("read less of it: `str(pointer, {MOST_TEXT_BYTES})`");
+        Diagnostic::error(Code(387), value.span, message).help(help)
+    })
+}
+
 /// What is said of a use that the parameter's type does not allow.
 fn unfit(param: &Param, span: Span) -> Diagnostic {
     let name = &param.name;
@@ -304,8 +331,10 @@ fn unfit(param: &Param, span: Span) -> Diagnostic {
             format!("write `cgroup == ${name}`"),
         ),
         ParamType::Regex => (
-            format!("`${name}` is a regex, which chooses among the names of probes"),
-            format!("write it in a probe, such as `kprobe:${name}`; for a comparison declare it `string`"),
+            format!(
+                "`${name}` is a regex: strings are compared with it by `==` and `!=`, and it chooses among names of probes"
+            ),
+            format!("write `comm == ${name}`, or a probe such as `kprobe:${name}`"),
         ),
         _ => (
             format!("`${name}` is a {}: it is compared with strings by `==` and `!=`", param.ty.name()),

@@ -20,6 +20,7 @@ mod maps;
 mod memory;
 mod pages;
 mod params;
+mod patterns;
 mod prologue;
 mod readings;
 mod records;

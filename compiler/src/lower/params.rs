@@ -54,6 +54,11 @@ impl Shared<'_> {
         id
     }
 
+    /// Where a parameter's value is in `.rodata`.
+    pub(super) fn param_offset(&self, index: usize) -> u32 {
+        self.param_offsets[index]
+    }
+
     /// The parameters with the places that they got.
     pub(super) fn finish_params(&self) -> Vec<crate::params::Param> {
         let mut params = self.program.params.clone();
@@ -68,7 +73,7 @@ impl Shared<'_> {
 }
 
 impl Body<'_, '_> {
-    fn param_at(&mut self, index: usize, offset_bytes: u32) -> Addr {
+    pub(super) fn param_at(&mut self, index: usize, offset_bytes: u32) -> Addr {
         let offset = self.shared.param_offsets[index] + offset_bytes;
         Addr::reg(self.b.data_addr(Section::Rodata, offset), 0)
     }
@@ -87,11 +92,13 @@ impl Body<'_, '_> {
         let head = self.param_at(index, 0);
         let head = self.b.load(head, Size::B8);
         let compared = self.b.new_block();
-        let is_text = self.shared.program.params[index].ty.is_text();
-        self.branch(CmpOp::Eq, head, i64::from(is_text), yes, compared);
+        let ty = self.shared.program.params[index].ty;
+        self.branch(CmpOp::Eq, head, i64::from(!ty.is_set()), yes, compared);
         self.b.switch_to(compared);
         self.conditionally(|cx| {
-            if is_text {
+            if ty == crate::params::Type::Regex {
+                cx.branch_on_pattern(value, index, yes, no);
+            } else if ty.is_text() {
                 let ty = Type::Str { capacity_bytes: cx.shared.program.params[index].ty.room_bytes() };
                 let text = Expr { kind: ExprKind::Param(index), ty, span: value.span };
                 cx.branch_on_equal_strings(value, &text, yes, no);

@@ -102,13 +102,13 @@ impl Body<'_, '_> {
         Needle { masks, last_bit: last_bit.into() }
     }
 
-    fn mask_of(&mut self, masks: VReg, byte: VReg) -> Addr {
+    pub(super) fn mask_of(&mut self, masks: VReg, byte: VReg) -> Addr {
         let distance = self.b.bin(BinOp::Shl, Width::W64, byte, 3);
         Addr::reg(self.b.bin(BinOp::Add, Width::W64, masks, distance), 0)
     }
 
     /// The string in memory of whole strides, zeros behind it.
-    fn whole_strides(&mut self, text: Addr, room_bytes: u32) -> (Addr, u32) {
+    pub(super) fn whole_strides(&mut self, text: Addr, room_bytes: u32) -> (Addr, u32) {
         let whole = room_bytes.next_multiple_of(STRIDE_BYTES as u32);
         if whole == room_bytes {
             return (text, room_bytes);

@@ -119,7 +119,7 @@ pub(super) fn pattern(text: &str) -> Result<String, String> {
                 at_end = true;
                 after
             }
-            '.' | '*' | '\\' | '$' | '^' | '+' | '?' | '[' | ']' | '(' | ')' | '{' | '}' | '|' => {
+            '\0' | '.' | '*' | '\\' | '$' | '^' | '+' | '?' | '[' | ']' | '(' | ')' | '{' | '}' | '|' => {
                 return Err(format!(
                     "`{first}` is more than is understood; a regex has literal characters, `.*`, `^` at its start and `$` at its end"
                 ));

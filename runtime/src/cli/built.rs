@@ -34,6 +34,7 @@ const NOT_OURS: Code = Code(180);
 const OTHER_VERSION: Code = Code(181);
 const OTHER_MACHINE: Code = Code(182);
 const FIXED: Code = Code(183);
+const TOO_LONG: Code = Code(368);
 
 /// An object of `profiler build`.
 #[derive(Debug)]
@@ -129,6 +130,12 @@ impl Built {
         let compiled = self.compile_as(&as_built, child)?;
         if !self.is_made_of(&compiled.object) {
             return Err(self.differs(&as_built, script));
+        }
+        for (param, wanted) in compiled.object.params.iter().zip(&wanted) {
+            if param.place.is_some() && !param.is_comparable(&wanted.value) {
+                let diagnostic = Diagnostic::error(TOO_LONG, param.span, param.too_long(&wanted.value));
+                return Err(Failure::Script { source: self.source().clone(), diagnostics: vec![diagnostic] });
+            }
         }
         let compiled = self.elsewhere(compiled, &wanted, script, child)?;
         Ok((compiled, Values::from(&wanted)))
