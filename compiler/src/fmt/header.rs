@@ -3,20 +3,32 @@
 //! In: a printer. Out: the whole script.
 //! Guarantee: an item of a kind that is not known here is written as it stands.
 
+use super::declarations::Columns;
 use super::printer::{Gap, Item, Printer};
 use super::roles::roles;
+use super::spans::Parts;
 use crate::parse::pieces::Class;
 use crate::source::Span;
 use std::ops::Range;
 
 /// What an item is, as far as its form goes.
-enum Form {
+pub(super) enum Form {
     /// Attach points, a predicate (its slashes), a block (its brace).
     Probe { predicate: Option<(usize, usize)>, body: usize },
     /// A macro, a map declaration, an import, the config block.
     Code,
     /// A definition in C.
     Definition,
+    /// A parameter.
+    Param,
+    /// `use`, and the name of a public map.
+    Words,
+    /// A state, by its brace.
+    State { body: usize },
+    /// A view, by its brace.
+    View { body: usize },
+    /// A span.
+    Span(Parts),
     /// Something else.
     Unknown,
 }
@@ -26,12 +38,13 @@ impl Printer<'_> {
     pub(super) fn script(mut self, with_structure: bool) -> String {
         let pieces = self.pieces;
         let (mut next, mut was_long) = (0, false);
-        for range in &pieces.items {
+        let columns = if with_structure { self.columns() } else { Vec::new() };
+        for (number, range) in pieces.items.iter().enumerate() {
             self.loose(next..range.start);
             next = range.end;
             let form = if with_structure { self.form(range) } else { Form::Unknown };
             let (before, is_first) = (self.out.len(), self.out.is_empty());
-            self.item(range, &form);
+            self.item(range, &form, columns.get(number).copied().unwrap_or_default());
             // Items that shared a line are told apart by a blank one.
             let is_long = self.out[before..].trim_start_matches('\n').contains('\n');
             let shared = !is_first && !self.broken(range.start - 1, range.start);
@@ -59,7 +72,7 @@ impl Printer<'_> {
             "import" if second.starts_with('"') => Form::Code,
             "let" if second.starts_with('@') => Form::Code,
             "struct" | "union" | "enum" | "typedef" => Form::Definition,
-            _ => self.probe(range),
+            _ => self.declaration(range).unwrap_or_else(|| self.probe(range)),
         }
     }
 
@@ -77,20 +90,28 @@ impl Printer<'_> {
         body.map_or(Form::Unknown, |body| Form::Probe { predicate: Some((first, body - 1)), body })
     }
 
-    fn item(&mut self, range: &Range<usize>, form: &Form) {
+    fn item(&mut self, range: &Range<usize>, form: &Form, columns: Columns) {
         let (first, last) = (self.span(range.start), self.span(range.end - 1));
         if let Form::Unknown = form {
             return self.verbatim(Span { start: first.start, end: last.end });
         }
         let tokens: Vec<_> = range.clone().map(|at| (self.pieces.tokens[at].0, self.word(at))).collect();
-        let predicate = match form {
-            Form::Probe { predicate, .. } => predicate.map(|(open, close)| (open - range.start, close - range.start)),
-            _ => None,
+        let predicates: Vec<(usize, usize)> = match form {
+            Form::Probe { predicate, .. } => predicate.iter().copied().collect(),
+            Form::Span(parts) => parts.stages.iter().filter_map(|stage| stage.predicate).collect(),
+            _ => Vec::new(),
         };
+        let predicates: Vec<_> =
+            predicates.iter().map(|(open, close)| (open - range.start, close - range.start)).collect();
         let is_c = matches!(form, Form::Definition);
-        self.item = Item { start: range.start, roles: roles(&tokens, predicate), is_c };
+        self.item = Item { start: range.start, roles: roles(&tokens, &predicates), is_c };
         match form {
             Form::Probe { predicate, body } => self.probe_block(range, *predicate, *body),
+            Form::Param => self.param(range, columns),
+            Form::Words => self.words(range),
+            Form::State { body } => self.state(range, *body),
+            Form::View { body } => self.view(range, *body),
+            Form::Span(parts) => self.span_item(range, parts),
             _ => self.run(range.clone(), Gap::Paragraph, 0, true),
         }
     }

@@ -2,11 +2,14 @@
 //!
 //! In: a script's text. Out: the same tokens and comments with blanks and line breaks of their own.
 //! Guarantee: the result means the same, has the same comments in the same order, and is its own canonical form; what a script's
-//! text has inside of strings, comments and directive lines stays as it is. An item of a kind that is not known here keeps its text.
+//! text has inside of strings, comments and directive lines stays as it is. An item of a kind that is not known here keeps its
+//! text, and so does a span with a comment inside of a stage.
 
+mod declarations;
 mod header;
 mod printer;
 mod roles;
+mod spans;
 mod statements;
 
 use crate::diagnostic::{Code, Diagnostic};

@@ -137,8 +137,13 @@ impl<'a> Printer<'a> {
 
     /// Whether the present line is longer than lines should be.
     pub(super) fn is_wide(&self) -> bool {
+        self.is_wider_by(0)
+    }
+
+    /// Whether it would be with so many more characters.
+    pub(super) fn is_wider_by(&self, more: usize) -> bool {
         let width = |letter: char| if letter == '\t' { TAB_WIDTH } else { 1 };
-        self.line().is_none_or(|line| line.chars().map(width).sum::<usize>() > WIDTH)
+        self.line().is_none_or(|line| line.chars().map(width).sum::<usize>() + more > WIDTH)
     }
 
     // ── Trials ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -70,10 +70,10 @@ pub(super) struct Roles {
 }
 
 /// Finds the roles of an item's tokens.
-pub(super) fn roles(tokens: &[(Class, &str)], predicate: Option<(usize, usize)>) -> Roles {
+pub(super) fn roles(tokens: &[(Class, &str)], predicates: &[(usize, usize)]) -> Roles {
     let mut finder = Finder {
         tokens,
-        predicate,
+        predicates,
         frames: vec![Frame { open: usize::MAX, questions: 0, compound: false, fresh: true }],
         out: Roles { role: Vec::with_capacity(tokens.len()), partner: (0..tokens.len()).collect() },
     };
@@ -86,7 +86,7 @@ pub(super) fn roles(tokens: &[(Class, &str)], predicate: Option<(usize, usize)>)
 
 struct Finder<'a> {
     tokens: &'a [(Class, &'a str)],
-    predicate: Option<(usize, usize)>,
+    predicates: &'a [(usize, usize)],
     frames: Vec<Frame>,
     out: Roles,
 }
@@ -115,11 +115,11 @@ impl Finder<'_> {
     }
 
     fn mark(&mut self, at: usize, fresh: bool) -> Role {
-        if let Some((open, close)) = self.predicate {
-            if at == open {
+        for (open, close) in self.predicates {
+            if at == *open {
                 return Role::PredicateOpen;
             }
-            if at == close {
+            if at == *close {
                 return Role::PredicateClose;
             }
         }

@@ -45,7 +45,12 @@ pub(crate) fn pieces(text: &str) -> Pieces {
     let lexed = tokens::lex(text);
     let kept: Vec<_> = lexed.tokens.iter().filter(|token| token.kind != Kind::Boundary).copied().collect();
     let source = Source::new("", text);
-    let items = items::split(&source, &kept).into_iter().map(|item| item.tokens).collect();
+    // Boundaries tell items apart, and are no pieces.
+    let boundaries: Vec<usize> =
+        lexed.tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::Boundary).map(|(at, _)| at).collect();
+    let piece = |at: usize| at - boundaries.partition_point(|boundary| *boundary < at);
+    let items = items::split(&source, &lexed.tokens).into_iter().map(|item| item.tokens);
+    let items = items.map(|item| piece(item.start)..piece(item.end)).filter(|item| !item.is_empty()).collect();
     let class = |kind| match kind {
         Kind::Word => Class::Word,
         Kind::Mark | Kind::Stray | Kind::Boundary => Class::Mark,

@@ -394,7 +394,8 @@ impl Lexer<'_> {
         let is_name = blanks > 0 && (next.is_ascii_alphabetic() || next == b'_');
         match word {
             "param" | "use" => is_name,
-            "pub" => next == b'@' || is_name && self.word_at(end + blanks) == "param",
+            // Spans and views end with their brace.
+            "pub" => next == b'@' || is_name && !matches!(self.word_at(end + blanks), "span" | "view"),
             _ => false,
         }
     }
