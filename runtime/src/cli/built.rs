@@ -142,7 +142,10 @@ impl Built {
     }
 
     fn compile_as(&self, script: &ScriptArguments, child: Option<u32>) -> Result<Compiled, Failure> {
-        engine::compile_with(self.source(), script, child, self.record.settings.clone())
+        // The script's own name says whether it is bpftrace's.
+        let origin = Origin::File(self.source().name.clone());
+        let script = ScriptArguments { origin, ..script.clone() };
+        engine::compile_with(self.source(), &script, child, self.record.settings.clone())
     }
 
     fn is_made_of(&self, object: &Object) -> bool {

@@ -197,6 +197,20 @@ fn an_object_of_another_version_machine_or_maker_is_refused_with_a_code() {
 }
 
 #[test]
+fn an_object_of_a_bpftrace_script_leaves_out_what_is_missing_as_the_script_does() {
+    if skip() {
+        return;
+    }
+    let folder = Folder::new("built-bt");
+    let text = format!("uprobe:{}:no_such_function {{ @x = 1; }} interval:ms:1 {{ @y = 1; exit(); }}", workload());
+    let (script, object) = (folder.file("script.bt", &text), folder.path("script.o"));
+    let ended = build(&[&script, "-o", &object]);
+    assert!(ended.status.success() && ended.stderr.contains("no_such_function"), "{}", ended.stderr);
+    let ended = run(&["-q", &object]);
+    assert_eq!((ended.code(), lines(&ended)), (0, vec!["@y: 1"]), "{}", ended.stderr);
+}
+
+#[test]
 fn help_of_an_object_shows_its_parameters_with_its_values() {
     let folder = Folder::new("built-help");
     let object = built(&folder, SCRIPT, &["--least", "8"]);
