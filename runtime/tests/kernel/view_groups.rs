@@ -133,7 +133,7 @@ fn a_modules_view_of_its_own_state_is_headed_as_it_is_written() {
     }
     let folder = Folder::new("view-module");
     let module = "state own by tid { calls: u64 }
-        view \"of the module\" { of own, @private  show tid as \"thread\", own.calls, @private.count }
+        pub view \"of the module\" { of own, @private  show tid as \"thread\", own.calls, @private.count }
         BEGIN { own.calls += 4; @private[tid] = count(); }";
     std::fs::write(folder.path("queue.prof"), module).expect("a module");
     std::fs::write(folder.path("main.prof"), "use queue\nBEGIN { printf(\"%d\\n\", tid); exit(); }").expect("a script");
