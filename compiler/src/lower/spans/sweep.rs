@@ -6,8 +6,8 @@
 use super::claim::Claimed;
 use super::{FIRST_OPEN, LEFT_OVER, MARKING, STAGE_BITS, STAGE_MASK};
 use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand, Role, Size, VReg, Width};
-use crate::lower::{Body, Value};
 use crate::lower::loops::Repeated;
+use crate::lower::{Body, Value};
 use crate::object::SpanCounter;
 use crate::typed::{SpanIndex, SpanStep, SpanValues, Stmt, VarIndex};
 
