@@ -4,18 +4,18 @@
 //! Guarantee: the traced side never waits; without the right to record, nothing is known and nothing fails.
 
 use std::fs;
+use std::io::{self, PipeReader, PipeWriter, pipe};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use crate::attach::sampling::online_cpus;
+use crate::sys::poll;
 use crate::sys::process_events::ProcessEvents;
 
 use super::processes::{FilePlace, Processes};
 
-/// The records of a CPU have room for five hundred or so between two looks.
-const LOOK: Duration = Duration::from_millis(100);
 /// The thread reads files of some kilobytes.
 const STACK_BYTES: usize = 128 << 10;
 
@@ -24,6 +24,8 @@ const STACK_BYTES: usize = 128 << 10;
 pub(super) struct Recorder {
     recording: Arc<Mutex<Recording>>,
     stop: Arc<AtomicBool>,
+    /// The thread sees that its other end is closed.
+    alive: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -55,10 +57,24 @@ impl Recorder {
         let cpus = cpus.into_iter().map_while(|cpu| ProcessEvents::open(cpu).ok()).collect();
         let recording = Arc::new(Mutex::new(Recording { cpus, processes: Processes::default() }));
         let stop = Arc::new(AtomicBool::new(false));
-        let (shared, stopped) = (Arc::clone(&recording), Arc::clone(&stop));
+        let mut recorder = Recorder { recording, stop, alive: None, thread: None };
+        // Without a thread, what fits into the rings is known.
+        let _ = recorder.start_thread(process);
+        recorder
+    }
+
+    fn start_thread(&mut self, process: Option<u32>) -> io::Result<()> {
+        let (ended, alive) = pipe()?;
+        let wakes = lock(&self.recording).cpus.iter().map(ProcessEvents::wake_fd).collect::<io::Result<Vec<_>>>()?;
+        let (shared, stopped) = (Arc::clone(&self.recording), Arc::clone(&self.stop));
         let builder = thread::Builder::new().name("processes".into()).stack_size(STACK_BYTES);
-        let thread = builder.spawn(move || record(&shared, &stopped, process)).ok();
-        Recorder { recording, stop, thread }
+        let work = move || {
+            look(&shared, &stopped, process);
+            listen(&shared, &stopped, &wakes, &ended);
+        };
+        self.thread = Some(builder.spawn(work)?);
+        self.alive = Some(alive);
+        Ok(())
     }
 
     /// Where addresses of a process are, or were when it ended.
@@ -72,15 +88,16 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
+        drop(self.alive.take());
         if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
             // It cannot panic; if it did, there would be nobody to tell.
             let _ = thread.join();
         }
     }
 }
 
-fn record(recording: &Mutex<Recording>, stopped: &AtomicBool, process: Option<u32>) {
+/// Looks at the processes that are there.
+fn look(recording: &Mutex<Recording>, stopped: &AtomicBool, process: Option<u32>) {
     let there: Vec<u32> = match process {
         Some(pid) => vec![pid],
         None => pids(),
@@ -91,12 +108,19 @@ fn record(recording: &Mutex<Recording>, stopped: &AtomicBool, process: Option<u3
         }
         let known = lock(recording).processes.knows(pid);
         if let (false, Some(text)) = (known, maps(pid)) {
-            lock(recording).processes.add_maps(pid, &text);
+            let mut recording = lock(recording);
+            recording.processes.add_maps(pid, &text);
+            recording.drain();
         }
     }
-    while !stopped.load(Ordering::SeqCst) {
+}
+
+/// Takes records when many wait.
+fn listen(recording: &Mutex<Recording>, stopped: &AtomicBool, wakes: &[OwnedFd], ended: &PipeReader) {
+    let mut fds: Vec<BorrowedFd<'_>> = wakes.iter().map(AsFd::as_fd).collect();
+    fds.push(ended.as_fd());
+    while !stopped.load(Ordering::SeqCst) && poll::wait_for_any(&fds).is_ok() {
         lock(recording).drain();
-        thread::park_timeout(LOOK);
     }
 }
 
@@ -108,7 +132,10 @@ fn maps(pid: u32) -> Option<String> {
     fs::read(format!("/proc/{pid}/maps")).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// The highest number first: most often the youngest, which ends soonest.
 fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+    let mut pids: Vec<u32> = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable_by(|a, b| b.cmp(a));
+    pids
 }

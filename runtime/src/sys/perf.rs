@@ -56,7 +56,8 @@ pub fn open_sampling(kind: u32, config: u64, sampling: Sampling, place: Where) -
 }
 
 /// An event that never fires, and tells what processes do: start, map files, have children, end; with the time of each.
-pub fn open_process_events(place: Where) -> io::Result<OwnedFd> {
+/// It becomes readable once so many bytes of records wait.
+pub fn open_process_events(place: Where, watermark_bytes: u32) -> io::Result<OwnedFd> {
     let mut attr = attr(sys::PERF_TYPE_SOFTWARE, u64::from(sys::PERF_COUNT_SW_DUMMY));
     attr.set_mmap(1);
     attr.set_mmap2(1);
@@ -64,6 +65,8 @@ pub fn open_process_events(place: Where) -> io::Result<OwnedFd> {
     attr.set_comm_exec(1);
     attr.set_task(1);
     attr.set_sample_id_all(1);
+    attr.set_watermark(1);
+    attr.__bindgen_anon_2.wakeup_watermark = watermark_bytes;
     attr.sample_type = u64::from(sys::PERF_SAMPLE_TIME);
     open(&mut attr, place)
 }

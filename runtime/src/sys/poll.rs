@@ -11,6 +11,17 @@ use super::{check_errno, own};
 
 /// Waits until a descriptor is readable, or for `limit`, or until a signal. Returns which are readable, bit by bit.
 pub fn wait(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<u64> {
+    let polls = poll(fds, limit)?;
+    Ok(polls.iter().enumerate().filter(|(_, poll)| poll.revents != 0).fold(0, |ready, (index, _)| ready | 1 << index))
+}
+
+/// Waits until one of any number of descriptors is readable or its other end is closed, or until a signal.
+pub fn wait_for_any(fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    poll(fds, None).map(|_| ())
+}
+
+/// What became of each descriptor; nothing when a signal came first.
+fn poll(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<Vec<libc::pollfd>> {
     let mut polls: Vec<libc::pollfd> =
         fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
     let limit = limit.map(|limit| libc::timespec {
@@ -21,11 +32,10 @@ pub fn wait(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<u64> 
     // SAFETY: the array and the limit outlive the call; null means no limit and no signal mask.
     let ret = unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, limit, std::ptr::null()) };
     match check_errno(ret) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(0),
-        Err(error) => return Err(error),
+        Ok(_) => Ok(polls),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(Vec::new()),
+        Err(error) => Err(error),
     }
-    Ok(polls.iter().enumerate().filter(|(_, poll)| poll.revents != 0).fold(0, |ready, (index, _)| ready | 1 << index))
 }
 
 /// A descriptor that becomes readable when a process ends. Since 5.3.

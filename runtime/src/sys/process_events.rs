@@ -20,8 +20,7 @@ const DATA_PAGES: usize = 16;
 pub struct ProcessEvents {
     ring: Mapping,
     page_bytes: usize,
-    /// The mapping belongs to the event.
-    _event: OwnedFd,
+    event: OwnedFd,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and only `&mut self` reads or writes it.
@@ -32,10 +31,15 @@ impl ProcessEvents {
     pub fn open(cpu: u32) -> io::Result<ProcessEvents> {
         // SAFETY: takes a number only.
         let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let event = open_process_events(Where::Cpu(cpu))?;
+        let event = open_process_events(Where::Cpu(cpu), (page_bytes * DATA_PAGES / 4) as u32)?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let ring = Mapping::new(event.as_fd(), page_bytes * (1 + DATA_PAGES), protection, 0)?;
-        Ok(ProcessEvents { ring, page_bytes, _event: event })
+        Ok(ProcessEvents { ring, page_bytes, event })
+    }
+
+    /// A descriptor that is readable while a quarter of the room is taken.
+    pub fn wake_fd(&self) -> io::Result<OwnedFd> {
+        self.event.try_clone()
     }
 
     /// Gives every record that is there to `see`, with its header, and makes room for others.
