@@ -563,6 +563,17 @@ mod tests {
     }
 
     #[test]
+    fn views_show_the_public_maps_of_modules() {
+        let module = [("m", "pub @n\nbegin { @n[1] = count(); @own = 1; }")];
+        let tree = tree("use m\nview \"v\" { of @m.n show key, @m.n.count sort @m.n.count desc }", &module);
+        assert!(tree.contains("of @m.n") && tree.contains("@m.n.count"), "{tree}");
+        assert_eq!(
+            refused("use m\nview \"v\" { of @m.own }", &module),
+            ["s E0226 the module `m` has no public map `own`; it has `@m.n`"]
+        );
+    }
+
+    #[test]
     fn spans_that_are_not_public_are_refused_wherever_they_are_named() {
         assert_eq!(
             refused(

@@ -10,7 +10,7 @@ use super::args::BuildArguments;
 use super::engine::{self, Compiled};
 use super::exit::{Failure, OK, USAGE};
 use super::script::Origin;
-use super::{built, colour_wanted, diagnostics, parameters};
+use super::{built, diagnostics, parameters};
 
 /// Builds an object file.
 pub fn build(arguments: &BuildArguments) -> Result<u8, Failure> {
@@ -19,7 +19,7 @@ pub fn build(arguments: &BuildArguments) -> Result<u8, Failure> {
     let script = parameters::settle(&arguments.script, &source)?;
     let Compiled { object, warnings } = engine::compile(&source, &script, None)?;
     // A closed standard error has no reader to warn.
-    let _ = stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
+    let _ = stderr().write_all(diagnostics::render(&source, &warnings, super::look()).as_bytes());
     let elf = built::complete(&object.elf, &source, &script)?;
     std::fs::write(&target, elf).map_err(|error| Failure::output(&format!("`{target}`"), &error))?;
     Ok(OK)

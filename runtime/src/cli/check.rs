@@ -14,7 +14,7 @@ use super::engine::{self, Compiled};
 use super::exit::{Failure, Message, OK};
 use super::places::{Places, Position};
 use super::script::Origin;
-use super::{colour_wanted, diagnostics, parameters};
+use super::{diagnostics, parameters};
 
 /// Checks a script.
 pub fn check(arguments: &CheckArguments) -> Result<u8, Failure> {
@@ -27,7 +27,7 @@ fn check_as_text(arguments: &CheckArguments) -> Result<u8, Failure> {
     let Compiled { object, warnings } = engine::compile(&source, script, None)?;
     let mut stderr = stderr().lock();
     // A closed standard error has no reader; the exit code says the same.
-    let _ = stderr.write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
+    let _ = stderr.write_all(diagnostics::render(&source, &warnings, super::look()).as_bytes());
     if script.verbose {
         let (programs, maps) = (object.programs.len(), object.maps.len());
         engine::say_how_functions_are_probed(&object, &mut stderr);

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::args::RunArguments;
 use super::engine::{self, Compiled};
 use super::exit::{Failure, MISTAKE, OK, REFUSED};
-use super::{built, colour_wanted, diagnostics, parameters};
+use super::{built, diagnostics, parameters};
 
 /// Runs a script, or an object that was built of one.
 pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -48,7 +48,7 @@ pub fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     // Those of an object were told when it was built.
     if !warnings.is_empty() && !arguments.script.no_warnings && built.is_none() {
         // A closed standard error has no reader to warn.
-        let _ = std::io::stderr().write_all(diagnostics::render(&source, &warnings, colour_wanted()).as_bytes());
+        let _ = std::io::stderr().write_all(diagnostics::render(&source, &warnings, super::look()).as_bytes());
     }
     if arguments.script.verbose {
         engine::say_how_functions_are_probed(&object, &mut std::io::stderr());

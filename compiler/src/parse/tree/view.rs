@@ -60,7 +60,7 @@ impl Builder<'_> {
     fn view_source(&self, pair: &Pair<'_, Rule>) -> Option<Ident> {
         let ident = self.ident(pair);
         match pair.as_rule() {
-            Rule::map => Some(ident),
+            Rule::map | Rule::module_map => Some(ident),
             Rule::state_name => Some(Ident { text: format!("{STATE_MARK}{}", ident.text), span: ident.span }),
             _ => None,
         }
@@ -83,7 +83,7 @@ impl Builder<'_> {
         let (mut map, mut name) = (None, None);
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::map | Rule::state_name => map = self.view_source(&pair),
+                Rule::map | Rule::module_map | Rule::state_name => map = self.view_source(&pair),
                 Rule::column_name => name = Some(self.ident(&pair)),
                 _ => {}
             }

@@ -18,7 +18,7 @@ use profiler_runtime::spans::thousands;
 use super::page::Page;
 use crate::cli::args::{DoctorArguments, ScriptArguments};
 use crate::cli::exit::{Failure, LOSS, OK, REFUSED, SILENT};
-use crate::cli::{check, colour_wanted, diagnostics, engine, parameters};
+use crate::cli::{check, diagnostics, engine, look, parameters};
 
 /// For how long a script is watched: with loading and attaching, doctor takes less than two seconds.
 const DURATION: Duration = Duration::from_millis(1500);
@@ -45,7 +45,7 @@ pub(super) fn doctor(script: &ScriptArguments, arguments: &DoctorArguments) -> R
         super::show(&document(&source, &report))?;
     } else {
         // A closed standard error has no reader to warn.
-        let warnings = diagnostics::render(&source, &report.warnings, colour_wanted());
+        let warnings = diagnostics::render(&source, &report.warnings, look());
         let _ = std::io::stderr().write_all(warnings.as_bytes());
         super::show(&text(&source, &report, Page::of_standard_output()))?;
     }
@@ -95,7 +95,7 @@ fn refused(source: &Source, diagnostics: Vec<Diagnostic>, pid: Option<u32>, as_j
         return Err(failure);
     }
     // A closed standard error has no reader; the exit code says the same.
-    let _ = std::io::stderr().write_all(failure.render(colour_wanted()).as_bytes());
+    let _ = std::io::stderr().write_all(failure.render(look()).as_bytes());
     Ok(REFUSED)
 }
 
