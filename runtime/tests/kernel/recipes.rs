@@ -122,5 +122,6 @@ fn waits_for_a_mutex_are_those_of_its_threads() {
         assert_eq!(row["@wait.count"], 400, "{}", outcome.text);
         outcome.near(&row["@wait.sum"], outcome.truth("waited_ns"), "waits");
         outcome.near(&row["@hold.mean"], outcome.truth("held_ns") / 400.0, "time of holding");
+        assert!(outcome.text.contains("workload::sys::PthreadMutex::lock"), "who asks is named: {}", outcome.text);
     });
 }
