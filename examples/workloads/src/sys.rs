@@ -152,7 +152,8 @@ impl PthreadMutex {
         self.0.get() as usize
     }
 
-    /// Waits until it is free and takes it.
+    /// Waits until it is free and takes it. In no other function, so that it is known who calls.
+    #[inline(never)]
     pub fn lock(&self) {
         // SAFETY: the lock was initialised and is not moved.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };

@@ -66,7 +66,7 @@ fn what_fires_is_counted_before_and_behind_the_filter_and_received() {
     }
     let caller = Caller::start();
     let script =
-        format!("{GETPPID} / pid == $1 && nsecs % 2 == 0 / {{ @++; }} {GETPPID} / pid == $1 / {{ @a = count(); }}");
+        format!("{GETPPID} / pid == $1 && rand % 2 == 0 / {{ @++; }} {GETPPID} / pid == $1 / {{ @a = count(); }}");
     let (data, code) = report(&script, &[&caller.pid()]);
     assert_eq!((code, &data["verdict"]), (0, &Value::from("well")), "{data}");
     let number = |probe: usize, field: &str| data["probes"][probe][field].as_u64().expect("a number");
