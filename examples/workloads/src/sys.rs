@@ -152,8 +152,7 @@ impl PthreadMutex {
         self.0.get() as usize
     }
 
-    /// Waits until it is free and takes it. In no other function, so that it is known who calls.
-    #[inline(never)]
+    /// Waits until it is free and takes it.
     pub fn lock(&self) {
         // SAFETY: the lock was initialised and is not moved.
         unsafe { libc::pthread_mutex_lock(self.0.get()) };

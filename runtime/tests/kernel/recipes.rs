@@ -122,6 +122,8 @@ fn waits_for_a_mutex_are_those_of_its_threads() {
         assert_eq!(row["@wait.count"], 400, "{}", outcome.text);
         outcome.near(&row["@wait.sum"], outcome.truth("waited_ns"), "waits");
         outcome.near(&row["@hold.mean"], outcome.truth("held_ns") / 400.0, "time of holding");
-        assert!(outcome.text.contains("workload::sys::PthreadMutex::lock"), "who asks is named: {}", outcome.text);
+        // Of the thread's functions, whichever the optimiser left to make the call.
+        let asker = outcome.text.split("\"rows\": [{\"caller\": \"").nth(1).expect("who waits longest");
+        assert!(!asker.starts_with("0x"), "who waits longest is named: {}", outcome.text);
     });
 }
