@@ -1,15 +1,16 @@
-"""Measures profiler and bpftrace side by side and prints a Markdown table.
+"""Measures profiler and bpftrace and prints a Markdown table that compares them.
 
-In: the release binaries of this repository (PROFILER=path for another one) and bpftrace from the PATH.
-Out: one row a figure: goal, profiler, bpftrace.
-Guarantee: tools alternate, so that a busy machine disturbs both alike; every figure is the median of its runs; a run whose
-output shows that the tool missed events is an error, not a figure.
+In: the release binaries of this repository (PROFILER=path measures another one) and bpftrace from PATH.
+Out: one row per measurement: goal, profiler, bpftrace.
+Guarantee: the tools alternate, so that other load affects both equally; every figure is the median of
+its runs; a run whose output shows that the tool missed events is an error, not a figure.
 
-bpftrace 0.17 prints "couldn't set RLIMIT_MEMLOCK" where the limit may not be raised and then works all the same, because
-kernels since 5.11 charge BPF memory to the cgroup: nothing has to be faked for it.
+bpftrace 0.17 prints "couldn't set RLIMIT_MEMLOCK" if the limit cannot be raised, but works anyway:
+since Linux 5.11, BPF memory is charged to the cgroup.
 """
 
 import argparse
+import contextlib
 import datetime
 import os
 import platform
@@ -29,8 +30,8 @@ ENTER = "tracepoint:raw_syscalls:sys_enter"
 EXIT = "tracepoint:raw_syscalls:sys_exit"
 GETPPID = "tracepoint:syscalls:sys_enter_getppid"
 
-# The programs whose cost per event is measured: words of the row, goal in ns, text, what its output proves.
-# bpftrace 0.17 knows `args->id` only; profiler gets `args.id`.
+# Programs whose cost per event is measured: label, goal in ns, text, and how to count the events in the
+# output. bpftrace 0.17 accepts only `args->id`; profiler gets `args.id`.
 COSTS = [
     ("`@ = count()`", "≤ 45", f"{ENTER} {{ @ = count(); }}", "sum"),
     ("`@[tid] = count()`", "≤ 50", f"{ENTER} {{ @[tid] = count(); }}", "sum"),
@@ -44,16 +45,23 @@ COSTS = [
         "hist",
     ),
     (
-        "the same as `span c by tid`, which lives in the thread",
+        "the same as `span c by tid`, in task storage",
         "≤ 120",
         f"span c by tid {{ start {ENTER} end {EXIT} }} c:end {{ @ = hist(c.elapsed); }}",
         "hist",
     ),
     (
-        "the same as `span c by (pid, n: 1)`, which lives in a hash",
+        "the same as `span c by (pid, n: 1)`, in a hash map",
         "≤ 240",
         f"span c by (pid, n: 1) {{ start {ENTER} end {EXIT} }} c:end {{ @ = hist(c.elapsed); }}",
         "hist",
+    ),
+    (
+        "three members of `curtask`",
+        "≤ 50",
+        f"{ENTER} {{ @a = sum(((struct task_struct *)curtask)->prio); @b = sum(((struct task_struct *)curtask)->static_prio);"
+        " @c = sum(((struct task_struct *)curtask)->flags); }",
+        "sum",
     ),
     ("`@[kstack] = count()`", "≤ 760", f"{ENTER} {{ @[kstack] = count(); }}", "sum"),
     ("`@[ustack] = count()`", "≤ 1,700", f"{ENTER} {{ @[ustack] = count(); }}", "sum"),
@@ -62,7 +70,7 @@ COSTS = [
 
 
 class Tool:
-    """A tracer: how it is started, and what its text output looks like."""
+    """A tracer: its name, binary, version and command line."""
 
     def __init__(self, name, binary, version):
         self.name, self.binary, self.version = name, binary, version
@@ -79,7 +87,7 @@ def say(words):
 
 
 def numbers(words):
-    """The `name number` lines that the workload prints."""
+    """Runs the workload and parses the `name number` lines that it prints."""
     done = subprocess.run([WORKLOAD, *map(str, words)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"workload {words[0]}: {done.stderr.strip()}")
@@ -92,7 +100,7 @@ def on_cpu(cpu, words):
 
 
 def alternate(tools, runs, measure):
-    """Medians of `runs` measurements a tool, the tools taking turns."""
+    """Medians of `runs` measurements per tool, with the tools alternating."""
     seen = {tool.name: [] for tool in tools}
     for _ in range(runs):
         for tool in tools:
@@ -101,7 +109,7 @@ def alternate(tools, runs, measure):
 
 
 def attempt(tools, words, measure_all):
-    """A row's figures; a tool that cannot be measured says why on standard error and gets a dash."""
+    """A row's figures. If a tool cannot be measured, the reason goes to standard error and its cell is a dash."""
     say(f"… {words}")
     try:
         return measure_all(tools)
@@ -111,13 +119,13 @@ def attempt(tools, words, measure_all):
             return {}
         figures = {}
         for tool in tools:
-            figures |= attempt([tool], f"{words} ({tool.name} alone)", measure_all)
+            figures |= attempt([tool], f"{words} ({tool.name} only)", measure_all)
         return figures
 
 
 def ended_well(figures):
     if figures["exit"] != 0:
-        raise RuntimeError(f"the tool ended with {figures['exit']:.0f}")
+        raise RuntimeError(f"the tool exited with {figures['exit']:.0f}")
     return figures
 
 
@@ -153,24 +161,24 @@ def interrupted(runs, settle_ms):
 
 
 class Tracing:
-    """A tool at work on CPU 0, from the time its probes are attached until it is interrupted."""
+    """A tool that traces on CPU 0, from when its probes are attached until it gets SIGINT."""
 
     def __init__(self, tool, program, settle_s):
         self.tool = tool
-        self.folder = tempfile.TemporaryDirectory(dir=str(ROOT / "target"))
-        self.path = os.path.join(self.folder.name, "out")
+        self.directory = tempfile.TemporaryDirectory(dir=str(ROOT / "target"))
+        self.path = os.path.join(self.directory.name, "out")
         self.child = subprocess.Popen(
             on_cpu(0, tool.command(program, self.path)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
         time.sleep(settle_s)
         if self.child.poll() is not None:
-            raise RuntimeError(f"the tool ended early: {self.child.stderr.read().strip()}")
+            raise RuntimeError(f"the tool exited early: {self.child.stderr.read().strip()}")
 
     def __enter__(self):
         return self
 
     def stop(self):
-        """Ends it in order; returns what it wrote and what it complained about."""
+        """Stops it with SIGINT; returns its output and its standard error."""
         self.child.send_signal(signal.SIGINT)
         complaints = self.child.communicate(timeout=120)[1]
         with open(self.path, encoding="utf-8", errors="replace") as file:
@@ -180,11 +188,24 @@ class Tracing:
         if self.child.poll() is None:
             self.child.kill()
             self.child.wait()
-        self.folder.cleanup()
+        self.directory.cleanup()
+
+
+# Number of calls that the scripts of `bystanders` must count. If they count fewer, the probes were
+# attached too late and the measurement is invalid.
+MARKS = 1000
+
+
+def mark():
+    for _ in range(MARKS):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir("/")
 
 
 def counted(output, kind):
-    """How many events the output accounts for."""
+    """Number of events that the output accounts for."""
+    if kind == "marks":
+        return sum(int(n) for n in re.findall(r"^@(?:enter_mkdir)?: (\d+)$", output, re.M))
     if kind == "hist":
         return sum(int(n) for n in re.findall(r"^[\[(].*[\])] +(\d+) \|", output, re.M))
     return sum(int(n) for n in re.findall(r"^(?:@.*|\s*\S*\]): (\d+)$", output, re.M))
@@ -199,17 +220,30 @@ def added_per_event(program, proof, runs, settle_s, calls, clock):
 
     def once(tool):
         with Tracing(tool, program, settle_s) as tracing:
+            if proof == "marks":
+                mark()
             traced = ns_per_call()
             output, _ = tracing.stop()
-        if proof and counted(output, proof) < calls:
-            raise RuntimeError(f"{counted(output, proof)} of {calls} events are in its output")
+        expected = MARKS if proof == "marks" else calls
+        if proof and counted(output, proof) < expected:
+            raise RuntimeError(f"its output has {counted(output, proof)} of {expected} events")
         return traced
 
     def measure_all(tools):
-        # The untraced loop runs beside each traced one: the difference is taken within a round, then its median.
+        # Each traced run is followed by an untraced one; the figure is the median of their differences.
         return alternate(tools, runs, lambda tool: once(tool) - ns_per_call())
 
     return measure_all
+
+
+def bystanders():
+    """Scripts that trace other system calls than the measured one."""
+    calls = ["openat", "close", "mmap", "munmap", "execve", "connect", "accept4", "unlink", "rename", "mkdir"]
+    sides = {side: "".join(f"tracepoint:syscalls:sys_{side}_{call} {{ @{side}_{call} = count(); }}\n" for call in calls)
+             for side in ("enter", "exit")}
+    yield "one block", "tracepoint:syscalls:sys_enter_mkdir { @ = count(); }"
+    yield "ten blocks on ten calls", sides["enter"]
+    yield "ten pairs", sides["enter"] + sides["exit"]
 
 
 def printed_per_second(rates, seconds, settle_s):
@@ -224,7 +258,7 @@ def printed_per_second(rates, seconds, settle_s):
             reached = int(done.stdout.split()[3])
             output, _ = tracing.stop()
         received = sum(1 for line in output.splitlines() if line.endswith(" workload"))
-        say(f"  {tool.name}: {produced} printed at {reached} a second, {received} received")
+        say(f"  {tool.name}: {produced} printed at {reached} events/s, {received} received")
         return reached if received == produced else None
 
     def measure_all(tools):
@@ -241,7 +275,7 @@ def printed_per_second(rates, seconds, settle_s):
 
 
 def attached_and_detached(runs):
-    """Prompt to prompt of a script that attaches to every system call and ends at once."""
+    """Wall time of a script that attaches to every system call and exits at once."""
     program = "tracepoint:syscalls:sys_enter_* { @ = count(); } BEGIN { exit(); }"
     return lambda tools: alternate(
         tools, runs, lambda tool: ended_well(numbers(["rss", *tool.command(program)]))["wall_ns"] / 1e6
@@ -249,7 +283,7 @@ def attached_and_detached(runs):
 
 
 def long_script():
-    """500 lines: 50 probes with filters, maps, histograms and output, as a large tool has them."""
+    """500 lines: 50 probes with filters, maps, histograms and output, like a large tool."""
     calls = ["read", "write", "openat", "close", "mmap", "munmap", "futex", "ioctl", "fcntl", "lseek"]
     blocks = []
     for n in range(50):
@@ -268,22 +302,22 @@ def long_script():
     return "".join(blocks)
 
 
-def scripts(folder):
-    """Name and file of what is compiled. tcplife's kprobe is put onto a raw tracepoint with the same first argument, for
-    kernels without kprobes."""
+def scripts(directory):
+    """Names and files of the scripts to compile. In tcplife, a raw tracepoint with the same first argument
+    replaces the kprobe, for kernels without kprobes."""
     named = {}
     for name in ("opensnoop", "tcplife"):
         text = Path(f"/usr/sbin/{name}.bt").read_text(encoding="utf-8")
         named[name] = text.replace("kprobe:tcp_set_state", "rawtracepoint:inet_sock_set_state")
-    named["a script of 500 lines"] = long_script()
+    named["a 500-line script"] = long_script()
     for name, text in named.items():
-        path = Path(folder, name.replace(" ", "-") + ".bt")
+        path = Path(directory, name.replace(" ", "-") + ".bt")
         path.write_text(text, encoding="utf-8")
         yield name, path
 
 
 def compiled(path, runs):
-    """From the start of the command to the finished program, nothing loaded."""
+    """Wall time of compiling a script without loading it."""
 
     def once(tool):
         words = [tool.binary, "check"] if tool.name == "profiler" else [tool.binary, "-d"]
@@ -313,10 +347,10 @@ def tools_wanted(only):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Measures profiler beside bpftrace")
-    parser.add_argument("--quick", action="store_true", help="few runs, for a first look")
-    parser.add_argument("--only", choices=["profiler", "bpftrace"], help="one tool")
-    parser.add_argument("--cpu-time", action="store_true", help="cost as processor time, on a machine that is not quiet")
+    parser = argparse.ArgumentParser(description="Compares profiler with bpftrace.")
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
+    parser.add_argument("--only", choices=["profiler", "bpftrace"], help="measure only this tool")
+    parser.add_argument("--cpu-time", action="store_true", help="measure CPU time instead of wall time, for a machine under load")
     wanted = parser.parse_args()
     clock = "cpu_ns_per_call" if wanted.cpu_time else "ns_per_call"
     if os.geteuid() != 0:
@@ -332,34 +366,37 @@ def main():
         rows.append([words, goal] + [shown(figures.get(tool.name), digits) for tool in tools])
 
     began = attempt(tools, "startup", startup(many))
-    row("`BEGIN { exit(); }`, prompt to prompt, ms", "≤ 8", {n: f[0] for n, f in began.items()})
-    row("peak memory of the same, MB", "≤ 6", {n: f[1] for n, f in began.items()})
-    row("start to first event, ms", "≤ 10", attempt(tools, "first event", first_event(many)))
-    row("SIGINT to prompt, one tracepoint, ms", "≤ 100", attempt(tools, "SIGINT", interrupted(runs, 1200)))
+    row("wall time of `BEGIN { exit(); }`, ms", "≤ 8", {n: f[0] for n, f in began.items()})
+    row("peak RSS of `BEGIN { exit(); }`, MB", "≤ 6", {n: f[1] for n, f in began.items()})
+    row("time from start to first event, ms", "≤ 10", attempt(tools, "first event", first_event(many)))
+    row("time from SIGINT to exit, one tracepoint, ms", "≤ 100", attempt(tools, "SIGINT", interrupted(runs, 1200)))
     row(
-        "`sys_enter_*`, prompt to prompt, ms",
+        "wall time to attach and detach `sys_enter_*`, ms",
         "≪ 1,000",
         attempt(tools, "all system calls", attached_and_detached(1)),
         0,
     )
-    with tempfile.TemporaryDirectory() as folder:
-        for name, path in scripts(folder):
-            row(f"{name}, compiled, ms", "≤ 20", attempt(tools, f"compiling {name}", compiled(path, runs)))
+    with tempfile.TemporaryDirectory() as directory:
+        for name, path in scripts(directory):
+            row(f"compile time of {name}, ms", "≤ 20", attempt(tools, f"compiling {name}", compiled(path, runs)))
     for words, goal, program, proof in COSTS:
         figures = attempt(tools, words, added_per_event(program, proof, runs, settle_s, calls, clock))
-        row(f"ns added per event, {words}", goal, figures, 0)
+        row(f"cost per event, {words}, ns", goal, figures, 0)
     row(
-        "`printf(\"%d %s\\n\", pid, comm)` a second to a file, none lost",
+        "`printf(\"%d %s\\n\", pid, comm)` to a file without loss, events/s",
         "≥ 1,000,000",
         attempt(tools, "printf rate", printed_per_second(rates, 2, settle_s)),
         0,
     )
+    for words, program in bystanders():
+        figures = attempt(tools, words, added_per_event(program, "marks", runs, settle_s, calls, clock))
+        row(f"cost per system call that no block traces, {words}, ns", "–", figures, 0)
     sizes = {tool.name: os.path.getsize(tool.binary) / 1e6 for tool in tools}
-    row("binary, MB (bpftrace: without its libraries)", "≤ 10", sizes)
+    row("binary size, MB (bpftrace: without its libraries)", "≤ 10", sizes)
 
-    cost = "processor time" if wanted.cpu_time else "wall time"
+    cost = "CPU time" if wanted.cpu_time else "wall time"
     print(f"{datetime.date.today()}, {machine()}; {'; '.join(tool.version for tool in tools)}; medians; cost as {cost}.\n")
-    print("| what | goal | " + " | ".join(tool.name for tool in tools) + " |")
+    print("| measurement | goal | " + " | ".join(tool.name for tool in tools) + " |")
     print("|---|---|" + "---|" * len(tools))
     for cells in rows:
         print("| " + " | ".join(cells) + " |")

@@ -1,4 +1,4 @@
-//! The syntax tree: what was written, nothing resolved.
+//! The syntax tree: the script as written, with nothing resolved.
 //!
 //! In: made by `parse`. Out: read by `check` and the printers.
 //! Guarantee: free of the parser generator; every node knows its span.
@@ -6,19 +6,23 @@
 mod definitions;
 mod modules;
 mod span;
+mod statement;
 mod states;
 mod view;
+pub mod visit;
 
 pub use definitions::{
     Attributes, CType, CTypeKind, Declarator, Definition, DefinitionKind, EnumDefinition, MemberDefinition,
     RecordDefinition,
 };
 pub use modules::{Module, Param, ParamValue, Public, PublicKind, Use, default_prefix};
-pub use view::{Every, Sort, Top, View, ViewColumn, ViewName};
+pub use view::{Every, Sort, Top, View, ViewColumn};
 
 pub use span::{Keep, KeyPart, SpanDefinition, Stage, StageKind};
+pub use statement::{Stmt, StmtKind};
 pub use states::{STATE_MARK, State, StatePart};
 
+pub use crate::operator::BinaryOp;
 use crate::source::Span;
 
 /// A whole script.
@@ -42,9 +46,9 @@ pub struct Script {
     pub params: Vec<Param>,
     /// `use a/b`, in source order.
     pub uses: Vec<Use>,
-    /// Names that `pub` gives to those who use this file.
+    /// Names that `pub` exports to users of this file.
     pub public: Vec<Public>,
-    /// The modules that are used, each once; none of them is left when the script is expanded.
+    /// The modules in use, each once; the list is empty after expansion.
     pub modules: Vec<Module>,
     /// `state name by key { … }`, in source order.
     pub states: Vec<State>,
@@ -57,7 +61,6 @@ pub struct Script {
 /// One `key = value` of the config block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfigEntry {
-    /// The key.
     pub key: Ident,
     /// An integer, string, boolean or bare word.
     pub value: Expr,
@@ -68,7 +71,6 @@ pub struct ConfigEntry {
 pub struct Define {
     /// The constant's name.
     pub name: Ident,
-    /// Its value.
     pub value: Expr,
 }
 
@@ -82,13 +84,12 @@ pub struct Import {
 /// `macro name(…) { statements… value }`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Macro {
-    /// Its name.
     pub name: Ident,
-    /// What it is given.
+    /// Its parameters.
     pub params: Vec<MacroParam>,
-    /// What it does.
+    /// Its statements.
     pub body: Vec<Stmt>,
-    /// What it is, when its last statement is an expression without a `;`.
+    /// Its value, if the last statement is an expression without `;`.
     pub value: Option<Expr>,
     /// All of it.
     pub span: Span,
@@ -97,13 +98,12 @@ pub struct Macro {
 /// A parameter of a macro.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MacroParam {
-    /// What may stand for it.
+    /// What kind of argument it accepts.
     pub kind: MacroParamKind,
-    /// Its name.
     pub name: Ident,
 }
 
-/// What may stand for a macro's parameter.
+/// The kinds of arguments that a macro parameter accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MacroParamKind {
     /// `$x`: a variable, which the macro may change.
@@ -121,23 +121,23 @@ pub struct MapDeclaration {
     pub name: Ident,
     /// Its kind: `hash`, `lruhash`, `percpuhash`, `percpulruhash`.
     pub kind: Ident,
-    /// Most entries.
+    /// Maximum number of entries.
     pub entries: Expr,
 }
 
-/// A name with its place.
+/// A name with its source span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ident {
     /// The name, without sigil.
     pub text: String,
-    /// Its place.
+    /// Its source span.
     pub span: Span,
 }
 
 /// `[name=] probe[, probe…] /predicate/ { body }`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbeBlock {
-    /// The block's own name, when given.
+    /// The block's own name, if given.
     pub name: Option<Ident>,
     /// At least one attach point.
     pub points: Vec<AttachPoint>,
@@ -154,116 +154,34 @@ pub struct ProbeBlock {
 pub struct AttachPoint {
     /// The part before the first colon (`tracepoint`, `t`, `BEGIN`).
     pub kind: Ident,
-    /// The parts after it; quotes removed, `$1` not yet replaced.
+    /// The parts after the kind; quotes removed, `$1` not yet replaced.
     pub parts: Vec<Ident>,
-    /// All of it.
+    /// `unless probe`: attach only if none of these exists. Attach points in this list have no
+    /// `unless` themselves.
+    pub unless: Vec<AttachPoint>,
+    /// The attach point, excluding the `unless` part.
     pub span: Span,
 }
 
-/// A statement with its place.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Stmt {
-    /// What it does.
-    pub kind: StmtKind,
-    /// Its characters, without the semicolon.
-    pub span: Span,
-}
-
-/// The statements.
-#[derive(Debug, Clone, PartialEq)]
-pub enum StmtKind {
-    /// An expression for its effect: `@++`, `printf(…)`, `_ = e`.
-    Expr(Expr),
-    /// `target = value` or, with `op`, `target op= value`. The target is `$x`, `@x` or `@x[…]`.
-    Assign {
-        /// A `Var` or `Map` expression.
-        target: Expr,
-        /// The operator of a compound assignment.
-        op: Option<BinaryOp>,
-        /// The right side.
-        value: Expr,
-    },
-    /// `let $x`, `let $x : type`, `let $x = value`.
-    Let {
-        /// The variable.
-        name: Ident,
-        /// Its declared type.
-        ty: Option<TypeName>,
-        /// Its first value.
-        value: Option<Expr>,
-    },
-    /// `if cond { … } else { … }`; `else if` is an `otherwise` of one `If`.
-    If {
-        /// The condition.
-        cond: Expr,
-        /// Statements when it holds.
-        then: Vec<Stmt>,
-        /// Statements when it does not.
-        otherwise: Vec<Stmt>,
-    },
-    /// `unroll (n) { … }`.
-    Unroll {
-        /// How often.
-        count: Expr,
-        /// The statements.
-        body: Vec<Stmt>,
-    },
-    /// `while (cond) { … }`.
-    While {
-        /// The condition.
-        cond: Expr,
-        /// The statements.
-        body: Vec<Stmt>,
-    },
-    /// `for $i : a..b { … }`.
-    ForRange {
-        /// The loop variable.
-        name: Ident,
-        /// First value.
-        start: Expr,
-        /// One past the last value.
-        end: Expr,
-        /// The statements.
-        body: Vec<Stmt>,
-    },
-    /// `for $kv : @map { … }`.
-    ForMap {
-        /// The loop variable, a (key, value) tuple.
-        name: Ident,
-        /// The map, a `Map` expression without keys.
-        map: Expr,
-        /// The statements.
-        body: Vec<Stmt>,
-    },
-    /// A bare `{ … }`.
-    Block(Vec<Stmt>),
-    /// `return` with or without a value.
-    Return(Option<Expr>),
-    /// `break`.
-    Break,
-    /// `continue`.
-    Continue,
-}
-
-/// An expression with its place.
+/// An expression with its source span.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expr {
     /// What it is.
     pub kind: ExprKind,
-    /// Its characters.
+    /// Its source span.
     pub span: Span,
 }
 
 /// The expressions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExprKind {
-    /// An integer literal; durations are given in nanoseconds.
+    /// An integer literal; durations are in nanoseconds.
     Int(u64),
     /// A duration literal such as `10ms`, in nanoseconds.
     Duration(u64),
-    /// `2%`, `99.9`, `0.5%`: as the last thing of an argument only.
+    /// `2%`, `99.9`, `0.5%`: allowed only at the end of an argument.
     Decimal {
-        /// Thousandths of what is written.
+        /// The number as written, in thousandths.
         thousandths: u64,
         /// Whether `%` follows.
         percent: bool,
@@ -295,18 +213,18 @@ pub enum ExprKind {
     Ternary {
         /// The condition.
         cond: Box<Expr>,
-        /// Value when it holds; absent for `?:`, which yields the condition.
+        /// Value if the condition is true; absent for `?:`, which yields the condition.
         then: Option<Box<Expr>>,
-        /// Value when it does not.
+        /// Value if the condition is false.
         otherwise: Box<Expr>,
     },
     /// `++x`, `x++`, `--x`, `x--`; the target is a `Var` or `Map`.
     Step {
-        /// What is changed.
+        /// The expression that is changed.
         target: Box<Expr>,
-        /// Whether it grows.
+        /// Whether it increments.
         increment: bool,
-        /// Whether the value is the one after the change.
+        /// Whether the result is the value after the change.
         prefix: bool,
     },
     /// `name(args)`.
@@ -318,7 +236,7 @@ pub enum ExprKind {
     },
     /// `e.name` or `e->name`; both mean the same.
     Field(Box<Expr>, Ident),
-    /// `e.0`: a tuple's part.
+    /// `e.0`: a tuple element.
     TupleField(Box<Expr>, u32),
     /// `e[i]`.
     Index(Box<Expr>, Box<Expr>),
@@ -345,13 +263,13 @@ pub enum ExprKind {
 pub struct TypeName {
     /// Base name without `struct`/`union`/`enum`; empty for `typeof`.
     pub name: String,
-    /// The value whose type is meant: `typeof(e)`.
+    /// The expression whose type is taken: `typeof(e)`.
     pub of: Option<Box<Expr>>,
     /// The type within `typeof(type)`.
     pub inner: Option<Box<TypeName>>,
     /// The keyword before the name.
     pub tag: TypeTag,
-    /// Postfix parts in source order.
+    /// Suffixes in source order.
     pub suffixes: Vec<TypeSuffix>,
     /// All of it.
     pub span: Span,
@@ -370,7 +288,7 @@ pub enum TypeTag {
     Enum,
 }
 
-/// A postfix part of a type.
+/// A suffix of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypeSuffix {
     /// `*`.
@@ -394,60 +312,10 @@ pub enum UnaryOp {
     AddressOf,
 }
 
-/// Infix operators, tightest last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "each variant is the operator of its name")]
-pub enum BinaryOp {
-    LogicalOr,
-    LogicalAnd,
-    BitOr,
-    BitXor,
-    BitAnd,
-    Equal,
-    NotEqual,
-    Less,
-    Greater,
-    LessEqual,
-    GreaterEqual,
-    ShiftLeft,
-    ShiftRight,
-    Add,
-    Sub,
-    Mul,
-    Div,
-    Mod,
-}
-
 impl TypeName {
-    /// A type of which nothing is known but its place.
+    /// A placeholder type of which only the source span is known.
     pub fn unnamed(span: Span) -> TypeName {
         TypeName { name: String::new(), of: None, inner: None, tag: TypeTag::None, suffixes: Vec::new(), span }
-    }
-}
-
-impl BinaryOp {
-    /// The operator as written.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            BinaryOp::LogicalOr => "||",
-            BinaryOp::LogicalAnd => "&&",
-            BinaryOp::BitOr => "|",
-            BinaryOp::BitXor => "^",
-            BinaryOp::BitAnd => "&",
-            BinaryOp::Equal => "==",
-            BinaryOp::NotEqual => "!=",
-            BinaryOp::Less => "<",
-            BinaryOp::Greater => ">",
-            BinaryOp::LessEqual => "<=",
-            BinaryOp::GreaterEqual => ">=",
-            BinaryOp::ShiftLeft => "<<",
-            BinaryOp::ShiftRight => ">>",
-            BinaryOp::Add => "+",
-            BinaryOp::Sub => "-",
-            BinaryOp::Mul => "*",
-            BinaryOp::Div => "/",
-            BinaryOp::Mod => "%",
-        }
     }
 }
 

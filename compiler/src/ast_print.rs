@@ -1,7 +1,8 @@
 //! A syntax tree as indented text, for `-d ast`.
 //!
-//! In: a [`Script`]. Out: one node a line, children indented by two spaces.
-//! Guarantee: two trees print alike only if they mean the same; spans are left out, so that moving code changes nothing.
+//! In: a [`Script`]. Out: one node per line, children indented by two spaces.
+//! Guarantee: two trees print alike only if they mean the same; source spans are omitted, so moving
+//! code changes nothing.
 
 mod definitions;
 mod modules;
@@ -15,7 +16,7 @@ use crate::ast::{
 };
 use std::fmt::Write as _;
 
-/// The tree of a script, one node a line.
+/// The tree of a script, one node per line.
 pub fn print(script: &Script) -> String {
     let mut printer = Printer { out: String::new(), depth: 0 };
     printer.line("script");
@@ -31,7 +32,7 @@ struct Printer {
 fn point_text(point: &AttachPoint) -> String {
     let mut text = point.kind.text.clone();
     for part in &point.parts {
-        // Quotes show where a part ends that holds a colon or a blank itself.
+        // Quotes are printed if a part contains a colon or a blank, so that its end is visible.
         let plain =
             !part.text.is_empty() && !part.text.contains([':', '"', ',']) && !part.text.contains(char::is_whitespace);
         text.push(':');
@@ -40,6 +41,9 @@ fn point_text(point: &AttachPoint) -> String {
         } else {
             let _ = write!(text, "{:?}", part.text);
         }
+    }
+    for other in &point.unless {
+        let _ = write!(text, " unless {}", point_text(other));
     }
     text
 }
@@ -239,7 +243,7 @@ impl Printer {
         }
     }
 
-    /// The expressions made of one to three others.
+    /// Expressions that have one to three operands.
     fn compound(&mut self, kind: &ExprKind) {
         match kind {
             ExprKind::Unary(op, value) => {

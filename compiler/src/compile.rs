@@ -1,9 +1,13 @@
-//! The whole pipeline on one screen.
+//! The compilation pipeline, from source text to ELF object.
 //!
-//! In: a script, the words, a machine, the command line. Out: an [`Object`], or diagnostics.
-//! Guarantee: an object only without errors.
+//! In: a script, the catalogue, a target, the command-line options. Out: an [`Object`], or
+//! diagnostics.
+//! Guarantee: an object is returned only if there are no errors.
+
+use std::collections::BTreeSet;
 
 use crate::ast;
+use crate::catalogue::Catalogue;
 use crate::check::{self, Options};
 use crate::diagnostic::Diagnostic;
 use crate::emit::{self, Emitted};
@@ -16,31 +20,30 @@ use crate::parse;
 use crate::source::Source;
 use crate::target::{Defined, Target};
 use crate::typed;
-use crate::words::Catalogue;
 
 /// A compiled script.
 #[derive(Debug)]
 pub struct Compiled {
-    /// What a runtime needs.
+    /// What the runtime needs.
     pub object: Object,
-    /// What deserves attention.
+    /// Warnings; there are no errors.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Everything the stages made, for those who look inside.
+/// The output of every stage, for debug dumps and tests.
 #[derive(Debug)]
 pub struct Stages {
-    /// As written, macros expanded.
+    /// The syntax tree, with macros expanded.
     pub ast: ast::Script,
-    /// Names resolved.
+    /// The typed program, with names resolved.
     pub typed: typed::Program,
-    /// Optimised.
+    /// Optimised IR.
     pub ir: ir::Program,
-    /// Bytecode.
+    /// BPF bytecode.
     pub emitted: Emitted,
-    /// The result, with the ELF.
+    /// The object. Its ELF is still in `emitted`.
     pub object: Object,
-    /// What deserves attention.
+    /// Warnings; there are no errors.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -56,7 +59,7 @@ pub fn compile(
     Ok(Compiled { object, warnings })
 }
 
-/// Compiles a script and keeps what each stage made.
+/// Compiles a script and returns the output of each stage.
 pub fn stages(
     source: &Source,
     catalogue: &Catalogue,
@@ -66,12 +69,12 @@ pub fn stages(
     stages_of(syntax(source)?, source, catalogue, target, options)
 }
 
-/// A script as written, with its macros and modules in their places.
+/// Parses a script and expands its macros and modules.
 pub fn syntax(source: &Source) -> Result<ast::Script, Vec<Diagnostic>> {
     expand::expand(parse::parse(source)?)
 }
 
-/// Compiles a tree that may have been changed since it was read from `source`.
+/// Compiles a syntax tree, which may have been modified since it was parsed from `source`.
 pub fn stages_of(
     ast: ast::Script,
     source: &Source,
@@ -95,9 +98,79 @@ pub fn stages_of(
     if diagnostics.iter().any(Diagnostic::is_error) {
         return Err(diagnostics);
     }
-    let lower::Lowered { mut ir, object } = lower::lower(&typed, target);
-    emit::check_size(&ir)?;
-    memory::check(&typed, &ir.maps, u64::from(target.possible_cpus()))?;
+    let Code { ir, object, emitted } = generate(&typed, Input { source, catalogue, target, options })?;
+    Ok(Stages { ast, typed, ir, emitted, object, warnings: diagnostics })
+}
+
+/// Instruction limit for functions of scripts with double-buffered maps. Such programs contain
+/// their body twice and the verifier has to check both copies.
+const MAX_DOUBLED_INSTS: usize = 4 << 10;
+
+/// What the generated code depends on besides the checked program.
+#[derive(Clone, Copy)]
+struct Input<'a> {
+    source: &'a Source,
+    catalogue: &'a Catalogue,
+    target: &'a dyn Target,
+    options: &'a Options,
+}
+
+/// The generated code of a checked program.
+struct Code {
+    ir: ir::Program,
+    object: Object,
+    emitted: Emitted,
+}
+
+/// From this attempt on, a failure splits off all merged blocks, not only those named in
+/// diagnostics.
+const MOST_TRIES: usize = 3;
+
+/// Generates code. A kernel program that exceeds a limit is split into several.
+fn generate(typed: &typed::Program, input: Input<'_>) -> Result<Code, Vec<Diagnostic>> {
+    // Double buffering is optional. If the program gets too large, give up double buffering first
+    // for the maps that are never emptied, then for all.
+    let emptied = typed.windows.iter().filter(|group| !group.keeps).count();
+    let mut groups = typed.windows.len();
+    loop {
+        match generate_with(typed, input, groups) {
+            Err(_) if groups > 0 => groups = if groups > emptied { emptied } else { 0 },
+            result => return result,
+        }
+    }
+}
+
+fn generate_with(typed: &typed::Program, input: Input<'_>, groups: usize) -> Result<Code, Vec<Diagnostic>> {
+    let mut apart = BTreeSet::new();
+    if input.options.separate_programs {
+        apart.extend(0..typed.probes.len());
+    }
+    for tries in 1.. {
+        let diagnostics = match code(typed, input, &apart, groups) {
+            Ok(code) => return Ok(code),
+            Err(diagnostics) => diagnostics,
+        };
+        let merged = lower::merged(typed, &apart);
+        let is_named = |index: &usize| diagnostics.iter().any(|it| it.span == typed.probes[*index].span);
+        let named: Vec<usize> = merged.iter().copied().filter(is_named).collect();
+        if named.is_empty() {
+            return Err(diagnostics);
+        }
+        apart.extend(if tries < MOST_TRIES { named } else { merged });
+    }
+    Err(Vec::new())
+}
+
+fn code(
+    typed: &typed::Program,
+    input: Input<'_>,
+    apart: &BTreeSet<usize>,
+    groups: usize,
+) -> Result<Code, Vec<Diagnostic>> {
+    let Input { source, catalogue, target, .. } = input;
+    let lower::Lowered { mut ir, object } = lower::lower(typed, (catalogue, target), apart, groups);
+    emit::check_size(&ir, if groups > 0 { MAX_DOUBLED_INSTS } else { emit::MAX_FUNCTION_INSTS })?;
+    memory::check(typed, &ir.maps, u64::from(target.possible_cpus()))?;
     debug_assert_eq!(
         ir::verify::verify(&ir),
         Ok(()),
@@ -105,7 +178,8 @@ pub fn stages_of(
         ir::print::print(&ir)
     );
     ir::optimise::optimise(&mut ir);
+    ir::joins::widen(&mut ir);
     debug_assert_eq!(ir::verify::verify(&ir), Ok(()), "optimising made IR that does not hold");
     let emitted = emit::emit(&ir, source)?;
-    Ok(Stages { ast, typed, ir, emitted, object, warnings: diagnostics })
+    Ok(Code { ir, object, emitted })
 }

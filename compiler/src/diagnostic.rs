@@ -1,40 +1,41 @@
-//! What a user did wrong, as data.
+//! Diagnostics as plain data.
 //!
-//! In: a code, a span and words. Out: a [`Diagnostic`] that the command renders.
-//! Guarantee: a code once released keeps its meaning; each has a page under `spec/errors/`.
+//! In: a code, a source span and texts. Out: a [`Diagnostic`] that the command renders.
+//! Guarantee: a released code keeps its meaning; each code has a page under `spec/errors/`.
 
 use crate::source::Span;
 
-/// How much a diagnostic weighs.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The script does not compile.
     Error,
-    /// The script compiles, and something about it deserves attention.
+    /// The script compiles, but something about it is suspicious.
     Warning,
 }
 
 /// A stable diagnostic code, shown as `E0201` (or `W0901` for warnings).
-/// Ranges: 01xx syntax, 02xx names, 03xx types, 04xx probes, 05xx limits, 06xx permissions and gates, 09xx warnings.
+/// Ranges: 01xx syntax, 02xx names, 03xx types, 04xx probes, 05xx limits, 06xx permissions and
+/// gates, 09xx warnings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(pub u16);
 
-/// One message with its place, further places, and advice.
+/// One message with its source span, related spans and advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,
     /// Stable code.
     pub code: Code,
-    /// What is wrong, in the user's terms: one sentence, no full stop.
+    /// What is wrong, in the user's terms: one sentence without a full stop.
     pub message: String,
-    /// The exact characters.
+    /// The characters that it is about.
     pub span: Span,
-    /// Short words under the main span (may be empty).
+    /// Short text under the main span (may be empty).
     pub label: String,
-    /// Other places that matter, with their words.
+    /// Related spans, each with its text.
     pub related: Vec<(Span, String)>,
-    /// What to write instead, or what to do.
+    /// Advice: what to write instead, or what to do.
     pub help: Option<String>,
 }
 
@@ -64,28 +65,28 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
     }
 
-    /// Adds the words under the main span.
+    /// Sets the text under the main span.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {
         self.label = label.into();
         self
     }
 
-    /// Adds another place.
+    /// Adds a related span.
     #[must_use]
     pub fn related(mut self, span: Span, words: impl Into<String>) -> Diagnostic {
         self.related.push((span, words.into()));
         self
     }
 
-    /// Adds what to do about it.
+    /// Sets the advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// Whether it stops the compilation.
+    /// Whether it prevents compilation.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }

@@ -1,7 +1,8 @@
-//! How much memory maps take.
+//! Memory use of maps.
 //!
-//! In: maps, the number of CPUs. Out: bytes, and a diagnostic when it is too much.
-//! Guarantee: what is said of a hash map is right within some percent: the kernel rounds entries and buckets up.
+//! In: maps, the number of CPUs. Out: bytes, and a diagnostic if they exceed the limit.
+//! Guarantee: sizes of hash maps are right within a few percent; the kernel rounds entries and
+//! buckets up.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{ENTRY_OVERHEAD_BYTES, Map, MapKind, preallocated_bytes};
@@ -10,25 +11,25 @@ use crate::statistics::Number;
 use crate::typed::Program;
 use crate::units::Unit;
 
-/// What the kernel adds to a value in a thread's own storage, about.
+/// Approximate overhead of the kernel per value in task storage.
 const THREAD_OVERHEAD_BYTES: u64 = 80;
 
-/// What a map takes.
+/// The memory use of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// Its kind in words.
+    /// Its kind, as text.
     pub kind: &'static str,
-    /// Most keys, or pages of them; `None` for a map without.
+    /// Maximum number of keys, or of pages of keys; `None` for a map without keys.
     pub keys: Option<u32>,
-    /// Bytes of one key with its value, on all CPUs.
+    /// Bytes of one key with its value, summed over all CPUs.
     pub bytes_per_key: u64,
-    /// Bytes when it is full, in both places of a map that a view takes by windows.
+    /// Bytes when the map is full, including both buffers of a double-buffered map.
     pub total_bytes: u64,
-    /// Whether it takes them as keys come, instead of from the start.
+    /// Whether the memory is allocated as keys are added.
     pub on_demand: bool,
 }
 
-/// What a map of a script takes on a machine with so many CPUs.
+/// The memory use of a script's map on a machine with `cpus` CPUs.
 pub fn of(map: &UserMap, cpus: u64) -> Memory {
     let places = 1 + u64::from(map.alternate.is_some());
     match &map.storage {
@@ -57,7 +58,7 @@ pub fn of(map: &UserMap, cpus: u64) -> Memory {
     }
 }
 
-/// What the open ones of a span take, and its counters.
+/// The memory use of a span's open starts, and of its counters.
 pub fn of_span(span: &TimeSpan) -> [Memory; 2] {
     let value = u64::from(span.value_size_bytes).next_multiple_of(8);
     let counted = u64::from(span.stride_bytes) * u64::from(span.copies);
@@ -82,8 +83,8 @@ fn text(bytes: u64) -> String {
     Unit::Bytes.text(Number::Integer(i128::from(bytes)).as_f64())
 }
 
-/// Refuses maps that take more memory as soon as they exist than the script may: those that drop entries, which cannot be filled
-/// on demand.
+/// Reports an error if preallocated maps exceed the script's memory limit. It is reported for the
+/// largest evicting map, since evicting maps cannot be allocated on demand.
 pub fn check(program: &Program, maps: &[Map], cpus: u64) -> Result<(), Vec<Diagnostic>> {
     let (taken, most) = (preallocated_bytes(maps, cpus), program.max_map_memory_bytes);
     if taken <= most {
@@ -93,11 +94,10 @@ pub fn check(program: &Program, maps: &[Map], cpus: u64) -> Result<(), Vec<Diagn
     let Some(largest) = evicting.max_by_key(|map| map.memory_bytes(cpus)) else { return Ok(()) };
     let name = largest.name.split_once('_').map_or("", |(_, name)| name);
     let Some(map) = program.maps.iter().find(|map| map.name[1..] == *name) else { return Ok(()) };
-    let message =
-        format!("the maps of this script take {} as soon as they exist, and may take {}", text(taken), text(most));
+    let message = format!("the maps of this script take {} at the start, the limit is {}", text(taken), text(most));
     let label = format!("`{}` takes {} of it", map.name, text(largest.memory_bytes(cpus)));
     let wanted = (taken >> 20) + 1;
     let span = map.declared.as_ref().map_or(map.span, |declared| declared.span);
-    let help = format!("let it hold fewer entries, or raise the bound: `config = {{ max_map_memory_mb = {wanted} }}`");
+    let help = format!("give it fewer entries, or raise the limit: `config = {{ max_map_memory_mb = {wanted} }}`");
     Err(vec![Diagnostic::error(Code(521), span, message).label(label).help(help)])
 }

@@ -1,27 +1,69 @@
-//! The numbers of system calls, by the names that their tracepoints have.
+//! System-call numbers, by the names of their tracepoints.
 //!
-//! In: a name as in `sys_enter_NAME`, or a number. Out: the other. Guarantee: constant tables, no look at the machine.
-//! The names are those of the kernel's functions, which differ from those of the C library for a few (`newfstat` is
-//! `fstat`, `sendfile64` is `sendfile`, `newuname` is `uname`, `umount` is `umount2`).
+//! In: a name as in `sys_enter_NAME`, or a number. Out: the other, and the arguments. Guarantee:
+//! constant tables; the running kernel is not consulted.
+//! The names are those of the kernel's functions. A few differ from those of the C library:
+//! `newfstat` is `fstat`, `sendfile64` is `sendfile`, `newuname` is `uname`, `umount` is `umount2`.
 
 mod aarch64;
 mod x86_64;
 
-use crate::target::Arch;
+use crate::target::{Arch, TracepointField, TracepointFormat};
 
-/// The number of a system call; `None` when the processor has none of that name.
+/// The arguments of the system calls, as named by their tracepoints: `NAME: TYPE ARGUMENT, …`,
+/// sorted.
+const ARGUMENTS: &str = include_str!("syscalls/arguments.txt");
+
+/// Offset of the first argument in the record of `sys_enter_NAME`, and the distance between
+/// arguments.
+const ARGUMENTS_OFFSET_BYTES: u32 = 16;
+const ARGUMENT_BYTES: u32 = 8;
+
+/// The system calls with tracepoints, sorted.
+pub fn traced() -> impl Iterator<Item = &'static str> {
+    ARGUMENTS.lines().filter_map(|line| Some(line.split_once(':')?.0))
+}
+
+/// The record of `sys_enter_NAME` or `sys_exit_NAME` from the constant tables; its id is 0.
+pub fn record(event: &str) -> Option<TracepointFormat> {
+    let call = event.strip_prefix("sys_enter_");
+    let name = call.or_else(|| event.strip_prefix("sys_exit_"))?;
+    let (_, arguments) = ARGUMENTS.lines().filter_map(|line| line.split_once(':')).find(|(known, _)| *known == name)?;
+    let field = |c_type: &str, name: &str, offset_bytes, size_bytes, signed| TracepointField {
+        name: name.to_owned(),
+        c_type: c_type.to_owned(),
+        array_len: None,
+        offset_bytes,
+        size_bytes,
+        signed,
+        data_loc: false,
+    };
+    let mut fields = vec![field("int", "__syscall_nr", 8, 4, true)];
+    if call.is_none() {
+        fields.push(field("long", "ret", ARGUMENTS_OFFSET_BYTES, ARGUMENT_BYTES, true));
+    } else {
+        let declared = arguments.split(',').filter_map(|argument| argument.trim().rsplit_once(' '));
+        for (index, (c_type, name)) in (0..).zip(declared) {
+            let offset_bytes = ARGUMENTS_OFFSET_BYTES + index * ARGUMENT_BYTES;
+            fields.push(field(c_type, name, offset_bytes, ARGUMENT_BYTES, false));
+        }
+    }
+    Some(TracepointFormat { id: 0, fields })
+}
+
+/// The number of a system call; `None` if the architecture does not have it.
 pub fn number(arch: Arch, name: &str) -> Option<u32> {
     let table = table(arch);
     let index = table.binary_search_by(|(candidate, _)| (*candidate).cmp(name)).ok()?;
     Some(table[index].1)
 }
 
-/// The name of a system call; `None` when the number is not assigned.
+/// The name of a system call; `None` if the number is unassigned.
 pub fn name(arch: Arch, number: u32) -> Option<&'static str> {
     table(arch).iter().find(|(_, candidate)| *candidate == number).map(|(name, _)| *name)
 }
 
-/// What the manual calls a system call, by the name of its tracepoint.
+/// The name of a system call in the manual pages, given the name of its tracepoint.
 pub fn manual_name(name: &'static str) -> &'static str {
     match name {
         "newfstat" => "fstat",
@@ -36,12 +78,23 @@ pub fn manual_name(name: &'static str) -> &'static str {
     }
 }
 
-/// The number of the system call that the manual calls so.
+/// The number of a system call, given its name in the manual pages.
 pub fn manual_number(arch: Arch, name: &str) -> Option<u32> {
     table(arch).iter().find(|(candidate, _)| manual_name(candidate) == name).map(|(_, number)| *number)
 }
 
-/// All system calls of a processor, sorted by name.
+/// The system-call names of an architecture, indexed by number; empty for unassigned numbers.
+pub fn names(arch: Arch) -> Vec<&'static str> {
+    let calls = table(arch);
+    let most = calls.iter().map(|(_, number)| *number as usize).max().unwrap_or(0);
+    let mut names = vec![""; most + 1];
+    for (name, number) in calls {
+        names[*number as usize] = manual_name(name);
+    }
+    names
+}
+
+/// All system calls of an architecture, sorted by name.
 pub fn table(arch: Arch) -> &'static [(&'static str, u32)] {
     match arch {
         Arch::X86_64 => &x86_64::TABLE,

@@ -1,72 +1,83 @@
-//! What the compiler asks about the machine that a script will run on.
+//! What the compiler needs to know about the machine that a script will run on.
 //!
-//! In: implemented by the runtime for the running kernel and by fixtures in tests. Out: read by `check` and `lower`.
-//! Guarantee: the compiler learns of a kernel through this trait only.
+//! In: implemented by the runtime for the running kernel, and by test fixtures. Out: read by
+//! `check` and `lower`.
+//! Guarantee: the compiler accesses the kernel only through this trait.
 
 mod defined;
 
 pub use defined::Defined;
 
-use crate::btf::Btf;
+use crate::btf::{Btf, Kind};
 use crate::types::Type;
 use crate::usdt::Argument;
 
 /// A machine to compile for.
 pub trait Target: std::fmt::Debug {
-    /// The processor.
+    /// The CPU architecture.
     fn arch(&self) -> Arch;
     /// Kernel version as (major, minor).
     fn kernel(&self) -> (u32, u32);
-    /// Number of CPUs that can ever exist (`/sys/devices/system/cpu/possible`).
+    /// Number of possible CPUs (`/sys/devices/system/cpu/possible`).
     fn possible_cpus(&self) -> u32;
-    /// Memory page size.
+    /// Memory page size in bytes.
     fn page_size_bytes(&self) -> u32;
-    /// The kernel's types, when they are readable. The first call may map the file.
+    /// The kernel's BTF, if it is readable. The first call may map the file.
     fn btf(&self) -> Option<&Btf>;
-    /// The kernel's types, only when a type's layout depends on them: reading them costs start-up time and memory.
+    /// The kernel's BTF, but only if the layout of `ty` depends on it: reading it costs start-up
+    /// time and memory.
     fn btf_if_needed(&self, ty: &Type) -> Option<&Btf> {
         if mentions_struct(ty) { self.btf() } else { None }
     }
-    /// The kernel's types and those of its modules of these names; `None` when one of them does not tell its types.
+    /// The kernel's BTF merged with that of the named modules; `None` if one of them has no
+    /// readable BTF.
     fn btf_with_modules(&self, _modules: &[String]) -> Option<Btf> {
         None
     }
-    /// Where `task_struct` keeps the word that says "in a 32-bit system call"; `None` when the kernel runs none.
+    /// Offset in `task_struct` of the status word with the 32-bit system-call flag; `None` if the
+    /// kernel does not run 32-bit programs.
     fn compat_status_offset(&self) -> Option<u32>;
-    /// Device and inode of the pid namespace that the profiler is in; `None` for the initial one.
+    /// Device and inode of the profiler's pid namespace; `None` for the initial one.
     fn pid_namespace(&self) -> Option<(u64, u64)> {
         None
     }
-    /// Tracepoints `(category, event)` that match two patterns (`*` wildcards), sorted.
+    /// Tracepoints `(category, event)` that match two glob patterns, sorted.
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError>;
     /// The fields of a tracepoint's record.
     fn tracepoint_format(&self, category: &str, event: &str) -> Result<TracepointFormat, TargetError>;
-    /// Files that a binary's name in a probe means: a path (wildcards allowed), a command in `PATH`, or a library such as
-    /// `libc`. Sorted, canonical, at least one.
+    /// The files that a binary's name in a probe refers to: a path (wildcards allowed), a command
+    /// in `PATH`, or a library such as `libc`. Sorted, canonical, at least one.
     fn binaries(&self, name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError>;
-    /// The process whose files are meant where none is named, when only its probes are wanted.
+    /// Device and inode of a file; equal for all paths to the same file.
+    fn file_identity(&self, _path: &str) -> Option<(u64, u64)> {
+        None
+    }
+    /// The process whose files are used if a probe names none, when only its probes are wanted.
     fn of_process(&self) -> Option<u32> {
         None
     }
     /// Function symbols of a file whose name matches a pattern, sorted by name, without duplicates.
     fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError>;
-    /// The same by the name that the source of a C++ or Rust program has for a function: `ns::fn(int)`, or `ns::fn` for all of
-    /// them whatever their parameters. Names that they come with are the source's.
+    /// Like [`Target::functions`], but by the source-level name of a C++ or Rust function:
+    /// `ns::fn(int)`, or `ns::fn` for all overloads. The returned names are source-level names.
     fn functions_by_source_name(&self, _path: &str, _pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
         Err(TargetError::Missing { near: Vec::new() })
     }
-    /// The file offset of a virtual address of an executable file; `None` when no executable segment holds it.
+    /// The file offset of a virtual address of an executable file; `None` if no executable segment
+    /// contains it.
     fn file_offset(&self, path: &str, address: u64) -> Result<Option<u64>, TargetError>;
-    /// A symbol of a file, with its distance from a place in the file when one is given.
+    /// A symbol of a file, with its distance from `site` if that is given.
     fn variable(&self, _path: &str, _name: &str, _site: Option<u64>) -> Result<Variable, TargetError> {
         Err(TargetError::Missing { near: Vec::new() })
     }
-    /// How functions of the kernel can be probed. The first call asks the kernel.
+    /// How kernel functions can be probed. The first call queries the kernel.
     fn function_probing(&self) -> FunctionProbing;
-    /// Functions of the kernel and its modules that can be probed, by pattern; `module` is the pattern of a module's name, or
-    /// `vmlinux` for the kernel itself. A name that several functions have is there several times. Sorted, at least one.
+    /// Functions of the kernel and its modules that can be probed, by pattern. `module` is a
+    /// pattern for module names; `vmlinux` is the kernel itself. A name shared by several functions
+    /// appears once for each. Sorted, at least one.
     fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError>;
-    /// Static probes (USDT) of a file whose provider and name match two patterns, sorted; at least one.
+    /// Static probes (USDT) of a file whose provider and name match two patterns; sorted, at least
+    /// one.
     fn static_probes(&self, _path: &str, _provider: &str, _name: &str) -> Result<Vec<StaticProbe>, TargetError> {
         Err(TargetError::Missing { near: Vec::new() })
     }
@@ -76,19 +87,37 @@ pub trait Target: std::fmt::Debug {
     fn cgroup_id(&self, path: &str) -> Result<u64, TargetError>;
 }
 
-/// How a probe's name shows a file: as the script writes it when that is a path; a relative pattern keeps its folder; anything
+/// The cgroup v2 id of a path for a parameter's value; else why there is none.
+pub fn cgroup_of(target: &dyn Target, path: &str) -> Result<u64, String> {
+    target.cgroup_id(path).map_err(|error| match error {
+        TargetError::Missing { .. } => "there is no such control group here".into(),
+        TargetError::Refused(words) | TargetError::Invalid(words) => words,
+    })
+}
+
+/// Offsets in `task_struct` of the pointer to the memory (`mm`) and of the number of `exec`s
+/// (`self_exec_id`, of whose bytes the first four are read); `None` if BTF does not have them.
+pub fn memory_offsets(target: &dyn Target) -> Option<(u32, u32)> {
+    let btf = target.btf()?;
+    let task = btf.find(Kind::Struct, "task_struct")?;
+    let offset = |name: &str| Some(btf.find_member(task, name)?.byte_offset());
+    Some((offset("mm")?, offset("self_exec_id")?))
+}
+
+/// The path of a file in a probe's name: as written if the script gives a path; a relative pattern
+/// keeps its directory; otherwise the path where the file was found.
 /// else is shown by where it was found.
 pub fn shown_path(written: &str, found: &str) -> String {
     let Some(star) = written.find('*') else {
         return if written.contains('/') { written.to_string() } else { found.to_string() };
     };
     let relative = || {
-        let (folder, rest) = written.split_at(written[..star].rfind('/')? + 1);
+        let (directory, rest) = written.split_at(written[..star].rfind('/')? + 1);
         let depth = rest.matches('/').count() + 1;
         let at = found.rmatch_indices('/').nth(depth - 1)?.0 + 1;
-        let plain = folder.trim_start_matches("./");
-        let is_there = !folder.starts_with('/') && (plain.is_empty() || found[..at].ends_with(&format!("/{plain}")));
-        is_there.then(|| format!("{folder}{}", &found[at..]))
+        let plain = directory.trim_start_matches("./");
+        let is_there = !directory.starts_with('/') && (plain.is_empty() || found[..at].ends_with(&format!("/{plain}")));
+        is_there.then(|| format!("{directory}{}", &found[at..]))
     };
     relative().unwrap_or_else(|| found.to_string())
 }
@@ -103,7 +132,7 @@ fn mentions_struct(ty: &Type) -> bool {
     }
 }
 
-/// A processor.
+/// A CPU architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arch {
     /// AMD64.
@@ -112,44 +141,44 @@ pub enum Arch {
     Aarch64,
 }
 
-/// Why the machine could not say.
+/// Why a query failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetError {
-    /// It does not exist; with the nearest names that do.
+    /// It does not exist.
     Missing {
-        /// Names that are close.
+        /// The closest names that exist.
         near: Vec<String>,
     },
-    /// It exists and may not be read: what was refused, and what to do.
+    /// Access was denied: what was refused, and what to do.
     Refused(String),
-    /// It is not what it should be (not an ELF file, a directory…): in words.
+    /// It is of the wrong kind (not an ELF file, a directory…), as text.
     Invalid(String),
 }
 
-/// How functions of the kernel can be probed.
+/// How kernel functions can be probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionProbing {
-    /// Kprobes; or why there are none, as the end of a sentence.
+    /// Kprobes; if unsupported, the reason as the end of a sentence.
     pub kprobe: Result<(), String>,
-    /// Whether one attachment can hold many functions (`kprobe.multi`).
+    /// Whether one attachment can cover many functions (`kprobe.multi`).
     pub kprobe_multi: bool,
-    /// Programs at the entries and exits of functions that BTF describes (`fentry`); or why there are none.
+    /// Programs at the entries and exits of functions described by BTF (`fentry`); if unsupported,
+    /// the reason as the end of a sentence.
     pub fentry: Result<(), String>,
 }
 
-/// A function of the kernel that can be probed.
+/// A kernel function that can be probed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KernelFunction {
-    /// Its name.
     pub name: String,
-    /// The module that it is in; `None` in the kernel itself.
+    /// Its module; `None` for the kernel itself.
     pub module: Option<String>,
 }
 
 /// A tracepoint's record, from its `format` file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracepointFormat {
-    /// The event's number.
+    /// The event id.
     pub id: u32,
     /// Fields after the common ones, by offset.
     pub fields: Vec<TracepointField>,
@@ -158,20 +187,18 @@ pub struct TracepointFormat {
 /// A field of a tracepoint's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracepointField {
-    /// Its name.
     pub name: String,
-    /// Its C type as the kernel prints it, without name and array part (`unsigned long`, `char`, `const char *`,
-    /// `__data_loc char[]`).
+    /// Its C type as the kernel prints it, without name and array suffix (`unsigned long`, `char`,
+    /// `const char *`, `__data_loc char[]`).
     pub c_type: String,
-    /// Elements of an array field.
+    /// Number of elements of an array field.
     pub array_len: Option<u32>,
     /// Offset in the record, whose first 8 bytes are the common fields.
     pub offset_bytes: u32,
-    /// Size.
     pub size_bytes: u32,
-    /// Two's complement.
+    /// Whether it is signed (two's complement).
     pub signed: bool,
-    /// Whether it holds an offset and a length of data behind the record (`__data_loc`).
+    /// Whether it contains the offset and length of data after the record (`__data_loc`).
     pub data_loc: bool,
 }
 
@@ -180,44 +207,44 @@ pub struct TracepointField {
 pub struct FunctionSymbol {
     /// Its name as in the symbol table.
     pub name: String,
-    /// Where it starts in the file.
+    /// File offset of its first byte.
     pub file_offset: u64,
-    /// Its size; 0 when unknown.
+    /// Its size in bytes; 0 if unknown.
     pub size_bytes: u64,
 }
 
 /// A variable (or a function) in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its address as the file has it.
+    /// Its virtual address in the file.
     pub address: u64,
-    /// Its size; 0 when unknown.
+    /// Its size in bytes; 0 if unknown.
     pub size_bytes: u64,
-    /// Whether the file is always loaded at the addresses that it has.
+    /// Whether the file is always loaded at the addresses that it contains (not
+    /// position-independent).
     pub is_fixed: bool,
-    /// Bytes from the given place to it, when that place is loaded.
+    /// Its distance in bytes from the given site, once both are loaded.
     pub from_site: Option<i64>,
 }
 
 /// A static probe of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticProbe {
-    /// Who provides it.
     pub provider: String,
-    /// Its name.
     pub name: String,
-    /// Where it sits: several places when a function was inlined, or when the source has it more than once.
+    /// Its sites. There are several if a function was inlined, or if the source contains the probe
+    /// more than once.
     pub sites: Vec<StaticSite>,
 }
 
-/// A place of a static probe.
+/// A site of a static probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StaticSite {
     /// Offset in the file.
     pub file_offset: u64,
-    /// Offset of its semaphore in the file; 0 when it has none.
+    /// File offset of its semaphore; 0 if it has none.
     pub semaphore_offset: u64,
-    /// Its arguments; variables that they name are resolved.
+    /// Its arguments, with the variables that they name resolved.
     pub arguments: Vec<Argument>,
 }
 

@@ -1,7 +1,8 @@
-//! The `format` files of tracefs.
+//! Parser for the `format` files of tracefs.
 //!
 //! In: the text of a file. Out: the fields of the tracepoint's record.
-//! Guarantee: a file that is not of the kernel's form gives `None`; the common fields are left out.
+//! Guarantee: a file that does not have the kernel's format yields `None`; the common fields are
+//! omitted.
 //!
 //! ```text
 //! ID: 372
@@ -14,7 +15,8 @@
 
 use crate::target::{TracepointField, TracepointFormat};
 
-/// The fields of a tracepoint's record; `None` when the text has no number or a line that is no field.
+/// The fields of a tracepoint's record; `None` if the text has no id or contains a line that is not
+/// a field.
 pub fn parse(text: &str) -> Option<TracepointFormat> {
     let mut id = None;
     let mut fields = Vec::new();
@@ -47,7 +49,8 @@ fn parse_field(line: &str) -> Option<TracepointField> {
     let (c_type, name, array) = split_declaration(declaration)?;
     let element_size_bytes = |c_type: &str| size_of_c_type(c_type).unwrap_or(size_bytes);
     let array_len = array.map(|written| {
-        // The length is a number, but older kernels print the name of a constant: then the sizes tell it.
+        // The length is usually a number. Older kernels print the name of a constant; then compute
+        // it from the sizes.
         written.parse().unwrap_or_else(|_| size_bytes / element_size_bytes(c_type).max(1))
     });
     Some(TracepointField {
@@ -61,7 +64,7 @@ fn parse_field(line: &str) -> Option<TracepointField> {
     })
 }
 
-/// Type, name and what stands in the brackets behind the name.
+/// Type, name and the text in the brackets after the name.
 fn split_declaration(declaration: &str) -> Option<(&str, &str, Option<&str>)> {
     let (declared, array) = match declaration.strip_suffix(']') {
         Some(open) => {
@@ -76,7 +79,7 @@ fn split_declaration(declaration: &str) -> Option<(&str, &str, Option<&str>)> {
     (!name.is_empty() && !c_type.is_empty()).then_some((c_type, name, array))
 }
 
-/// Size of the C types that arrays in records are made of.
+/// Size of the C types that occur as array elements in records.
 fn size_of_c_type(c_type: &str) -> Option<u32> {
     let words = c_type.split_whitespace().filter(|word| !matches!(*word, "const" | "volatile" | "unsigned" | "signed"));
     Some(match words.collect::<Vec<_>>().as_slice() {
@@ -159,8 +162,8 @@ print fmt: \"field:%s\", REC->comm
             return;
         };
         let (mut files, mut fields) = (0, 0);
-        let folders = categories.flatten().filter_map(|category| std::fs::read_dir(category.path()).ok());
-        for path in folders.flatten().flatten().map(|event| event.path().join("format")) {
+        let directories = categories.flatten().filter_map(|category| std::fs::read_dir(category.path()).ok());
+        for path in directories.flatten().flatten().map(|event| event.path().join("format")) {
             let Ok(text) = std::fs::read_to_string(&path) else { continue };
             let format = parse(&text).unwrap_or_else(|| panic!("{}:\n{text}", path.display()));
             for field in &format.fields {

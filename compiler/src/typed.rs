@@ -1,47 +1,67 @@
 //! The typed program: every name resolved, every expression typed, wildcards expanded.
 //!
 //! In: made by `check`. Out: read by `lower` and the printers.
-//! Guarantee: nothing in here can fail to lower, but for limits that only the code generator can see.
+//! Guarantee: lowering a typed program cannot fail, except for limits that only the code generator
+//! can check.
 
+mod expr;
 mod span;
 
-pub use span::{Restart, Span as TimeSpan, SpanAction, SpanEviction, SpanIndex, SpanKeep, SpanStep, SpanValues};
+pub use span::{
+    KeyIdentity, Restart, Span as TimeSpan, SpanAction, SpanEviction, SpanIndex, SpanKeep, SpanStep, SpanValues,
+};
 
 use crate::ast::{BinaryOp, UnaryOp};
+use crate::btf::BtfId;
+use crate::object::Pages;
 use crate::object::{Attach, Config, Constant};
 use crate::params::Param;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::types::Type;
 use crate::units::Unit;
 use crate::usdt::Argument;
 use crate::view::View;
-use crate::words::{Aggregation, Builtin, Function, Pages};
 
 /// A checked script.
 #[derive(Debug, Default)]
 pub struct Program {
-    /// BPF programs, in the order of the script.
+    /// BPF programs, in script order.
     pub probes: Vec<Probe>,
     /// Maps, sorted by name.
     pub maps: Vec<Map>,
-    /// Spans, in the order of the script.
+    /// Spans, in script order.
     pub spans: Vec<TimeSpan>,
-    /// Names that `probe` may yield.
+    /// Names that `probe` may return.
     pub probe_names: Vec<String>,
     /// Settings.
     pub config: Config,
-    /// Most entries of a keyed map.
+    /// Maximum number of entries of a keyed map.
     pub max_map_keys: u32,
+    /// Maximum number of distinct stacks kept.
+    pub max_stacks: u32,
     /// Size of the data ring in bytes.
     pub ring_size_bytes: u32,
-    /// Whether reads that fail and keys that are missing are reported (`-k`).
+    /// Whether failed reads and missing keys are reported (`-k`).
     pub reports_failures: bool,
-    /// Parameters, in the order of the script.
+    /// Parameters, in script order.
     pub params: Vec<Param>,
-    /// Most bytes of maps that are allocated beforehand.
+    /// Maximum number of bytes of preallocated maps.
     pub max_map_memory_bytes: u64,
-    /// How maps are shown.
+    /// How maps are displayed.
     pub views: Vec<View>,
+    /// Groups of maps to double-buffer, indexed by [`StmtKind::Turn`]; groups that are emptied come
+    /// first.
+    pub windows: Vec<Windowed>,
+}
+
+/// A group of maps whose windows end together.
+#[derive(Debug)]
+pub struct Windowed {
+    pub maps: Vec<MapIndex>,
+    /// Whether the contents stay when a window ends: handlers print these maps and never empty
+    /// them.
+    pub keeps: bool,
 }
 
 /// A map.
@@ -49,28 +69,28 @@ pub struct Program {
 pub struct Map {
     /// Name with sigil.
     pub name: String,
-    /// Key; a tuple type for several keys.
+    /// Key type; a tuple for several keys.
     pub key: Option<Type>,
-    /// What it holds.
+    /// Value type.
     pub value: MapValue,
     /// First use.
     pub span: Span,
-    /// Its storage, when the script declares it.
+    /// The `let` declaration, if the script has one.
     pub declared: Option<Declared>,
-    /// Whether it has a value for each thread, which goes with it. The key is then the current thread.
+    /// Whether it stores one value per thread, freed when the thread exits. The key is then the
+    /// current thread.
     pub of_threads: bool,
-    /// What its values count.
+    /// Unit of its values.
     pub unit: Unit,
-    /// What the fields of its records count, as far as they count something.
+    /// Units of the fields of its records, for those fields that have one.
     pub field_units: Vec<(String, Unit)>,
 }
 
 /// `let @x = kind(entries)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
-    /// The kind.
     pub kind: DeclaredKind,
-    /// Most entries.
+    /// Maximum number of entries.
     pub max_entries: u32,
     /// The declaration.
     pub span: Span,
@@ -79,33 +99,34 @@ pub struct Declared {
 /// A kind of map that can be declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeclaredKind {
-    /// Each CPU has its own values.
+    /// Whether each CPU has its own copy of the values.
     pub per_cpu: bool,
-    /// The entry that was not used for longest makes room for a new one.
+    /// Whether a full map evicts the least recently used entry.
     pub evicts: bool,
 }
 
-/// What a map holds.
+/// The value type of a map.
 #[derive(Debug, Clone)]
 pub enum MapValue {
     /// A value that is assigned.
     Plain(Type),
     /// An aggregation with its constants.
     Aggregate {
-        /// Which.
-        word: &'static dyn Aggregation,
+        word: WordName,
         /// Bounds and steps.
         params: Vec<i64>,
-        /// Whether the values are signed.
+        /// Whether the aggregated values are signed.
         signed: bool,
+        /// The page layout, if the value of a key is split into pages.
+        pages: Option<Pages>,
     },
 }
 
 impl MapValue {
-    /// How its value under a key is kept, when that is in pages.
+    /// The page layout of its value, if the aggregation stores its values in pages.
     pub fn pages(&self) -> Option<Pages> {
         match self {
-            MapValue::Aggregate { word, params, .. } => word.pages(params),
+            MapValue::Aggregate { pages, .. } => *pages,
             MapValue::Plain(_) => None,
         }
     }
@@ -122,19 +143,19 @@ pub struct VarIndex(pub usize);
 /// One BPF program: a block of the script for one or more attach points that share code.
 #[derive(Debug)]
 pub struct Probe {
-    /// Attach points as bpftrace would print them.
+    /// Attach points, formatted as bpftrace prints them.
     pub names: Vec<String>,
-    /// Attach points of this program that the user asked for (`Attached N probes`).
+    /// Number of attach points that count for `Attached N probes`.
     pub points: u32,
     /// How to attach.
     pub attach: Attach,
     /// ELF section.
     pub section: String,
-    /// What the program sees.
+    /// The layout of the program's context and what the prologue needs.
     pub context: Context,
-    /// Runs only for this process.
-    pub only_pid: Option<u32>,
-    /// Runs only when this holds.
+    /// Runs only for these processes; empty for all.
+    pub only_pids: Vec<u32>,
+    /// Runs only if this is true.
     pub predicate: Option<Expr>,
     /// The statements.
     pub body: Vec<Stmt>,
@@ -149,31 +170,34 @@ pub struct Probe {
 pub struct Var {
     /// Name without sigil.
     pub name: String,
-    /// Its type.
     pub ty: Type,
 }
 
-/// What a program's context is and which code must come before the body.
+/// The program's context and what its prologue needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     /// The layout of the context.
     pub kind: ContextKind,
-    /// System-call numbers that the body is for; `None` when the program is not a dispatcher.
+    /// System calls that the body handles; `None` if the program is not a dispatcher.
     pub syscalls: Option<SyscallFilter>,
-    /// First index into [`Program::probe_names`]; the name at run time is this plus the attach cookie or the position of the
-    /// system call in the filter.
+    /// First index into [`Program::probe_names`]. The run-time name is at this index plus the
+    /// attach cookie, or plus the position of the system call in the filter.
     pub first_name: u32,
-    /// Whether user threads may be preempted while the program runs, so that per-CPU memory can be entered twice.
+    /// Whether user threads can be preempted while the program runs, so that per-CPU memory can be
+    /// re-entered.
     pub preemptible: bool,
-    /// The arguments that a static probe can have. The attach cookie's upper half is the number of those at the site, its
-    /// lower half that of the probe's name. Empty for other probes.
+    /// Argument layouts of a static probe. The upper half of the attach cookie is the index of the
+    /// layout at the site, the lower half the index of the probe name. Empty for other probes.
     pub static_arguments: Vec<Vec<Argument>>,
+    /// Context words (by index) that the verifier treats as pointers to kernel structs, with the
+    /// type of each struct.
+    pub typed_words: Vec<(u32, BtfId)>,
 }
 
-/// Which system calls a dispatching program serves.
+/// The system calls that a dispatcher program handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyscallFilter {
-    /// Numbers, in the order of the probe names.
+    /// System-call numbers, in the order of the probe names.
     pub numbers: Vec<u32>,
 }
 
@@ -190,16 +214,17 @@ pub enum ContextKind {
     Registers,
     /// `struct bpf_perf_event_data`: registers, then the sample period.
     PerfEvent,
-    /// `struct bpf_iter__NAME`: a pointer to what all iterators have, then one to the object.
+    /// `struct bpf_iter__NAME`: a pointer to the common iterator metadata, then a pointer to the
+    /// object.
     Iterator,
 }
 
-/// A statement with its place.
+/// A statement with its source span.
 #[derive(Debug, Clone)]
 pub struct Stmt {
     /// What it does.
     pub kind: StmtKind,
-    /// Its place.
+    /// Its source span.
     pub span: Span,
 }
 
@@ -212,21 +237,22 @@ pub enum StmtKind {
     AssignVar(VarIndex, Expr),
     /// `@x[key] = value`.
     AssignMap(MapIndex, Option<Expr>, Expr),
-    /// `@x[key] op= value` on integers: one atomic operation where the machine has one.
+    /// `@x[key] op= value` on integers: one atomic instruction where BPF has one.
     UpdateMap(MapIndex, Option<Expr>, BinaryOp, Expr),
-    /// `@x[key].field = value`: nothing else of the record is touched.
+    /// `@x[key].field = value`: writes only this field of the record.
     AssignField(Field, Expr),
-    /// `@x[key].field op= value` on integers: one atomic operation where the machine has one of the field's size.
+    /// `@x[key].field op= value` on integers: one atomic instruction where BPF has one of the
+    /// field's size.
     UpdateField(Field, BinaryOp, Expr),
-    /// `@x[key] = count()` and its kin.
+    /// `@x[key] = count()` and other aggregations.
     Aggregate(MapIndex, Option<Expr>, Vec<Expr>),
     /// A condition.
     If(Expr, Vec<Stmt>, Vec<Stmt>),
     /// Statements in their own scope.
     Block(Vec<Stmt>),
-    /// Zero again: `let $x;` in a loop.
+    /// Resets a variable to zero: `let $x;` in a loop.
     Clear(VarIndex),
-    /// The same statements several times, each with variables of its own.
+    /// The same statements several times, each copy with its own variables.
     Unroll(Vec<Vec<Stmt>>),
     /// `for $i : a..b`: the bounds are int64.
     ForRange {
@@ -236,7 +262,7 @@ pub enum StmtKind {
         start: Expr,
         /// One past the last value.
         end: Expr,
-        /// What is repeated.
+        /// The loop body.
         body: Vec<Stmt>,
     },
     /// `for $kv : @x`.
@@ -245,31 +271,47 @@ pub enum StmtKind {
         var: VarIndex,
         /// The map; it has keys.
         map: MapIndex,
-        /// What is repeated.
+        /// The loop body.
         body: Vec<Stmt>,
     },
-    /// Repeats while the condition holds.
+    /// `for $s : span`: iterates over the open starts.
+    ForSpan {
+        /// The span; its values must be in a map.
+        span: SpanIndex,
+        /// The variable that receives the key.
+        key: VarIndex,
+        /// What the body reads of each start.
+        values: SpanValues,
+        /// The loop body.
+        body: Vec<Stmt>,
+    },
+    /// Repeats while the condition is true.
     While(Expr, Vec<Stmt>),
     /// Leaves the innermost loop.
     Break,
-    /// Goes on with the innermost loop's next round.
+    /// Continues with the next iteration of the innermost loop.
     Continue,
-    /// Keeps what a test or a benchmark returns.
+    /// Records the return value of a test or benchmark.
     Result(Expr),
-    /// Leaves the probe, or the handler of a span's event.
+    /// Returns from the probe, or from the handler of a span event.
     Return,
-    /// What a stage of a span does, with its handlers.
+    /// One stage of a span, with its handlers.
     Span(Box<SpanStep>),
+    /// Ends the windows of these groups ([`Program::windows`]): the statements that follow print
+    /// and empty their maps as of this point.
+    Turn(Vec<usize>),
+    /// Ends the snapshot of these groups, whose maps are never emptied: the statements that follow
+    /// print their current contents.
+    TurnEnd(Vec<usize>),
 }
 
-/// An expression with type and place.
+/// An expression with its type and source span.
 #[derive(Debug, Clone)]
 pub struct Expr {
     /// What it is.
     pub kind: ExprKind,
-    /// Its type.
     pub ty: Type,
-    /// Its place.
+    /// Its source span.
     pub span: Span,
 }
 
@@ -278,141 +320,141 @@ pub struct Expr {
 pub enum ExprKind {
     /// A constant of a scalar type.
     Int(i64),
-    /// A string constant; empty and of another type, the value of that type whose bytes are all zero.
+    /// A string constant. If the type is not a string and the bytes are empty: the all-zero value
+    /// of that type.
     Str(Vec<u8>),
     /// A scratch variable.
     Var(VarIndex),
-    /// A map's value; zero when missing.
+    /// A map's value; zero if the key is missing.
     Map(MapIndex, Option<Box<Expr>>),
-    /// A builtin, with what `check` found out about it.
-    Builtin(&'static dyn Builtin, Vec<Constant>),
+    /// A builtin, with the constants that `check` computed for it.
+    Builtin(WordName, Vec<Constant>),
     /// A function.
     Call(Call),
     /// `-`, `~` on integers; `!` yields a bool.
     Unary(UnaryOp, Box<Expr>),
-    /// Both sides have the same integer type (shifts: the left one's), or are booleans, or for `==`/`!=` strings, or arrays,
-    /// tuples or records of one type.
+    /// Both operands have the same integer type (shifts: that of the left operand), or both are
+    /// booleans. For `==` and `!=` both may also be strings, or arrays, tuples or records of one
+    /// type.
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// `c ? a : b`; both sides have this expression's type.
+    /// `c ? a : b`; both branches have this expression's type.
     Ternary(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// `x++` and kin on a variable.
+    /// `x++`, `x--`, `++x`, `--x` on a variable.
     StepVar {
         /// Which.
         var: VarIndex,
-        /// What is added (pointers: the element's size).
+        /// The value added (for pointers, a multiple of the element size).
         by: i64,
-        /// The value after the change, or before.
+        /// Whether the result is the value after the change.
         prefix: bool,
     },
-    /// `@x[k]++` and kin: atomic.
+    /// `@x[k]++` and similar: atomic.
     StepMap {
         /// Which.
         map: MapIndex,
-        /// Its key.
         key: Option<Box<Expr>>,
         /// What is added.
         by: i64,
-        /// The value after the change, or before.
+        /// Whether the result is the value after the change.
         prefix: bool,
     },
-    /// `@x[k].field++` and kin: atomic where the machine can.
+    /// `@x[k].field++` and similar: atomic where BPF has an instruction of the field's size.
     StepField {
         /// Which.
         field: Field,
         /// What is added.
         by: i64,
-        /// The value after the change, or before.
+        /// Whether the result is the value after the change.
         prefix: bool,
     },
-    /// Integer conversion to this expression's type (also bool and pointers).
+    /// Integer conversion to this expression's type (also for bool and pointers).
     Convert(Box<Expr>),
     /// A field of the tracepoint's record: byte offset in the context, read directly.
     ContextField(u32),
-    /// `__data_loc` data behind the tracepoint's record: offset of the descriptor.
+    /// `__data_loc` data after the tracepoint's record: offset of its descriptor.
     ContextData(u32),
     /// The n-th `u64` of a raw tracepoint's context.
     ContextArg(u32),
-    /// A register of the traced thread at the probe (offset in `pt_regs`), when the context is registers.
+    /// A register of the traced thread at the probe (offset in `pt_regs`), if the context is
+    /// registers.
     Register(u32),
-    /// A register of the thread that enters a system call: the context's first argument points at its `pt_regs`.
+    /// A register of the thread that enters a system call: the first argument in the context points
+    /// to its `pt_regs`.
     SyscallRegister(u32),
-    /// Memory that a pointer refers to, at a byte offset: `base` is a pointer.
+    /// Memory at a byte offset from the pointer `base`.
     Deref {
         /// The pointer.
         base: Box<Expr>,
-        /// Bytes added.
+        /// Byte offset from the pointer.
         offset_bytes: u32,
-        /// Bits of a bit-field: (first bit from the least significant, width).
+        /// A bit-field: (first bit from the least significant, width).
         bits: Option<(u8, u8)>,
     },
-    /// A part of an aggregate value in our own memory (tuple part, element with a constant index).
+    /// A part of an aggregate value in BPF memory (tuple part, element with a constant index).
     Part {
         /// The aggregate.
         base: Box<Expr>,
-        /// Byte offset in it.
+        /// Byte offset in the aggregate.
         offset_bytes: u32,
     },
-    /// An element of an array in our own memory with an index known at run time; zero when it is out of bounds.
+    /// An array element in BPF memory with a run-time index; zero if it is out of bounds.
     PartAt {
         /// The array.
         base: Box<Expr>,
-        /// The index.
         index: Box<Expr>,
         /// Size of an element.
         stride_bytes: u32,
-        /// How many there are.
+        /// Number of elements.
         len: u32,
     },
-    /// An element with an index known at run time; `base` is a pointer or an array in foreign memory. Zero when it is out
-    /// of bounds.
+    /// An element with a run-time index; `base` is a pointer or an array in foreign memory. Zero if
+    /// it is out of bounds.
     Element {
         /// A pointer to the first element.
         base: Box<Expr>,
-        /// The index.
         index: Box<Expr>,
         /// Size of an element.
         stride_bytes: u32,
-        /// How many there are, when that is known.
+        /// Number of elements, if known.
         len: Option<u32>,
     },
-    /// The address of foreign memory that an aggregate expression denotes (a struct or array behind a pointer).
+    /// The foreign address that an aggregate expression (a struct or array behind a pointer) refers
+    /// to.
     AddressOf(Box<Expr>),
     /// A tuple or record: its parts in the order of the type.
     Tuple(Vec<Expr>),
     /// Statements, then a value.
     Block(Vec<Stmt>, Box<Expr>),
-    /// The value of a parameter (its place in [`Program::params`]): a number or a text.
+    /// The value of a parameter (index into [`Program::params`]): a number or a text.
     Param(usize),
-    /// Whether a value is the one, or one of those, that a parameter gives; `any` is every value.
+    /// Whether a value equals the parameter's value or one of its values; `any` matches everything.
     Matches(Box<Expr>, usize),
 }
 
 /// A field of the record that a map holds.
 #[derive(Debug, Clone)]
 pub struct Field {
-    /// The map.
     pub map: MapIndex,
     /// The record's key.
     pub key: Option<Box<Expr>>,
-    /// Where the field lies in the record.
+    /// Byte offset of the field in the record.
     pub offset_bytes: u32,
-    /// Its type.
     pub ty: Type,
 }
 
 /// A call of a function.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// The function.
-    pub word: &'static dyn Function,
-    /// Arguments evaluated at run time.
+    pub word: WordName,
+    /// Arguments that are evaluated at run time.
     pub args: Vec<Expr>,
-    /// Arguments known now.
+    /// Arguments that are known at compile time.
     pub constants: Vec<Constant>,
 }
 
 impl Expr {
-    /// Whether this or a part of it satisfies `test`; statements inside it count as if they did.
+    /// Whether this expression or a subexpression satisfies `test`. Returns true if it contains
+    /// statements.
     pub fn any(&self, test: &dyn Fn(&ExprKind) -> bool) -> bool {
         let in_key = |key: &Option<Box<Expr>>| key.as_ref().is_some_and(|key| key.any(test));
         test(&self.kind)

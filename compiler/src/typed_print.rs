@@ -1,8 +1,9 @@
 //! A typed program as indented text, for `-d typed`.
 //!
-//! In: a [`Program`], and the kernel's types for the names of structs. Out: maps, then programs; one node a line with its
-//! type behind a colon, children indented by two spaces.
-//! Guarantee: every expression shows its type; spans are left out, so that moving code changes nothing.
+//! In: a [`Program`], and the kernel's BTF for the names of structs. Out: maps, then programs; one
+//! node per line, with its type after a colon, children indented by two spaces.
+//! Guarantee: every expression shows its type; source spans are omitted, so moving code changes
+//! nothing.
 
 use std::fmt::Write as _;
 
@@ -49,10 +50,10 @@ impl Printer<'_> {
         let key = map.key.as_ref().map_or(String::new(), |key| format!("[{}]", key.describe(self.btf)));
         let value = match &map.value {
             MapValue::Plain(ty) => ty.describe(self.btf),
-            MapValue::Aggregate { word, params, signed } => {
+            MapValue::Aggregate { word, params, signed, .. } => {
                 let params: Vec<String> = params.iter().map(ToString::to_string).collect();
                 let sign = if *signed { "signed" } else { "unsigned" };
-                format!("{}({}) of {sign} values", word.name(), params.join(", "))
+                format!("{word}({}) of {sign} values", params.join(", "))
             }
         };
         self.line(&format!("map {}{key}: {value}", map.name));
@@ -65,8 +66,9 @@ impl Printer<'_> {
             for name in &probe.names {
                 p.line(&format!("at {name}"));
             }
-            if let Some(pid) = probe.only_pid {
-                p.line(&format!("only process {pid}"));
+            if !probe.only_pids.is_empty() {
+                let pids: Vec<String> = probe.only_pids.iter().map(ToString::to_string).collect();
+                p.line(&format!("only process {}", pids.join(", ")));
             }
             for var in &probe.vars {
                 p.line(&format!("var ${}: {}", var.name, var.ty.describe(p.btf)));
@@ -133,6 +135,10 @@ impl Printer<'_> {
                 let head = format!("for {} in {}", var_name(probe, *var), self.map_name(*map));
                 self.parent(&head, |p| p.stmts(probe, body));
             }
+            StmtKind::ForSpan { span, key, body, .. } => {
+                let head = format!("for {} in span {}", var_name(probe, *key), self.program.spans[span.0].name);
+                self.parent(&head, |p| p.stmts(probe, body));
+            }
             StmtKind::While(cond, body) => self.parent("while", |p| {
                 p.expr(probe, cond);
                 p.parent("do", |p| p.stmts(probe, body));
@@ -142,6 +148,8 @@ impl Printer<'_> {
             StmtKind::Result(value) => self.parent("result", |p| p.expr(probe, value)),
             StmtKind::Return => self.line("return"),
             StmtKind::Span(step) => self.span_step(probe, step),
+            StmtKind::Turn(groups) => self.line(&format!("turn {groups:?}")),
+            StmtKind::TurnEnd(groups) => self.line(&format!("turn end {groups:?}")),
         }
     }
 
@@ -202,17 +210,17 @@ impl Printer<'_> {
         self.nested(|p| p.parts(probe, &expr.kind));
     }
 
-    /// What an expression is, without its parts.
+    /// The text of an expression, without its operands.
     fn words(&self, probe: &Probe, kind: &ExprKind) -> String {
         match kind {
             ExprKind::Int(n) => n.to_string(),
             ExprKind::Str(text) => format!("{:?}", String::from_utf8_lossy(text)),
             ExprKind::Var(var) => var_name(probe, *var),
             ExprKind::Map(map, _) => self.map_name(*map).to_string(),
-            ExprKind::Builtin(word, _) => word.name().to_string(),
+            ExprKind::Builtin(word, _) => word.to_string(),
             ExprKind::Call(call) => {
                 let constants: Vec<String> = call.constants.iter().map(|c| self.constant(c)).collect();
-                format!("{}({})", call.word.name(), constants.join(", "))
+                format!("{}({})", call.word, constants.join(", "))
             }
             ExprKind::Unary(op, _) => op.symbol().to_string(),
             ExprKind::Binary(op, ..) => op.symbol().to_string(),

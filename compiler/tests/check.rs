@@ -1,9 +1,12 @@
-//! Scripts with mistakes and the exact diagnostics that the checker gives for them, on a machine made for tests; damaged scripts
-//! through the whole compiler; and that every code has its script and its page.
+//! Scripts with errors and the exact diagnostics of the checker, on the test target; damaged
+//! scripts through the whole compiler; and a check that every code has a script and a page.
 //!
-//! A file under `tests/diagnostics/SUBJECT` ends with the diagnostics that its text must give, as lines that begin with `//!`.
-//! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old` (Linux 5.15), `unsafe`, `child`, `process` (`-p`), `filter=PART` (probes whose names have it), or
-//! parameters. What stands behind a line `//# a/b` is the module of that name. `PROFILER_BLESS=1` writes the diagnostics anew.
+//! A file under `tests/diagnostics/SUBJECT` ends with the diagnostics that its text must produce,
+//! as lines that begin with `//!`.
+//! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old`
+//! (Linux 5.15), `unsafe`, `child`, `process` (`-p`), `filter=PART` (probes whose names contain
+//! it), or parameters. The text after a line `//# a/b` is the module of that name.
+//! `PROFILER_BLESS=1` rewrites the diagnostics.
 
 use profiler_compiler::CATALOGUE;
 use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter};
@@ -24,16 +27,16 @@ use fixture::Machine;
 
 const SUBJECTS: [&str; 5] = ["names", "types", "probes", "limits", "gates"];
 
-/// Codes that no script here causes: one of 4 MiB (tested with the parser), states that the parser refuses, and a writer of ELF
-/// files that cannot fail.
+/// Codes that no script here produces: a script of 4 MiB (tested with the parser), states that the
+/// parser refuses, and an ELF writer that cannot fail.
 const UNREACHABLE: [Code; 3] = [Code(102), Code(316), Code(512)];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn files(folder: &str) -> Vec<PathBuf> {
-    let path = root().join(folder);
+fn files(directory: &str) -> Vec<PathBuf> {
+    let path = root().join(directory);
     let mut found: Vec<PathBuf> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.sort();
     assert!(!found.is_empty(), "no files in {}", path.display());
@@ -48,7 +51,7 @@ fn golden_files() -> Vec<PathBuf> {
     SUBJECTS.iter().flat_map(|subject| files(&format!("tests/diagnostics/{subject}"))).collect()
 }
 
-/// The machine and the command line that a script's first line asks for.
+/// The target and the options that a script's first line asks for.
 fn surroundings(text: &str) -> (Machine, Options) {
     let words: Vec<&str> =
         text.lines().next().and_then(|line| line.strip_prefix("// with: ")).unwrap_or("").split_whitespace().collect();
@@ -63,22 +66,21 @@ fn surroundings(text: &str) -> (Machine, Options) {
         None => (word.trim_start_matches('-').to_string(), None),
     });
     let options = Options {
-        pid: has("process").then_some(100),
+        pids: if has("process") { vec![100] } else { Vec::new() },
         child_pid: has("child").then_some(100),
         positional: positional.iter().map(ToString::to_string).collect(),
         named: named.collect(),
         allow_unsafe: has("unsafe"),
-        settings: Vec::new(),
-        report_failures: false,
         probe_filter: filter.map(|part| ProbeFilter::new(move |name| name.contains(&part))),
         missing_in_programs: if has("bt") { MissingProbes::Warn } else { MissingProbes::Error },
+        ..Options::default()
     };
     let mut machine = Machine::new(!has("no-btf"));
     if has("no-kprobes") {
         machine.probing.kprobe = Err("it was built without kprobes".into());
     }
     if has("no-fentry") {
-        machine.probing.fentry = Err("it refuses programs at the entries of functions".into());
+        machine.probing.fentry = Err("it refuses programs at function entry".into());
     }
     if has("old") {
         machine.kernel = (5, 15);
@@ -86,7 +88,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
     (machine, options)
 }
 
-/// All diagnostics of a script, warnings of a good one included.
+/// All diagnostics of a script, including the warnings of a valid one.
 fn diagnostics(source: &Source) -> Vec<Diagnostic> {
     let (machine, options) = surroundings(&source.text);
     match compile::compile(source, &CATALOGUE, &machine, &options) {
@@ -95,7 +97,7 @@ fn diagnostics(source: &Source) -> Vec<Diagnostic> {
     }
 }
 
-/// The script of a file with the modules behind it.
+/// The script of a file with the modules after it.
 fn source_of(text: &str) -> Source {
     let mut parts = text.split("//# ");
     let is_bt = text.lines().next().is_some_and(|line| line.starts_with("// with: ") && line.contains(" bt"));
@@ -152,15 +154,15 @@ fn mistakes_get_their_exact_messages() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// All codes that the sources of a folder name.
-fn codes_in(folder: &Path, found: &mut BTreeSet<Code>) {
-    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+/// All diagnostic codes in the sources of a directory.
+fn codes_in(directory: &Path, found: &mut BTreeSet<Code>) {
+    for path in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
             codes_in(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = read(&path);
             let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-            // The parser's messages are made by a function of their own.
+            // The parser creates its diagnostics with a separate function.
             let own = if path.ends_with("parse/errors.rs") { " error(" } else { "Code(" };
             for after in text.split(own).skip(1) {
                 let digits: String = after.trim_start().chars().take_while(char::is_ascii_digit).collect();
@@ -188,6 +190,7 @@ fn every_code_has_its_page_and_every_page_its_code() {
     let mut codes = BTreeSet::new();
     codes_in(&root().join("compiler/src"), &mut codes);
     codes_in(&root().join("runtime/src"), &mut codes);
+    codes_in(&root().join("cli/src"), &mut codes);
     let wanted: BTreeSet<String> = codes.iter().map(|code| format!("{code}.md")).collect();
     let pages: BTreeSet<String> =
         files("spec/errors").iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
@@ -257,7 +260,7 @@ fn all_mistakes_are_reported_together() {
     assert_eq!(codes, [201, 203, 201, 202, 303, 320]);
 }
 
-/// A small deterministic generator, so that a failure can be repeated.
+/// A small deterministic generator, so that failures are reproducible.
 struct Random(u64);
 
 impl Random {
@@ -269,7 +272,7 @@ impl Random {
     }
 }
 
-/// What scripts are made of, as far as a checker cares.
+/// Splits a script into tokens, roughly.
 fn tokens(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for c in text.chars() {
@@ -282,7 +285,8 @@ fn tokens(text: &str) -> Vec<String> {
     found
 }
 
-/// A script with some of its words replaced by words of others, so that most still parse and few still mean something.
+/// A script with some of its tokens replaced by others, so that most results still parse and few
+/// still type-check.
 fn damage(random: &mut Random, corpus: &[Vec<String>], words: &[String]) -> String {
     let mut script = corpus[random.below(corpus.len())].clone();
     for _ in 0..=random.below(3) {
@@ -297,7 +301,7 @@ fn damage(random: &mut Random, corpus: &[Vec<String>], words: &[String]) -> Stri
                 drop(script.splice(at..at, piece));
             }
             _ => {
-                // A word for a word: the tree keeps its shape.
+                // Replacing a word by a word keeps the shape of the tree.
                 let is_word = |t: &String| t.chars().last().is_some_and(char::is_alphanumeric);
                 let places: Vec<usize> = (0..script.len()).filter(|i| is_word(&script[*i])).collect();
                 let word = words[random.below(words.len())].clone();
@@ -317,7 +321,7 @@ fn check_answer(source: &Source, machine: &Machine, options: &Options) -> bool {
     match compile::stages(source, &CATALOGUE, machine, options) {
         Ok(stages) => {
             // The stages themselves verify in debug builds only.
-            let lowered = lower::lower(&stages.typed, machine);
+            let lowered = lower::lower_separately(&stages.typed, (&CATALOGUE, machine));
             assert_eq!(verify(&lowered.ir), Ok(()), "{}", source.text);
             assert_eq!(verify(&stages.ir), Ok(()), "{}", source.text);
             assert!(!stages.emitted.elf.is_empty());

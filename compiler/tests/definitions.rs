@@ -1,6 +1,6 @@
-//! Definitions of types, laid out as a C compiler does.
+//! Type definitions are laid out as a C compiler does.
 //!
-//! In: structs made at random. Out: sizes and offsets, compared with those that gcc 12 gave on x86-64.
+//! In: randomly generated structs. Out: sizes and offsets, compared with those of gcc 12 on x86-64.
 
 use profiler_compiler::btf::{Btf, Kind};
 use profiler_compiler::check;

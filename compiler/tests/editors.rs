@@ -1,16 +1,13 @@
-//! The editors' syntax files against the catalogue: they know every word of the language.
+//! The editors' syntax files against the catalogue: they contain every word of the language.
 //!
-//! In: `editors/`. A line that begins with the name of a list (`"functions": `, `syn keyword profilerBuiltin`) is compared as a whole.
-//! `PROFILER_BLESS=1` writes these lines anew.
+//! In: `editors/`. A line that begins with the name of a list (`"functions": `, `syn keyword
+//! profilerBuiltin`) is compared as a whole.
+//! `PROFILER_BLESS=1` rewrites these lines.
 
 use std::path::{Path, PathBuf};
 
 use profiler_compiler::CATALOGUE;
-
-const KEYWORDS: [&str; 13] = [
-    "args", "break", "continue", "else", "for", "if", "let", "offsetof", "return", "sizeof", "typeof", "unroll",
-    "while",
-];
+use profiler_compiler::keywords::{self, Role};
 
 fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../editors").join(name)
@@ -18,9 +15,17 @@ fn path(name: &str) -> PathBuf {
 
 fn sorted<'a>(words: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let mut words: Vec<&str> = words.collect();
-    // Of two words that begin alike, a pattern must try the longer one first.
+    // If one word is a prefix of another, the pattern must try the longer one first.
     words.sort_by(|a, b| b.cmp(a));
     words.dedup();
+    words
+}
+
+/// The keywords in bold: statements and operators, and the words after a probe.
+fn keywords() -> Vec<&'static str> {
+    let shown = keywords::keywords().filter(|keyword| keyword.role.is_statement() || keyword.role == Role::Operator);
+    let mut words: Vec<&str> = shown.map(|keyword| keyword.name).chain(["args", "unless"]).collect();
+    words.sort_unstable();
     words
 }
 
@@ -29,6 +34,7 @@ struct Words {
     functions: Vec<&'static str>,
     aggregations: Vec<&'static str>,
     probes: Vec<&'static str>,
+    keywords: Vec<&'static str>,
 }
 
 fn words() -> Words {
@@ -38,11 +44,12 @@ fn words() -> Words {
         builtins: sorted(CATALOGUE.builtins.iter().map(|word| word.name())),
         functions: sorted(CATALOGUE.functions.iter().map(|word| word.name())),
         aggregations: sorted(CATALOGUE.aggregations.iter().map(|word| word.name())),
+        keywords: keywords(),
         probes: sorted(kinds.chain(["BEGIN", "END"])),
     }
 }
 
-/// Compares or writes the lines of a file that begin as the given ones do.
+/// Compares or rewrites the lines of a file that begin with the given prefixes.
 fn lines_are(name: &str, expected: &[(&str, String)]) {
     let path = path(name);
     let text = std::fs::read_to_string(&path).expect("the file");
@@ -67,7 +74,7 @@ fn lines_are(name: &str, expected: &[(&str, String)]) {
 
 #[test]
 fn the_textmate_grammar_knows_every_word() {
-    let Words { builtins, functions, aggregations, probes } = words();
+    let Words { builtins, functions, aggregations, probes, keywords } = words();
     let list = |scope: &str, words: &[&str], after: &str| {
         format!("{{ \"name\": \"{scope}.profiler\", \"match\": \"\\\\b(?:{})\\\\b{after}\" }},", words.join("|"))
     };
@@ -80,7 +87,7 @@ fn the_textmate_grammar_knows_every_word() {
         "vscode/profiler.tmLanguage.json",
         &[
             ("    \"probes\": ", points),
-            ("    \"keywords\": ", list("keyword.control", &KEYWORDS, "")),
+            ("    \"keywords\": ", list("keyword.control", &keywords, "")),
             ("    \"functions\": ", list("support.function", &functions, called)),
             ("    \"aggregations\": ", list("support.function.aggregation", &aggregations, called)),
             ("    \"builtins\": ", list("support.variable", &builtins, "")),
@@ -90,7 +97,7 @@ fn the_textmate_grammar_knows_every_word() {
 
 #[test]
 fn the_vim_syntax_knows_every_word() {
-    let Words { builtins, functions, aggregations, probes } = words();
+    let Words { builtins, functions, aggregations, probes, keywords } = words();
     let called = format!(" \"\\<\\%({})\\ze\\s*(\"", functions.join("\\|") + "\\");
     let points = format!(
         " \"\\<\\%({})\\%(\\%(:[^ \\t,{{]*\\)\\+\\|\\>\\ze\\s*[,{{]\\|\\>\\s*$\\)\"",
@@ -99,7 +106,7 @@ fn the_vim_syntax_knows_every_word() {
     lines_are(
         "vim/syntax/profiler.vim",
         &[
-            ("syn keyword profilerKeyword", format!(" {}", KEYWORDS.join(" "))),
+            ("syn keyword profilerKeyword", format!(" {}", keywords.join(" "))),
             ("syn keyword profilerBuiltin", format!(" {}", builtins.join(" "))),
             ("syn match profilerFunction", called),
             ("syn keyword profilerAggregation", format!(" {}", aggregations.join(" "))),

@@ -1,6 +1,8 @@
-//! The canonical form against every script there is: those of the repository, the pages' and, where they are installed, bpftrace's tools.
+//! The formatter on every available script: those of the repository and of the pages, and
+//! bpftrace's tools if they are installed.
 //!
-//! Cases that show the form itself are in `tests/fmt/`: `NAME.in` becomes `NAME.out`. `PROFILER_BLESS=1` writes the latter anew.
+//! Cases that show the canonical form itself are in `tests/fmt/`: `NAME.in` becomes `NAME.out`.
+//! `PROFILER_BLESS=1` rewrites the latter.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,8 +15,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn collect(folder: &Path, suffixes: &[&str], found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+fn collect(directory: &Path, suffixes: &[&str], found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if entry.is_dir() && !entry.ends_with("target") {
             collect(&entry, suffixes, found);
         } else if entry.extension().and_then(|suffix| suffix.to_str()).is_some_and(|suffix| suffixes.contains(&suffix))
@@ -24,11 +26,11 @@ fn collect(folder: &Path, suffixes: &[&str], found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every script with a name, as far as it is text.
+/// Every script that is valid text, with its name.
 fn scripts() -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for folder in ["tests", "examples", "spec", "stdlib", "fuzz/corpus"] {
-        collect(&root().join(folder), &["prof", "bt", "md"], &mut files);
+    for directory in ["tests", "examples", "spec", "stdlib", "fuzz/corpus"] {
+        collect(&root().join(directory), &["prof", "bt", "md"], &mut files);
     }
     collect(&root().join("target/tools"), &["bt"], &mut files);
     collect(Path::new("/usr/sbin"), &["bt"], &mut files);
@@ -57,7 +59,8 @@ fn formatted(text: &str) -> Option<String> {
     fmt::format(&Source::new("test", text)).ok()
 }
 
-/// Comments as an independent reader finds them: outside of strings, and without caring for paths, which it may take for comments.
+/// The comments as an independent scanner finds them: outside of strings. It knows no paths, which
+/// it may mistake for comments.
 fn comments(text: &str) -> Vec<String> {
     let (mut found, mut rest) = (Vec::new(), text);
     while let Some(at) = rest.find(['"', '/']) {
@@ -77,7 +80,7 @@ fn comments(text: &str) -> Vec<String> {
     found
 }
 
-/// One past the quote that closes the string at the beginning, or past its line.
+/// The offset after the closing quote of the string at the start, or after its line.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     let end = text[1..].find(|c| {
@@ -113,7 +116,7 @@ fn the_form_changes_no_meaning_and_is_its_own_form() {
     assert!(count > 250, "too few scripts parse: {count}");
 }
 
-/// Every blank and line break of a script is the author's whim: taking them away, or adding them, leads to the same tree.
+/// Blanks and line breaks carry no meaning: removing or adding them gives the same tree.
 #[test]
 fn damaged_blanks_are_mended() {
     for (name, text) in scripts() {
@@ -123,7 +126,7 @@ fn damaged_blanks_are_mended() {
         let squeezed = formatted(&text).expect("it parses").replace('\t', " ");
         let spread = squeezed.replace("; ", ";\n\n\n").replace(", ", " ,\n").replace(" + ", "\n+\n");
         for version in [squeezed, spread] {
-            // A string may have had any of these in it.
+            // A string may have contained one of these.
             let Some(before) = parsed(&version) else { continue };
             let form = formatted(&version).expect("it parses");
             let after = parsed(&form).unwrap_or_else(|| panic!("{name} does not parse any more:\n{form}"));
@@ -146,13 +149,26 @@ fn the_form_is_the_one_that_is_shown() {
         let form = form.unwrap_or_else(|problems| panic!("{}: {problems:?}", path.display()));
         let expected = path.with_extension("out");
         if std::env::var_os("PROFILER_BLESS").is_some() {
-            std::fs::write(&expected, &form).expect("a writable folder");
+            std::fs::write(&expected, &form).expect("a writable directory");
         } else if std::fs::read_to_string(&expected).ok().as_deref() != Some(&form) {
             let _ = writeln!(wrong, "{}:\n{form}", path.display());
         }
         assert_eq!(fmt::format(&Source::new("test", form.as_str())).as_ref(), Ok(&form), "{}", path.display());
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn recipes_and_examples_have_the_canonical_form() {
+    let mut files = Vec::new();
+    for directory in ["stdlib", "examples"] {
+        collect(&root().join(directory), &["prof"], &mut files);
+    }
+    assert!(files.len() > 10, "too few scripts: {files:?}");
+    for path in files {
+        let text = std::fs::read_to_string(&path).expect("a script");
+        assert_eq!(formatted(&text).as_ref(), Some(&text), "{}: run `profiler fmt` on it", path.display());
+    }
 }
 
 #[test]

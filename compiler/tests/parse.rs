@@ -1,7 +1,9 @@
-//! The parser against files: scripts that must parse, scripts with mistakes and their exact messages, precedence, and damaged scripts.
+//! The parser on files: scripts that must parse, scripts with errors and their exact messages,
+//! precedence, and damaged scripts.
 //!
-//! A file under `tests/diagnostics/syntax` ends with the diagnostics that its text must give, as lines that begin with `//!`.
-//! `PROFILER_BLESS=1` writes them anew.
+//! A file under `tests/diagnostics/syntax` ends with the diagnostics that its text must produce, as
+//! lines that begin with `//!`.
+//! `PROFILER_BLESS=1` rewrites them.
 
 use profiler_compiler::ast::{ExprKind, Script, StmtKind};
 use profiler_compiler::ast_print;
@@ -11,8 +13,8 @@ use profiler_compiler::source::{Source, Span};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-fn files(folder: &str) -> Vec<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(folder);
+fn files(directory: &str) -> Vec<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests").join(directory);
     let mut found: Vec<PathBuf> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
     found.sort();
     assert!(found.len() > 20, "too few files in {}", path.display());
@@ -107,7 +109,8 @@ fn good_scripts_parse() {
     }
 }
 
-/// Each statement's and predicate's characters stand alone: no blank or semicolon at either end.
+/// Asserts that the span of each statement and predicate is exact: no blank or semicolon at either
+/// end.
 fn check_spans(source: &Source, script: &Script) {
     for block in &script.blocks {
         assert!(source.slice(block.span).ends_with('}'), "{}", source.slice(block.span));
@@ -363,7 +366,7 @@ fn a_small_stack_is_said_to_be_too_small() {
     assert_eq!(problems.iter().map(|problem| problem.code.0).collect::<Vec<_>>(), [108]);
 }
 
-/// A small deterministic generator, so that a failure can be repeated.
+/// A small deterministic generator, so that failures are reproducible.
 struct Random(u64);
 
 impl Random {

@@ -1,5 +1,5 @@
-//! Keeps `workload_step` and `workload_numbers` findable by name in the stripped release binary: they go into the dynamic symbol
-//! table.
+//! Keeps `workload_step` and `workload_numbers` findable by name in the stripped release binary:
+//! they go into the dynamic symbol table.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! libFuzzer on `compiler::compile`: every other change is one of tokens.
+//! libFuzzer on `compiler::compile`: every other mutation changes tokens.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};

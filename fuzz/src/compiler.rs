@@ -1,10 +1,11 @@
-//! Scripts, from text to an object or to diagnostics on the screen.
+//! Fuzz targets for the compiler: scripts, from text to an object or to printed diagnostics.
 //!
-//! In: bytes, of which the text is what is UTF-8 in them. Guarantee: an answer's spans lie in the text, on characters'
-//! boundaries; an object is an ELF file; the same text gives the same object.
+//! In: bytes; invalid UTF-8 is replaced. Guarantee: spans in the result lie within the text, on
+//! character boundaries; an object is an ELF file; the same text gives the same object.
 
 use std::cell::OnceCell;
 
+use profiler_cli::commands::diagnostics;
 use profiler_compiler::check::{MissingProbes, Options};
 use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::source::Source;
@@ -12,10 +13,9 @@ use profiler_compiler::target::Target as _;
 use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, ir, parse as parser, typed_print};
 use profiler_runtime::elf;
 
-use super::cli::diagnostics;
 use super::fixture::Machine;
 
-/// Text in, syntax tree or diagnostics out.
+/// Parses text into a syntax tree or diagnostics.
 pub fn parse(input: &[u8]) {
     let source = Source::new("x.prof", String::from_utf8_lossy(input));
     match parser::parse(&source) {
@@ -24,8 +24,8 @@ pub fn parse(input: &[u8]) {
     }
 }
 
-/// Text in, ELF file or diagnostics out, on a machine made for tests. A first byte of `!` stands for `--unsafe`, one of `?`
-/// for a kernel that does not tell its types.
+/// Compiles text into an ELF file or diagnostics, on the test target. A first byte of `!` stands
+/// for `--unsafe`, one of `?` for a kernel without BTF.
 pub fn compile(input: &[u8]) {
     thread_local! {
         static MACHINES: [OnceCell<Machine>; 2] = const { [OnceCell::new(), OnceCell::new()] };
@@ -36,7 +36,7 @@ pub fn compile(input: &[u8]) {
     };
     let source = Source::new("x.prof", String::from_utf8_lossy(text));
     let options = Options {
-        pid: None,
+        pids: Vec::new(),
         child_pid: None,
         positional: vec!["1".into(), "text".into()],
         named: vec![("switch".into(), None), ("count".into(), Some("3".into()))],
@@ -45,6 +45,7 @@ pub fn compile(input: &[u8]) {
         report_failures: true,
         probe_filter: None,
         missing_in_programs: MissingProbes::Warn,
+        ..Options::default()
     };
     MACHINES.with(|machines| {
         let with_btf = mark != b'?';
@@ -71,7 +72,7 @@ pub fn compile(input: &[u8]) {
     });
 }
 
-/// Looks at diagnostics as a user would.
+/// Renders diagnostics as for a user.
 fn complain(source: &Source, problems: &[Diagnostic]) {
     assert!(problems.iter().any(Diagnostic::is_error), "refused without an error");
     for problem in problems {

@@ -1,29 +1,30 @@
-//! New inputs from known ones.
+//! Mutates known inputs.
 //!
-//! In: seeds, numbers. Out: inputs that differ from a seed in a few pieces: tokens of scripts, words of texts, bytes and
-//! machine words of binary files. Guarantee: the same numbers give the same input, of at most [`LIMIT_BYTES`].
+//! In: seeds, random numbers. Out: inputs that differ from a seed in a few pieces: tokens of
+//! scripts, words of texts, bytes and 32-bit words of binary files. Guarantee: the same numbers
+//! give the same input, of at most [`LIMIT_BYTES`].
 
-/// Most bytes of an input: enough for what takes quadratic time to be felt.
+/// Maximum size of an input: large enough to make quadratic time noticeable.
 pub const LIMIT_BYTES: usize = 64 << 10;
 
-/// Most bytes that ordinary changes make.
+/// Maximum size after an ordinary change.
 const USUAL_BYTES: usize = 4 << 10;
 
-/// One change in so many repeats a piece up to [`LIMIT_BYTES`].
+/// One change in this many repeats a piece up to [`LIMIT_BYTES`].
 const LONG_ONE_IN: usize = 150;
 
-/// What an input is made of.
+/// The structure of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Tokens of the language.
     Script,
     /// Lines of words.
     Text,
-    /// Numbers of four bytes, mostly.
+    /// Mostly 32-bit numbers.
     Words,
 }
 
-/// A source of numbers (xorshift64*).
+/// A random number generator (xorshift64*).
 #[derive(Debug, Clone)]
 pub struct Numbers(u64);
 
@@ -41,7 +42,7 @@ impl Numbers {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `bound`; 0 when there is none.
+    /// A number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         ((self.draw() >> 32) % (bound.max(1) as u64)) as usize
     }
@@ -51,7 +52,7 @@ impl Numbers {
     }
 }
 
-/// Pieces that break or join others.
+/// Fragments that split or join other tokens.
 const SPLINTERS: [&str; 64] = [
     "{",
     "}",
@@ -119,7 +120,7 @@ const SPLINTERS: [&str; 64] = [
     "\0",
 ];
 
-/// Numbers at the edges of what fits.
+/// Boundary values of integer types.
 const EDGES: [u32; 12] = [0, 1, 2, 7, 8, 0xff, 0xffff, 0x0001_0000, 0x7fff_ffff, 0x8000_0000, 0xffff_fff8, 0xffff_ffff];
 
 /// A changed copy of one of the seeds.
@@ -132,7 +133,7 @@ pub fn changed(shape: Shape, numbers: &mut Numbers, seeds: &[Vec<u8>]) -> Vec<u8
     input
 }
 
-/// One change of an input; `other` lends pieces.
+/// One change of an input; pieces may be taken from `other`.
 pub fn change(shape: Shape, numbers: &mut Numbers, input: &[u8], other: &[u8]) -> Vec<u8> {
     let mut pieces = pieces(shape, input);
     let lent = self::pieces(shape, other);
@@ -185,7 +186,8 @@ pub fn change(shape: Shape, numbers: &mut Numbers, input: &[u8], other: &[u8]) -
     made
 }
 
-/// For libFuzzer: changes the tokens of a script of `size` bytes in place, for every other seed; the new size.
+/// For libFuzzer: for every other seed, mutates the tokens of a script of `size` bytes in place and
+/// returns the new size.
 #[cfg(not(test))]
 pub fn in_place(input: &mut [u8], size: usize, max_size: usize, seed: u32) -> Option<usize> {
     let mut numbers = Numbers::new(u64::from(seed));
@@ -199,7 +201,7 @@ pub fn in_place(input: &mut [u8], size: usize, max_size: usize, seed: u32) -> Op
     Some(made.len())
 }
 
-/// Another byte at one place.
+/// Changes one byte.
 fn flip(numbers: &mut Numbers, input: &[u8]) -> Vec<u8> {
     let mut made = input.to_vec();
     let at = numbers.below(made.len());
@@ -213,7 +215,7 @@ fn flip(numbers: &mut Numbers, input: &[u8]) -> Vec<u8> {
     made
 }
 
-/// An input cut into what is moved as one.
+/// Cuts an input into the pieces that mutations move.
 fn pieces(shape: Shape, input: &[u8]) -> Vec<&[u8]> {
     match shape {
         Shape::Words => input.chunks(4).collect(),

@@ -1,6 +1,7 @@
-//! Readers of what the kernel, the linker and other programs wrote.
+//! Fuzz targets for readers of files that the kernel, the linker and other programs write.
 //!
-//! In: bytes as such a file could hold, and worse. Guarantee: each reader is asked everything that it can be asked.
+//! In: valid and invalid contents of such files. Guarantee: every query of each reader is
+//! exercised.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +16,7 @@ use profiler_runtime::load;
 use profiler_runtime::symbols::kernel::KernelSymbols;
 use profiler_runtime::symbols::parse_passwd;
 
-/// Types beyond these numbers are asked about no more: a question can cost a walk over the blob.
+/// Types with higher ids are not queried: a query may walk the whole blob.
 const TYPES_ASKED: u32 = 200;
 
 /// A BTF blob.
@@ -28,7 +29,7 @@ pub fn btf(input: &[u8]) {
         assert!(!btf.describe(id).is_empty());
         for member in btf.members(id).take(TYPES_ASKED as usize) {
             let _ = (member.byte_offset(), btf.size_bytes(member.ty));
-            // A blob can be so wrong that a member's place is beyond any number: it is then not found.
+            // In a corrupt blob, a member's offset may overflow. The member is not found then.
             let _ = btf.find_member(id, member.name);
         }
         let _ = btf.find_member(id, "no such member");
@@ -41,8 +42,12 @@ pub fn btf(input: &[u8]) {
         let _ = btf.find_named(name);
     }
     let _ = (btf.find_enumerator("RED"), btf.functions().count(), btf.names(Kind::Struct).count());
-    let _ = (btf.raw_tracepoint("sched_switch"), btf.has_raw_tracepoint("sched_switch"), btf.raw_tracepoints().count());
-    let _ = btf.raw_tracepoints_named(|_| true);
+    let _ = (
+        btf.raw_tracepoints().find("sched_switch"),
+        btf.raw_tracepoints().contains("sched_switch"),
+        btf.raw_tracepoints().all().count(),
+    );
+    let _ = btf.raw_tracepoints().named(|_| true);
 }
 
 /// An ELF file whose functions are to be traced.
@@ -111,13 +116,14 @@ pub fn tracepoint_format(input: &[u8]) {
     }
 }
 
-/// What libbpf says of an object that was refused, with the verifier's log in it.
+/// libbpf's output for a refused object, including the verifier's log.
 pub fn verifier_log(input: &[u8]) {
     let text = String::from_utf8_lossy(input).into_owned();
     assert!(!load::explain(io::Error::from_raw_os_error(22), text).to_string().is_empty());
 }
 
-/// The notes of static probes, of both sizes of addresses, and the arguments that they and any text give.
+/// The notes of static probes, for both address sizes, and the arguments parsed from them and from
+/// any text.
 pub fn usdt(input: &[u8]) {
     for address_bytes in [4, 8] {
         for note in static_probes::notes(input, address_bytes) {

@@ -1,6 +1,7 @@
-//! From bytes that programs wrote to what a user sees.
+//! Fuzz targets for output: from the bytes that BPF programs write to what a user sees.
 //!
-//! In: bytes of records and of maps, formats. Guarantee: both renderers see every value; every line of JSON is UTF-8.
+//! In: bytes of records and of maps, formats. Guarantee: both renderers get every value; every line
+//! of JSON is UTF-8.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -11,16 +12,16 @@ use profiler_compiler::check::Options;
 use profiler_compiler::decode::{Lookup, decode};
 use profiler_compiler::format as formats;
 use profiler_compiler::object::{MapValue, Object};
+use profiler_compiler::results::{HelperFailure, Merge, Sink, Vocabulary};
 use profiler_compiler::source::{Source, Span};
 use profiler_compiler::strftime::{self as times, Dialect, Zone};
 use profiler_compiler::types::{Space, StackMode, StackType, Type};
 use profiler_compiler::value::{Stack, SymbolName, Symbols, Value};
-use profiler_compiler::words::{HelperFailure, Sink};
 use profiler_compiler::{CATALOGUE, compile as pipeline};
-use profiler_runtime::render::json::Json;
-use profiler_runtime::render::text::Text;
-use profiler_runtime::render::{MapPrint, MapSnapshot, Place, Render};
-use profiler_runtime::session;
+use profiler_model::output::{MapPrint, MapSnapshot, Output, SourceLocation};
+use profiler_output::json::Json;
+use profiler_output::text::Text;
+use profiler_runtime::session::Handlers;
 
 use super::fixture::Machine;
 
@@ -38,7 +39,7 @@ const SCRIPT: &str = r#"
     }
 "#;
 
-/// A writer whose bytes are kept.
+/// A writer that keeps its bytes.
 #[derive(Debug, Clone, Default)]
 struct Paper(Rc<RefCell<Vec<u8>>>);
 
@@ -52,9 +53,9 @@ impl Write for Paper {
     }
 }
 
-/// Knows a name for some addresses, and a stack.
+/// Knows the names of some addresses, and a stack.
 #[derive(Debug)]
-struct Names;
+pub struct Names;
 
 impl Symbols for Names {
     fn kernel(&self, address: u64) -> Option<SymbolName> {
@@ -85,17 +86,21 @@ impl Lookup for Names {
     fn enumerator(&self, _: BtfId, number: i64) -> Option<String> {
         (number == 1).then(|| "RED".into())
     }
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        &CATALOGUE
+    }
 }
 
-/// Both outputs.
-struct Outputs {
+/// Both renderers.
+pub struct Outputs {
     paper: Paper,
     text: Text,
     json: Json,
 }
 
 impl Outputs {
-    fn new() -> Outputs {
+    /// With nothing printed yet.
+    pub fn new() -> Outputs {
         let paper = Paper::default();
         Outputs {
             text: Text::new(Box::new(io::sink()), Box::new(io::sink()), false),
@@ -104,11 +109,12 @@ impl Outputs {
         }
     }
 
-    fn both(&mut self) -> [&mut dyn Render; 2] {
+    fn both(&mut self) -> [&mut dyn Output; 2] {
         [&mut self.text, &mut self.json]
     }
 
-    fn finish(mut self) {
+    /// Tests what was printed.
+    pub fn finish(mut self) {
         for output in self.both() {
             assert!(output.flush().is_ok());
         }
@@ -125,10 +131,10 @@ impl Sink for Outputs {
         self.both().into_iter().for_each(|output| output.text(kind, bytes));
     }
     fn note(&mut self, kind: &'static str, text: &[u8], _span: Span) {
-        self.both().into_iter().for_each(|output| output.note(kind, text, &Place::default()));
+        self.both().into_iter().for_each(|output| output.note(kind, text, &SourceLocation::default()));
     }
     fn helper_failed(&mut self, failure: &HelperFailure<'_>, _span: Span) {
-        self.both().into_iter().for_each(|output| output.helper_failed(failure, &Place::default()));
+        self.both().into_iter().for_each(|output| output.helper_failed(failure, &SourceLocation::default()));
     }
     fn value(&mut self, value: &Value) {
         self.both().into_iter().for_each(|output| output.value(value, &Names));
@@ -136,6 +142,8 @@ impl Sink for Outputs {
     fn print_map(&mut self, _map: usize, _top: u64, _div: u64) {}
     fn print_entry(&mut self, _map: usize, _key: &[u8]) {}
     fn clear_map(&mut self, _map: usize) {}
+    fn turn(&mut self, _windows: u64, _at_ns: u64) {}
+    fn turn_end(&mut self, _windows: u64) {}
     fn zero_map(&mut self, _map: usize) {}
     fn exit(&mut self, _code: u8) {}
     fn cat(&mut self, _path: &str, _span: Span) {}
@@ -149,7 +157,7 @@ impl Sink for Outputs {
     }
 }
 
-/// [`SCRIPT`], compiled once a thread.
+/// Calls `act` with [`SCRIPT`], compiled once for each thread.
 fn with_object<T>(act: impl FnOnce(&Object) -> T) -> T {
     thread_local! {
         static OBJECT: Object = {
@@ -161,7 +169,7 @@ fn with_object<T>(act: impl FnOnce(&Object) -> T) -> T {
     OBJECT.with(act)
 }
 
-/// Records as they lie in a ring: the first byte says of which kind each is, the rest is one record.
+/// Records as they are in a ring buffer: the first byte selects the kind, the rest is one record.
 pub fn records(input: &[u8]) {
     let Some((kind, bytes)) = input.split_first() else { return };
     with_object(|object| {
@@ -171,12 +179,14 @@ pub fn records(input: &[u8]) {
             index.copy_from_slice(&(u32::from(*kind) % kinds).to_ne_bytes());
         }
         let mut outputs = Outputs::new();
-        session::act(object, &Names, &record, &mut [0], &mut outputs);
+        let handlers = Handlers::resolve(object, &CATALOGUE).expect("its own words");
+        handlers.act(&Names, &record, &mut [0], &mut outputs);
         outputs.finish();
     });
 }
 
-/// Keys and values as they lie in maps: the first byte says of which map, the rest is cut into key and CPUs' values.
+/// Keys and values as they are in maps: the first byte selects the map, the rest is cut into a key
+/// and per-CPU values.
 pub fn values(input: &[u8]) {
     let Some(([kind, cut], bytes)) = input.split_first_chunk::<2>() else { return };
     with_object(|object| {
@@ -185,10 +195,11 @@ pub fn values(input: &[u8]) {
         let key_value = map.key.as_ref().map(|ty| decode(ty, key, &Names));
         let (value, aggregation) = match &map.value {
             MapValue::Plain(ty) => (decode(ty, rest, &Names), None),
-            MapValue::Aggregate { word, params, signed } => {
+            MapValue::Aggregate { word: name, params, signed, .. } => {
+                let Some(word) = CATALOGUE.aggregation(name.as_str()) else { return };
                 let size = word.size_bytes(params) as usize;
                 let copies: Vec<&[u8]> = rest.chunks(size.max(1)).collect();
-                (word.merge(params, *signed, &copies), Some(*word))
+                (word.merge(params, *signed, &copies), Some(word as &dyn Merge))
             }
         };
         let mut outputs = Outputs::new();
@@ -196,7 +207,8 @@ pub fn values(input: &[u8]) {
         for output in outputs.both() {
             let entries = vec![(key_value.clone(), value.clone()), (key_value.clone(), value.clone())];
             let keyed = map.key.is_some();
-            output.map(&MapSnapshot { name: &map.name, keyed, aggregation, entries }, print, &Names);
+            let processes = vec![vec![1, 2]];
+            output.map(&MapSnapshot { name: map.name.clone(), keyed, aggregation, entries, processes }, print, &Names);
         }
         outputs.finish();
     });
@@ -214,7 +226,7 @@ pub fn format(input: &[u8]) {
         Value::Buf(vec![0, 65, 255]),
         Value::Pointer(4096),
         Value::Tuple(vec![Value::Bool(true), Value::Int(1)]),
-        Value::Stack(Stack { space: Space::User, mode: StackMode::Perf, pid: 1, frames: vec![2, 3] }),
+        Value::Stack(Stack { space: Space::User, mode: StackMode::Perf, pid: 1, frames: vec![2, 3], end: None }),
     ];
     let mut out = Vec::new();
     format.render(|index| values[index % values.len()].clone(), &Names, &mut out);
@@ -225,7 +237,7 @@ pub fn format(input: &[u8]) {
     }
 }
 
-/// A `strftime` format behind eight bytes of time and four of the zone's offset.
+/// A `strftime` format, after eight bytes of time and four of the time zone's offset.
 pub fn strftime(input: &[u8]) {
     let Some((time, rest)) = input.split_first_chunk::<8>() else { return };
     let Some((offset, format)) = rest.split_first_chunk::<4>() else { return };

@@ -1,54 +1,69 @@
-//! What functions do in user space.
+//! Runs the script's functions that act in user space.
 //!
-//! In: calls of a word's `perform`. Out: output through the renderer, changes of maps, the end of the run.
-//! Guarantee: commands run only when the user allowed them; the first exit code counts.
+//! In: calls of a function's `perform`. Out: calls of the output, changes of maps, the end
+//! of the run.
+//! Guarantee: commands run only if the user allowed them; the first exit code wins.
 
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::io::{self, Read};
-use std::process::{Command, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use profiler_compiler::object::{Attach, Object, Program, UserMap};
-use profiler_compiler::source::Span;
-use profiler_compiler::value::{Symbols, Value};
-use profiler_compiler::words::{HelperFailure, Sink};
+use profiler_model::object::{Attach, Object, Program, UserMap};
+use profiler_model::output::{MapPrint, MapSnapshot, Output, SourceLocation};
+use profiler_model::results::{HelperFailure, Sink};
+use profiler_model::source::Span;
+use profiler_model::value::{Symbols, Value};
 
+use crate::commands;
+use crate::host::bounded::open_regular;
 use crate::load::Loaded;
-use crate::maps;
-use crate::render::{MapPrint, MapSnapshot, Place, Render};
+use crate::maps::{self, Contents, alike};
+use crate::sys::map::Take;
+use crate::sys::signal;
 use crate::tables::Tables;
+use crate::turns::{Held, maps_of};
 
-/// Says where in the script a span is.
-pub type Locate<'a> = &'a dyn Fn(Span) -> Place;
+/// How long `cat` waits for a file.
+const CAT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The runtime's half of functions.
-pub struct Actions<'a> {
-    /// What was compiled.
+/// Finds the place of a span in the script.
+pub(crate) type Locate<'a> = &'a dyn Fn(Span) -> SourceLocation;
+
+/// The user-space half of functions.
+pub(crate) struct Actions<'a> {
+    /// The compiled object.
     pub object: &'a Object,
-    /// Where its maps are.
+    /// Its loaded maps and programs.
     pub loaded: &'a Loaded,
-    /// What values refer to.
+    /// Stacks, strings and names that values refer to.
     pub tables: &'a Tables<'a>,
-    /// Names for addresses.
+    /// Symbol names for addresses.
     pub symbols: &'a dyn Symbols,
-    /// The screen.
-    pub render: &'a mut dyn Render,
+    /// Names for finding rows that print alike, which are merged; `None` keeps them apart.
+    pub alike: Option<&'a dyn Symbols>,
+    /// Receives what the functions print.
+    pub output: &'a mut dyn Output,
     /// Whether `system` may run commands.
     pub allow_unsafe: bool,
     /// Whether warnings are dropped.
     pub no_warnings: bool,
-    /// Where in the script a span is.
+    /// Finds the place of a span in the script.
     pub locate: Option<Locate<'a>>,
     /// The code of the first `exit`.
     pub exit: Option<u8>,
     /// Addresses whose watchpoints are to be closed.
     pub unwatched: Vec<u64>,
+    /// Number of `system` commands that were not run because a signal had ended the run.
+    pub commands_left_out: u64,
     /// The first map that could not be read or changed, and why.
     pub failure: Option<(String, io::Error)>,
 }
 
 impl<'a> Actions<'a> {
-    /// A map that an action names, with the result of what was done to it.
+    /// Applies `act` to a map that an action names. An error is recorded in `failure`.
     fn with_map<T>(&mut self, map: usize, act: impl FnOnce(&'a UserMap, &Actions<'a>) -> io::Result<T>) -> Option<T> {
         let object = self.object;
         let map = object.maps.get(map)?;
@@ -61,27 +76,49 @@ impl<'a> Actions<'a> {
         }
     }
 
-    /// Into which place programs that start now put what they find.
-    pub fn generation(&self) -> u64 {
+    /// The generation word, which selects the buffers that programs starting now write to.
+    pub(crate) fn generation(&self) -> u64 {
         self.tables.generation()
     }
 
-    /// What a map holds now.
-    pub fn snapshot(&mut self, map: usize) -> Option<MapSnapshot<'a>> {
-        self.with_map(map, |map, this| maps::snapshot(map, this.generation(), this.loaded, this.tables))
+    /// The current contents of a map.
+    pub(crate) fn snapshot(&mut self, map: usize) -> Option<MapSnapshot> {
+        self.with_map(map, |of, this| match this.merged(map, of, this.generation())? {
+            Some(merged) => Ok(merged),
+            None => maps::snapshot(of, this.generation(), this.loaded, this.tables),
+        })
     }
 
-    /// Writes what a map held.
-    pub fn show(&mut self, snapshot: Option<MapSnapshot<'_>>, print: MapPrint) {
+    /// The contents of a map in the buffer of this generation word, with keys of several processes
+    /// merged if they print alike. `None` if no keys can merge.
+    fn merged(&self, map: usize, of: &'a UserMap, generations: u64) -> io::Result<Option<MapSnapshot>> {
+        self.merged_of(map, of, || maps::contents(of, generations, self.loaded, Take::Copy))
+    }
+
+    /// As `merged`, for the contents that `contents` returns.
+    fn merged_of(
+        &self,
+        map: usize,
+        of: &'a UserMap,
+        contents: impl FnOnce() -> io::Result<Contents>,
+    ) -> io::Result<Option<MapSnapshot>> {
+        let Some(names) = self.alike.filter(|_| alike::may_merge(of)) else { return Ok(None) };
+        let mut all = BTreeMap::from([(map, contents()?)]);
+        alike::merge(self.object, &mut all, self.tables, names);
+        Ok(all.get(&map).map(|held| maps::snapshot_of(of, held, self.tables)))
+    }
+
+    /// Prints a map snapshot.
+    pub(crate) fn show(&mut self, snapshot: Option<MapSnapshot>, print: MapPrint) {
         if let Some(snapshot) = snapshot {
-            self.render.map(&snapshot, print, self.symbols);
+            self.output.map(&snapshot, print, self.symbols);
         }
     }
 }
 
 impl Sink for Actions<'_> {
     fn text(&mut self, kind: &'static str, bytes: &[u8]) {
-        self.render.text(kind, bytes);
+        self.output.text(kind, bytes);
     }
 
     fn note(&mut self, kind: &'static str, text: &[u8], span: Span) {
@@ -89,37 +126,73 @@ impl Sink for Actions<'_> {
             return;
         }
         let place = self.locate.map(|locate| locate(span)).unwrap_or_default();
-        self.render.note(kind, text, &place);
+        self.output.note(kind, text, &place);
     }
 
     fn helper_failed(&mut self, failure: &HelperFailure<'_>, span: Span) {
         let place = self.locate.map(|locate| locate(span)).unwrap_or_default();
-        self.render.helper_failed(failure, &place);
+        self.output.helper_failed(failure, &place);
     }
 
     fn value(&mut self, value: &Value) {
-        self.render.value(value, self.symbols);
+        self.output.value(value, self.symbols);
     }
 
     fn print_map(&mut self, map: usize, top: u64, div: u64) {
-        let snapshot =
-            self.with_map(map, |map, this| maps::snapshot_or_zero(map, this.generation(), this.loaded, this.tables));
+        let snapshot = self.with_map(map, |of, this| {
+            let merged = match this.tables.turns.held(map) {
+                Some(Held::Nothing) => None,
+                Some(Held::Place(generations)) => this.merged(map, of, generations)?,
+                Some(Held::Total(contents)) => this.merged_of(map, of, || Ok((*contents).clone()))?,
+                None => this.merged(map, of, this.generation())?,
+            };
+            merged.map_or_else(|| this.tables.printed(map), Ok)
+        });
         self.show(snapshot, MapPrint { top, div });
     }
 
     fn print_entry(&mut self, map: usize, key: &[u8]) {
-        let snapshot =
-            self.with_map(map, |map, this| maps::snapshot_entry(map, this.generation(), key, this.loaded, this.tables));
-        // A key that is gone since the call has nothing to print.
+        let snapshot = self.with_map(map, |_, this| this.tables.printed_entry(map, key));
+        // A key that was removed since the call prints nothing.
         self.show(snapshot.filter(|snapshot| !snapshot.entries.is_empty()), MapPrint::default());
     }
 
     fn clear_map(&mut self, map: usize) {
-        self.with_map(map, |map, this| maps::clear(map, this.generation(), this.loaded));
+        self.with_map(map, |of, this| match this.tables.turns.release(map) {
+            Some(Held::Nothing) => Ok(()),
+            Some(Held::Place(generations)) => maps::clear(of, generations, this.loaded),
+            Some(Held::Total(_)) | None => maps::clear(of, this.generation(), this.loaded),
+        });
     }
 
     fn zero_map(&mut self, map: usize) {
-        self.with_map(map, |map, this| maps::zero(map, this.generation(), this.loaded));
+        self.with_map(map, |of, this| match this.tables.turns.release(map) {
+            Some(Held::Nothing) => Ok(()),
+            Some(Held::Place(generations)) => maps::zero_into(of, generations, this.generation(), this.loaded),
+            Some(Held::Total(_)) | None => maps::zero(of, this.generation(), this.loaded),
+        });
+    }
+
+    fn turn(&mut self, windows: u64, at_ns: u64) {
+        let (object, loaded) = (self.object, self.loaded);
+        for (map, alternate) in maps_of(object, windows) {
+            // A `clear` whose control ring was full has been counted; the map is cleared
+            // nevertheless.
+            if !alternate.keeps && self.tables.turns.held(map).is_some() {
+                self.clear_map(map);
+            }
+        }
+        if let Err(error) = self.tables.turns.turn(object, loaded, windows, at_ns) {
+            let name =
+                maps_of(object, windows).next().map_or_else(String::new, |(map, _)| object.maps[map].name.clone());
+            self.failure.get_or_insert((name, error));
+        }
+    }
+
+    fn turn_end(&mut self, windows: u64) {
+        for (map, _) in maps_of(self.object, windows) {
+            self.tables.turns.release(map);
+        }
     }
 
     fn exit(&mut self, code: u8) {
@@ -128,7 +201,7 @@ impl Sink for Actions<'_> {
 
     fn cat(&mut self, path: &str, span: Span) {
         match read_file(path, self.object.config.max_cat_bytes) {
-            Ok(bytes) => self.render.text("cat", &bytes),
+            Ok(bytes) => self.output.text("cat", &bytes),
             Err(error) => {
                 let reason = error.to_string();
                 let reason = reason.split(" (os error").next().unwrap_or_default();
@@ -149,15 +222,21 @@ impl Sink for Actions<'_> {
 
     fn system(&mut self, command: &str) {
         if !self.allow_unsafe {
-            // The compiler refuses such a script; this holds for objects from elsewhere.
+            // The compiler rejects such a script; this check is for objects from elsewhere.
             return;
         }
-        let output =
-            Command::new("/bin/sh").args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-        match output {
-            Ok(output) => self.render.text("syscall", &output.stdout),
-            Err(error) => self.render.text("syscall", format!("system: {error}\n").as_bytes()),
+        if signal::came() {
+            self.commands_left_out += 1;
+            return;
         }
+        match commands::output(command) {
+            Ok(output) => self.output.text("syscall", &output),
+            Err(error) => self.output.text("syscall", format!("system: {error}\n").as_bytes()),
+        }
+    }
+
+    fn escapes(&self) -> bool {
+        self.output.escapes()
     }
 
     fn symbols(&self) -> &dyn Symbols {
@@ -169,9 +248,24 @@ impl Sink for Actions<'_> {
     }
 }
 
-/// The first bytes of a file.
+/// The first `most` bytes of a regular file. The path may come from a traced process, and the file
+/// system from another user, so the read runs in a thread of its own. If that does not answer in
+/// time, it is abandoned.
 fn read_file(path: &str, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let (reply, answer) = channel();
+    let path = PathBuf::from(path);
+    let read = move || {
+        let read = open_regular(&path).and_then(|file| {
+            let mut bytes = Vec::new();
+            match file.take(most).read_to_end(&mut bytes) {
+                // A kernel file that has no more data for now.
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+                _ => Ok(bytes),
+            }
+        });
+        // The caller may have stopped waiting.
+        let _ = reply.send(read);
+    };
+    thread::Builder::new().name("cat".into()).spawn(read)?;
+    answer.recv_timeout(CAT_PATIENCE).unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "no answer")))
 }

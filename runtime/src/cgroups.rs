@@ -1,40 +1,68 @@
 //! Paths of control groups.
 //!
-//! In: the number of a group, and a pattern for the names of hierarchies. Out: `unified:/path`, several with commas between.
-//! Guarantee: looked up anew each time, for groups come and go; a group that is not there gives nothing.
+//! In: the id of a group, and a pattern for the names of hierarchies. Out: `unified:/path`, several
+//! separated by commas.
+//! Guarantee: the path is looked up at each call, because groups come and go. A group that does not
+//! exist yields nothing. A hierarchy that is mounted several times is reported once.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use profiler_compiler::glob;
+use profiler_model::glob;
 
 /// The name of the version 2 hierarchy, wherever it is mounted.
 const UNIFIED: &str = "unified";
 
 /// The paths of a group in all hierarchies whose name matches.
-pub fn path(id: u64, hierarchies: &str) -> String {
+pub(crate) fn path(id: u64, hierarchies: &str) -> String {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let found =
-        roots(&mounts).into_iter().filter(|(name, _)| glob::matches(hierarchies, name)).filter_map(|(name, root)| {
-            let path = find(&root, id)?;
-            let within = path.strip_prefix(&root).ok()?;
-            Some(format!("{name}:/{}", within.display()))
-        });
-    found.collect::<Vec<_>>().join(",")
+    let roots = roots(&mounts).into_iter().filter(|(name, _)| glob::matches(hierarchies, name));
+    let found = roots.filter_map(|(name, root)| {
+        let device = fs::metadata(&root).ok()?.dev();
+        let path = find(&root, id)?;
+        let within = path.strip_prefix(&root).ok()?;
+        Some(Found { device, name, within: within.display().to_string() })
+    });
+    let lines = once_a_hierarchy(found).into_iter().map(|found| format!("{}:/{}", found.name, found.within));
+    lines.collect::<Vec<_>>().join(",")
 }
 
-/// The hierarchies' names and folders: version 2 first, then version 1 by name.
+/// A group in one mount of a hierarchy.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    /// The device number, which is the same for all mounts of a hierarchy.
+    device: u64,
+    name: String,
+    /// The path below the mount's root.
+    within: String,
+}
+
+/// Keeps one mount of each hierarchy. A mount may show only a part of it, as in a container; the
+/// mount with the longest path starts nearest to the hierarchy's root.
+fn once_a_hierarchy(found: impl Iterator<Item = Found>) -> Vec<Found> {
+    let mut kept: Vec<Found> = Vec::new();
+    for found in found {
+        match kept.iter_mut().find(|other| other.device == found.device) {
+            Some(other) if other.within.len() < found.within.len() => *other = found,
+            Some(_) => {}
+            None => kept.push(found),
+        }
+    }
+    kept
+}
+
+/// The names and directories of the hierarchies: version 2 first, then version 1 by name.
 fn roots(mounts: &str) -> Vec<(String, PathBuf)> {
     let (mut unified, mut old) = (Vec::new(), Vec::new());
     for line in mounts.lines() {
         let mut fields = line.split(' ').skip(1);
-        let (Some(folder), Some(kind)) = (fields.next().map(PathBuf::from), fields.next()) else { continue };
+        let (Some(directory), Some(kind)) = (fields.next().map(PathBuf::from), fields.next()) else { continue };
         match kind {
-            "cgroup2" => unified.push((UNIFIED.to_string(), folder)),
+            "cgroup2" => unified.push((UNIFIED.to_string(), directory)),
             "cgroup" => {
-                let name = folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-                old.push((name, folder));
+                let name = directory.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+                old.push((name, directory));
             }
             _ => {}
         }
@@ -44,24 +72,24 @@ fn roots(mounts: &str) -> Vec<(String, PathBuf)> {
     unified
 }
 
-/// The folder with this number, looked for from the top down.
+/// The directory with this inode number, searched from the root down.
 fn find(root: &Path, id: u64) -> Option<PathBuf> {
     let mut open = vec![root.to_owned()];
-    while let Some(folder) = open.pop() {
-        if fs::metadata(&folder).is_ok_and(|meta| meta.ino() == id) {
-            return Some(folder);
+    while let Some(directory) = open.pop() {
+        if fs::metadata(&directory).is_ok_and(|meta| meta.ino() == id) {
+            return Some(directory);
         }
-        // A group that goes away while we look is none.
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-        open.extend(entries.flatten().filter(is_folder).map(|entry| entry.path()));
+        // A group that is removed during the search is skipped.
+        let Ok(entries) = fs::read_dir(&directory) else { continue };
+        let is_directory = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        open.extend(entries.flatten().filter(is_directory).map(|entry| entry.path()));
     }
     None
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{path, roots};
+    use super::{Found, once_a_hierarchy, path, roots};
 
     #[test]
     fn version_2_comes_first() {
@@ -69,6 +97,19 @@ mod tests {
             cgroup2 /sys/fs/cgroup/x cgroup2 rw 0 0\nproc /proc proc rw 0 0\n";
         let names: Vec<String> = roots(mounts).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["unified", "cpu", "memory"]);
+    }
+
+    #[test]
+    fn a_hierarchy_that_is_mounted_several_times_is_reported_once() {
+        let found =
+            |device, name: &str, within: &str| Found { device, name: name.to_owned(), within: within.to_owned() };
+        let mounts = [
+            found(27, "unified", "a"),
+            found(27, "unified", "user/a"),
+            found(27, "unified", "user/a"),
+            found(28, "cpu", "a"),
+        ];
+        assert_eq!(once_a_hierarchy(mounts.into_iter()), [found(27, "unified", "user/a"), found(28, "cpu", "a")]);
     }
 
     #[test]

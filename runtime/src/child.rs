@@ -1,9 +1,10 @@
 //! The command of `-c`.
 //!
 //! In: a command line. Out: a process that waits until the probes are attached.
-//! Guarantee: it never outlives the session, and a command that does not exist is reported before anything is attached.
+//! Guarantee: the process never outlives the session. A command that does not exist is reported
+//! before anything is attached.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,14 +13,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::sys::account::Account;
 use crate::sys::poll;
-use crate::sys::process::{self, Stopped};
+use crate::sys::process::{self, Program, Stopped};
 
 /// A child process; killed when dropped.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
-    /// Readable when the process has ended.
+    /// A pidfd; readable when the process has ended.
     ended: OwnedFd,
     stopped: Option<Stopped>,
     status: Option<i32>,
@@ -30,7 +32,7 @@ pub struct Child {
 pub enum ChildError {
     /// A quote is not closed.
     OpenQuote,
-    /// There is no word in it.
+    /// The command line is empty.
     Empty,
     /// No such program.
     NotFound(String),
@@ -38,12 +40,13 @@ pub enum ChildError {
     System(io::Error),
 }
 
-/// How long a child may take to end after SIGTERM.
+/// How long a child may run after SIGTERM before it is killed.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Child {
-    /// Starts a command, which waits for [`Child::resume`] before it runs.
-    pub fn spawn_stopped(command: &str) -> Result<Child, ChildError> {
+    /// Starts a command, as another user if an account is given. It waits for [`Child::resume`]
+    /// before it runs.
+    pub fn spawn_stopped(command: &str, account: Option<&Account>) -> Result<Child, ChildError> {
         let words = split(command)?;
         let name = words.first().ok_or(ChildError::Empty)?;
         let path =
@@ -51,7 +54,9 @@ impl Child {
         let invalid = |_| ChildError::System(io::ErrorKind::InvalidInput.into());
         let path = CString::new(path.as_os_str().as_bytes()).map_err(invalid)?;
         let words: Vec<CString> = words.into_iter().map(CString::new).collect::<Result<_, _>>().map_err(invalid)?;
-        let stopped = process::fork_stopped(&path, &words).map_err(ChildError::System)?;
+        let environment = environment(std::env::vars_os(), account);
+        let program = Program { path: &path, arguments: &words, environment: &environment, account };
+        let stopped = process::fork_stopped(program).map_err(ChildError::System)?;
         let ended = poll::pidfd(stopped.pid).map_err(ChildError::System)?;
         Ok(Child { pid: stopped.pid, ended, stopped: Some(stopped), status: None })
     }
@@ -61,7 +66,7 @@ impl Child {
         self.pid
     }
 
-    /// Lets it run.
+    /// Lets the process run.
     pub fn resume(&mut self) -> Result<(), ChildError> {
         match self.stopped.take() {
             Some(stopped) => stopped.resume().map_err(ChildError::System),
@@ -72,7 +77,7 @@ impl Child {
     /// Its wait status; `None` while it runs.
     pub fn try_wait(&mut self) -> Option<i32> {
         if self.status.is_none() {
-            // An error means that there is no such child to wait for any more.
+            // An error means that there is no such child to wait for.
             self.status = process::try_wait(self.pid).unwrap_or(Some(0));
         }
         self.status
@@ -87,7 +92,7 @@ impl AsFd for Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // A child that was never resumed ends by itself when the pipe closes.
+        // A child that was never resumed exits when the pipe closes.
         let waiting = self.stopped.take().is_some();
         if self.try_wait().is_some() {
             return;
@@ -103,7 +108,8 @@ impl Drop for Child {
     }
 }
 
-/// The words of a command line: blanks separate; quotes and backslashes as in a shell, nothing else.
+/// Splits a command line into words, at white space. Quotes and backslashes work as in a shell; no
+/// other shell syntax does.
 fn split(command: &str) -> Result<Vec<String>, ChildError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -137,19 +143,36 @@ fn quoted(chars: &mut std::str::Chars<'_>, quote: char) -> Result<String, ChildE
     Err(ChildError::OpenQuote)
 }
 
-/// The file that a command's name means.
+/// The environment of a command: ours, but with the other user's name and home if it runs as one,
+/// as `su` and `runuser` do.
+fn environment(ours: impl Iterator<Item = (OsString, OsString)>, account: Option<&Account>) -> Vec<CString> {
+    let theirs = |name: &OsStr| match (account, name.to_str()) {
+        (Some(account), Some("HOME")) => Some(account.home.clone()),
+        (Some(account), Some("USER" | "LOGNAME")) => Some(account.name.clone()),
+        _ => None,
+    };
+    let line = |(name, value): (OsString, OsString)| {
+        let value = theirs(&name).unwrap_or(value);
+        let line = [name.as_bytes(), b"=", value.as_bytes()].concat();
+        // A variable never contains a NUL: the kernel ends each at the first one.
+        CString::new(line).ok()
+    };
+    ours.filter_map(line).collect()
+}
+
+/// The executable file that a command's name refers to.
 fn find(name: &str, path: &str) -> Option<PathBuf> {
     let executable = |file: &Path| file.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|file| executable(file));
     }
-    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| executable(file))
+    std::env::split_paths(path).map(|directory| directory.join(name)).find(|file| executable(file))
 }
 
 impl fmt::Display for ChildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ChildError::OpenQuote => f.write_str("the command has a quote or backslash without its end"),
+            ChildError::OpenQuote => f.write_str("the command has an unclosed quote or a trailing backslash"),
             ChildError::Empty => f.write_str("the command is empty"),
             ChildError::NotFound(name) if name.contains('/') => write!(f, "{name} is not an executable file"),
             ChildError::NotFound(name) => write!(f, "no program named {name} in PATH"),
@@ -180,14 +203,14 @@ mod tests {
     fn commands_are_found_in_path() {
         assert!(find("sh", "/nowhere:/bin").is_some());
         assert!(find("sh", "/nowhere").is_none());
-        assert!(find("/bin", "").is_none(), "a folder is not a program");
-        let error = Child::spawn_stopped("no-such-program-here -x").unwrap_err();
+        assert!(find("/bin", "").is_none(), "a directory is not a program");
+        let error = Child::spawn_stopped("no-such-program-here -x", None).unwrap_err();
         assert_eq!(error.to_string(), "no program named no-such-program-here in PATH");
     }
 
     #[test]
     fn a_child_runs_only_when_resumed() {
-        let mut child = Child::spawn_stopped("sh -c 'exit 7'").unwrap();
+        let mut child = Child::spawn_stopped("sh -c 'exit 7'", None).unwrap();
         assert!(!std::fs::read_to_string(format!("/proc/{}/stat", child.pid())).unwrap().contains("(sh)"));
         assert_eq!(child.try_wait(), None);
         child.resume().unwrap();
@@ -196,9 +219,22 @@ mod tests {
     }
 
     #[test]
+    fn another_user_has_their_own_home() {
+        let account =
+            Account { name: "ann".into(), uid: 1000, gid: 1000, groups: vec![1000], home: "/home/ann".into() };
+        let ours =
+            || [("HOME", "/root"), ("TERM", "dumb"), ("USER", "root")].map(|(n, v)| (n.into(), v.into())).into_iter();
+        let lines = |account| -> Vec<String> {
+            environment(ours(), account).into_iter().map(|line| line.into_string().unwrap()).collect()
+        };
+        assert_eq!(lines(None), ["HOME=/root", "TERM=dumb", "USER=root"]);
+        assert_eq!(lines(Some(&account)), ["HOME=/home/ann", "TERM=dumb", "USER=ann"]);
+    }
+
+    #[test]
     fn a_child_does_not_outlive_its_owner() {
         for resumed in [false, true] {
-            let mut child = Child::spawn_stopped("sleep 1000").unwrap();
+            let mut child = Child::spawn_stopped("sleep 1000", None).unwrap();
             let pid = child.pid();
             if resumed {
                 child.resume().unwrap();

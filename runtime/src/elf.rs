@@ -1,7 +1,7 @@
-//! What is in an object file, for `-d elf`.
+//! Describes an object file, for `-d elf`.
 //!
 //! In: the bytes of an ELF file. Out: its sections and symbols as text.
-//! Guarantee: never fails; what cannot be read is said.
+//! Guarantee: never fails; what cannot be read is reported in the text.
 
 pub mod appended;
 
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 
-/// Sections with their sizes, then symbols with the section they are in.
+/// Lists the sections with their sizes, then the symbols with their sections.
 pub fn describe(elf: &[u8]) -> String {
     let file = match object::File::parse(elf) {
         Ok(file) => file,

@@ -1,12 +1,13 @@
-//! The machine that the profiler runs on, as the compiler sees it.
+//! The running machine as the compiler sees it.
 //!
 //! In: the files of `/sys`, `/proc` and the file system. Out: [`Target`].
-//! Guarantee: nothing is read before it is asked for, and what does not change (the kernel's numbers, symbol tables of
-//! a file) is read once.
+//! Guarantee: nothing is read before it is needed. What does not change (kernel version and sizes,
+//! the symbol tables of a file) is read once.
 
-pub mod beginnings;
 mod binary;
-mod demangle;
+pub mod bounded;
+pub mod demangle;
+mod described;
 pub mod elf;
 mod functions;
 mod kernel;
@@ -14,6 +15,7 @@ pub mod library;
 mod mapped;
 mod probing;
 mod replaced;
+pub mod symbol_prefixes;
 mod tracefs;
 mod usdt;
 mod variables;
@@ -25,23 +27,26 @@ use profiler_compiler::target::{
     Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat, Variable,
 };
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::{fs, io};
 
 const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
 
-/// The types of the modules, a file each. Since 5.11.
-const BTF_FOLDER: &str = "/sys/kernel/btf";
+/// The directory of BTF files, one per module. Since 5.11.
+const BTF_DIRECTORY: &str = "/sys/kernel/btf";
 
-/// How many near names are proposed for one that does not exist.
+/// How many similar names are suggested for one that does not exist.
 const NEAR_NAMES: usize = 3;
 
 /// The running machine.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// The process whose probes alone are wanted.
+    /// The process to whose probes the search is limited.
     process: Option<u32>,
+    /// Whether the kernel's types replace a tracefs that may not be read.
+    only_checks: bool,
     numbers: Numbers,
     btf: OnceLock<Option<Btf>>,
     tracefs: OnceLock<Result<PathBuf, TargetError>>,
@@ -49,10 +54,11 @@ pub struct Host {
     probing: OnceLock<FunctionProbing>,
     functions: OnceLock<Result<functions::Functions, TargetError>>,
     static_probes: Mutex<HashMap<PathBuf, Arc<Vec<StaticProbe>>>>,
-    names: Mutex<HashMap<PathBuf, Arc<beginnings::Names>>>,
+    names: Mutex<HashMap<PathBuf, Arc<symbol_prefixes::Names>>>,
 }
 
-/// What does not change while we run, read when it is first asked for: the compiler asks at every map and probe.
+/// Values that do not change while we run. They are cached because the compiler asks for them at
+/// every map and probe.
 #[derive(Debug, Default)]
 struct Numbers {
     kernel: OnceLock<(u32, u32)>,
@@ -63,22 +69,35 @@ struct Numbers {
 }
 
 impl Host {
-    /// The machine; nothing is read yet.
+    /// The machine; nothing has been read yet.
     pub fn new() -> Host {
         Host::default()
     }
 
-    /// The machine as far as it concerns a process.
+    /// The machine for checking a script without running it: tracepoints are known even without the
+    /// right to read tracefs.
+    pub fn for_checking() -> Host {
+        Host { only_checks: true, ..Host::default() }
+    }
+
+    /// The machine, with probes of this process only.
     pub fn of_process(pid: Option<u32>) -> Host {
         Host { process: pid, ..Host::default() }
     }
 
-    /// Whether somebody wanted the kernel's types.
+    /// Whether the kernel's types have been read.
     pub fn has_read_types(&self) -> bool {
         self.btf.get().is_some()
     }
 
-    /// The files that a process runs code of, by paths that lead to them from here; none when it may not be looked at.
+    /// Offset in the kernel's `perf_event` of the time at which its timer is due; `None` if the
+    /// kernel's types lack it.
+    pub fn timer_expiry_offset(&self) -> Option<u32> {
+        kernel::timer_expiry_offset(self.btf())
+    }
+
+    /// The files whose code a process has mapped, by paths that are valid here; empty if the
+    /// process may not be inspected.
     pub fn files_run_by(pid: u32) -> Vec<PathBuf> {
         mapped::of_process(pid)
     }
@@ -88,7 +107,7 @@ impl Host {
         self.tracefs.get_or_init(tracefs::root).as_ref().map(PathBuf::as_path).map_err(Clone::clone)
     }
 
-    /// The symbols of a file, from the table of files that were asked for before.
+    /// The symbols of a file, cached by path.
     fn symbols(&self, path: &str) -> Result<Arc<Symbols>, TargetError> {
         let path = Path::new(path);
         let known = self.symbols.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
@@ -103,7 +122,7 @@ impl Host {
 }
 
 impl Host {
-    /// The static probes of a file, from the table of files that were asked for before.
+    /// The static probes of a file, cached by path.
     fn all_static_probes(&self, path: &Path) -> Result<Arc<Vec<StaticProbe>>, TargetError> {
         let known = self.static_probes.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
         if let Some(probes) = known {
@@ -116,32 +135,34 @@ impl Host {
     }
 }
 
-/// What could be typed next: for completion, which has milliseconds.
+/// Tab completion, which has milliseconds to answer.
 impl Host {
-    /// Symbols of functions in a file that begin like this, sorted; of many the first ones and the last.
+    /// The function symbols of a file that start with this prefix, sorted. If there are more than
+    /// `most`, the first ones and the last.
     pub fn symbols_beginning(&self, path: &str, beginning: &str, most: usize) -> Vec<String> {
         self.names_in(path).map_or_else(Vec::new, |names| names.symbols(beginning, most))
     }
 
-    /// Names of functions in the words of C++ and Rust, up to the end of the part that is being typed.
-    pub fn source_names_beginning(&self, path: &str, beginning: &str, most: usize) -> Vec<beginnings::Part> {
+    /// C++ and Rust names of functions with this prefix, up to the end of the component being
+    /// typed.
+    pub fn source_names_beginning(&self, path: &str, beginning: &str, most: usize) -> Vec<symbol_prefixes::Part> {
         self.names_in(path).map_or_else(Vec::new, |names| names.source_names(beginning, most))
     }
 
-    /// Names that installed libraries are known by: `libc`.
+    /// The short names of installed libraries, such as `libc`.
     pub fn libraries(&self) -> Vec<String> {
         library::names(&library::Root::own())
     }
 
-    /// The names in a file, read again when it was changed.
-    fn names_in(&self, path: &str) -> Option<Arc<beginnings::Names>> {
+    /// The names in a file, read again after the file has changed.
+    fn names_in(&self, path: &str) -> Option<Arc<symbol_prefixes::Names>> {
         let path = Path::new(path);
         let changed = path.metadata().and_then(|meta| meta.modified()).ok();
         let known = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
         if let Some(names) = known.filter(|names| names.changed == changed) {
             return Some(names);
         }
-        let names = Arc::new(beginnings::Names::read(path)?);
+        let names = Arc::new(symbol_prefixes::Names::read(path)?);
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), Arc::clone(&names));
         Some(names)
     }
@@ -170,8 +191,8 @@ impl Target for Host {
     }
 
     fn btf_with_modules(&self, modules: &[String]) -> Option<Btf> {
-        // A module that was built without them, or that has gone, tells no types.
-        let read = |name: &String| Some((name.clone(), fs::read(Path::new(BTF_FOLDER).join(name)).ok()?));
+        // A module that was built without BTF, or that is unloaded by now, contributes no types.
+        let read = |name: &String| Some((name.clone(), fs::read(Path::new(BTF_DIRECTORY).join(name)).ok()?));
         Btf::joined(self.btf()?, &modules.iter().filter_map(read).collect::<Vec<_>>())
     }
 
@@ -184,15 +205,27 @@ impl Target for Host {
     }
 
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {
-        tracefs::tracepoints(self.tracefs()?, category, event)
+        let listed = self.tracefs().and_then(|root| tracefs::tracepoints(root, category, event));
+        match listed {
+            Err(TargetError::Refused(_)) if self.only_checks => described::tracepoints(self.btf(), category, event),
+            listed => listed,
+        }
     }
 
     fn tracepoint_format(&self, category: &str, event: &str) -> Result<TracepointFormat, TargetError> {
-        tracefs::format(self.tracefs()?, category, event)
+        let format = self.tracefs().and_then(|root| tracefs::format(root, category, event));
+        match format {
+            Err(TargetError::Refused(_)) if self.only_checks => described::format(self.btf(), category, event),
+            format => format,
+        }
     }
 
     fn binaries(&self, name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError> {
         binary::find(name, pid.or(self.process))
+    }
+
+    fn file_identity(&self, path: &str) -> Option<(u64, u64)> {
+        fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
     }
 
     fn of_process(&self) -> Option<u32> {
@@ -238,7 +271,7 @@ impl Target for Host {
     }
 }
 
-/// What a failed look at a file means.
+/// Maps a file error to a target error.
 fn io_error(path: &Path, error: &io::Error) -> TargetError {
     let path = path.display();
     match error.kind() {
@@ -273,7 +306,8 @@ mod tests {
 
     #[test]
     fn function_offsets_are_those_of_the_loaded_library() {
-        // What the dynamic linker says: the address of a function in our own memory, through the map of the process.
+        // The dynamic linker's answer: the address of a function in our own memory, looked up in
+        // the mappings of the process.
         let address = libc::getpid as *const () as u64;
         let maps = std::fs::read_to_string("/proc/self/maps").expect("our own");
         let mapping = maps.lines().find_map(|line| {

@@ -1,38 +1,51 @@
-//! How good the results are: what was lost, counted by the programs themselves and by the kernel, and what measuring cost.
+//! Loss accounting: what was lost, as counted by the programs and by the kernel, and what measuring
+//! cost.
 //!
-//! In: the counters of the object in `.bss`, and the kernel's. Out: [`Section`]s in words and in fields.
-//! Guarantee: the sum over a program's records received and counted here is the number that it tried to send.
+//! In: the counters of the object in `.bss`, and the kernel's. Out: [`Section`]s as text and as
+//! fields.
+//! Guarantee: a program's received records and its losses counted here add up to the records that
+//! it tried to send.
 
 mod cost;
 mod missing;
 
-pub use cost::{Cost, costs};
+pub use cost::{Cost, costs, with_traps};
 
-use profiler_compiler::object::{Loss, Object};
+use profiler_model::object::{Loss, Object};
+use profiler_model::output::Section;
+use profiler_model::value::Shortfalls;
 
 use crate::load::Loaded;
 use crate::sys::bpf::program_state;
 
-/// All losses that happened, in the order of the object's counters, then of its programs; counters of one loss are added up.
-/// `missed` is what the links say: the numbers of programs, and how often they were not called.
-pub fn read(object: &Object, loaded: &Loaded, missed: &[(u32, u64)]) -> Vec<(Loss, u64)> {
+/// All losses that happened: first those that programs counted, in the order of the object's
+/// counters, then those that the kernel counted. Counters of the same loss are added up.
+pub fn read(object: &Object, loaded: &Loaded, skipped: Vec<(Loss, u64)>) -> Vec<(Loss, u64)> {
     let mut losses = collect(object, |offset_bytes| loaded.globals().bss_u64(offset_bytes).unwrap_or(0));
-    losses.extend(skipped(object, |name| {
-        let Some(state) = loaded.program(name).and_then(program_state) else { return 0 };
-        state.skipped_runs + missed_of(state.id, missed)
-    }));
+    losses.extend(skipped);
     losses
 }
 
-/// How often the program of this number was not called, over all its links.
+/// Runs that the kernel skipped, in the order of the programs. `missed` comes from the links:
+/// program ids, and how often each was not called.
+pub fn skipped(object: &Object, loaded: &Loaded, missed: &[(u32, u64)]) -> Vec<(Loss, u64)> {
+    let count = |name: &str| {
+        let Some(state) = loaded.program(name).and_then(program_state) else { return 0 };
+        state.skipped_runs + missed_of(state.id, missed)
+    };
+    skipped_runs(object, count).collect()
+}
+
+/// How often the program with this id was not called, over all its links.
 fn missed_of(program: u32, missed: &[(u32, u64)]) -> u64 {
     missed.iter().filter(|(id, _)| *id == program).map(|(_, count)| count).sum()
 }
 
-fn skipped(object: &Object, count: impl Fn(&str) -> u64) -> impl Iterator<Item = (Loss, u64)> {
-    let programs = object.programs.iter().enumerate();
-    programs
-        .map(move |(index, program)| (Loss::Skipped { program: index }, count(&program.name)))
+fn skipped_runs(object: &Object, count: impl Fn(&str) -> u64) -> impl Iterator<Item = (Loss, u64)> {
+    // The kernel has one count for all probes that run in one program.
+    object
+        .kernel_programs()
+        .map(move |(index, program)| (Loss::Skipped { program: index }, count(&program.runs_in)))
         .filter(|(_, n)| *n > 0)
 }
 
@@ -51,69 +64,49 @@ fn collect(object: &Object, count: impl Fn(u32) -> u64) -> Vec<(Loss, u64)> {
     losses
 }
 
-/// Records among the losses: output and actions that never arrived.
+/// The number of records among the losses: output and actions that never arrived.
 pub fn records(losses: &[(Loss, u64)]) -> u64 {
     losses.iter().filter(|(loss, _)| matches!(loss, Loss::Events { .. } | Loss::Control { .. })).map(|(_, n)| n).sum()
 }
 
-/// What a section is made from.
+/// The inputs of the sections.
 #[derive(Debug)]
-pub struct Facts<'a> {
-    /// What was compiled.
+pub struct Inputs<'a> {
+    /// The compiled object.
     pub object: &'a Object,
     /// What was lost.
     pub losses: &'a [(Loss, u64)],
-    /// Addresses that were shown without a name.
+    /// Number of addresses shown without a symbol name.
     pub unnamed: u64,
-    /// What each program cost, when that was measured.
+    /// Why names are missing or truncated.
+    pub names: Shortfalls,
+    /// The cost of each program, if it was measured.
     pub costs: Option<&'a [Cost]>,
 }
 
-/// A part of what is said of the quality of results.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Section {
-    /// Its name in JSON.
-    pub name: &'static str,
-    /// The line above it in text.
-    pub title: String,
-    /// Its lines in text.
-    pub lines: Vec<String>,
-    /// Its objects in JSON.
-    pub entries: Vec<Vec<(&'static str, Field)>>,
-}
+/// All sections, in display order. A new section is one line here and one more file.
+const SECTIONS: [fn(&Inputs<'_>) -> Option<Section>; 2] = [missing::section, cost::section];
 
-/// A value of an object in JSON.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Field {
-    /// Words.
-    Text(String),
-    /// How many.
-    Count(u64),
-    /// A quantity.
-    Real(f64),
-}
-
-/// All sections, in the order in which they are shown. One more is a line here and a file beside the others.
-const SECTIONS: [fn(&Facts<'_>) -> Option<Section>; 2] = [missing::section, cost::section];
-
-/// The sections that have something to say.
-pub fn sections(facts: &Facts<'_>) -> Vec<Section> {
+/// The sections that are not empty.
+pub fn sections(facts: &Inputs<'_>) -> Vec<Section> {
     SECTIONS.iter().filter_map(|section| section(facts)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use profiler_compiler::object::{Attach, Config, Counter, Program};
-    use profiler_compiler::source::Span;
+    use profiler_model::object::{Attach, CPU_CLOCK, Config, Counter, Program, Rate, SOFTWARE};
+    use profiler_model::source::Span;
 
     use super::*;
 
     pub(super) fn object(losses: Vec<Loss>) -> Object {
         let program = Program {
             name: "p".into(),
+            runs_in: "p".into(),
             probes: vec!["kprobe:f".into(), "kprobe:g".into()],
             points: 2,
             attach: Attach::Begin,
+            entry_counter: None,
             span: Span { start: 0, end: 0 },
         };
         let ledger =
@@ -131,25 +124,29 @@ mod tests {
             wake_flag_offset: None,
             start_time_offset: None,
             wall_clock_offset: None,
+            expiry_offset: None,
             result_offset: None,
             stack_tables: Vec::new(),
+            unwinding: None,
             ledger: ledger.collect(),
             config: Config::default(),
             params: Vec::new(),
             views: Vec::new(),
             generation_offset: None,
+            gate_offset: 0,
+            run_counters: Vec::new(),
             spans: Vec::new(),
         }
     }
 
-    fn said(object: &Object, losses: &[(Loss, u64)]) -> Vec<String> {
-        let sections = sections(&Facts { object, losses, unnamed: 0, costs: None });
+    fn lines_of(object: &Object, losses: &[(Loss, u64)]) -> Vec<String> {
+        let sections = sections(&Inputs { object, losses, unnamed: 0, names: Shortfalls::default(), costs: None });
         sections.into_iter().flat_map(|section| section.lines).collect()
     }
 
     #[test]
     fn without_a_loss_nothing_is_said() {
-        assert_eq!(said(&object(Vec::new()), &[]), [""; 0]);
+        assert_eq!(lines_of(&object(Vec::new()), &[]), [""; 0]);
     }
 
     #[test]
@@ -159,7 +156,7 @@ mod tests {
         let losses = collect(&object, |offset| if offset == 8 { 0 } else { u64::from(offset) + 1 });
         assert_eq!(losses, [(event, 18), (Loss::Control { program: 0 }, 25)]);
         assert_eq!(records(&losses), 43);
-        let lines = said(&object, &losses);
+        let lines = lines_of(&object, &losses);
         assert_eq!(lines[0], "  events of kprobe:f,kprobe:g: ring buffer full: 18");
         assert!(lines.iter().any(|line| line.starts_with("  actions of kprobe:f")));
     }
@@ -167,10 +164,22 @@ mod tests {
     #[test]
     fn what_the_kernel_skipped_is_a_loss_of_its_program() {
         let object = object(Vec::new());
-        let losses: Vec<_> = skipped(&object, |name| if name == "p" { 3 } else { 0 }).collect();
+        let losses: Vec<_> = skipped_runs(&object, |name| if name == "p" { 3 } else { 0 }).collect();
         assert_eq!(losses, [(Loss::Skipped { program: 0 }, 3)]);
-        assert_eq!(said(&object, &losses)[0], "  runs of kprobe:f,kprobe:g: skipped by the kernel: 3");
-        assert_eq!(skipped(&object, |_| 0).count(), 0);
+        assert_eq!(lines_of(&object, &losses)[0], "  runs of kprobe:f,kprobe:g: skipped by the kernel: 3");
+        assert_eq!(skipped_runs(&object, |_| 0).count(), 0);
+    }
+
+    #[test]
+    fn ticks_of_a_cpus_clock_say_who_left_them_out() {
+        let mut object = object(Vec::new());
+        let ticks = [(Loss::Ticks { program: 0 }, 4), (Loss::MergedTicks { program: 0 }, 5)];
+        assert_eq!(lines_of(&object, &ticks)[0], "  ticks of kprobe:f,kprobe:g: did not run: 4");
+        object.programs[0].attach = Attach::PerfEvent { kind: SOFTWARE, config: CPU_CLOCK, rate: Rate::Hertz(99) };
+        let lines = lines_of(&object, &ticks);
+        assert_eq!(lines[0], "  ticks of kprobe:f,kprobe:g: did not run: skipped by the kernel: 4");
+        assert!(lines[1].contains("attached through perf"), "{}", lines[1]);
+        assert_eq!(lines[2], "  ticks of kprobe:f,kprobe:g: came late, and the kernel merged them with later ones: 5");
     }
 
     #[test]
@@ -187,6 +196,6 @@ mod tests {
     #[test]
     fn an_index_out_of_range_still_has_words() {
         let object = object(Vec::new());
-        assert_eq!(said(&object, &[(Loss::MapFull { map: 9 }, 1)])[0], "  updates of : map full: 1");
+        assert_eq!(lines_of(&object, &[(Loss::MapFull { map: 9 }, 1)])[0], "  updates of : map full: 1");
     }
 }

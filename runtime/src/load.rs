@@ -1,7 +1,8 @@
-//! From an ELF to programs and maps in the kernel.
+//! Loads the programs and maps of an ELF object into the kernel.
 //!
-//! In: the bytes of an object. Out: [`Loaded`], or why the kernel refused.
-//! Guarantee: a refusal says what to do about it; the verifier writes a log only when it refuses, or when asked to.
+//! In: the bytes of an object. Out: [`Loaded`], or why the kernel refused it.
+//! Guarantee: a refusal says what the user can do about it. The verifier writes a log only when it
+//! rejects a program or when asked to.
 
 mod refusal;
 
@@ -12,21 +13,22 @@ use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use profiler_compiler::object::Object;
+use profiler_model::object::Object;
 
 use crate::params::Values;
-use crate::sys::bpf::{BpfObject, Preparation, take_warnings, translated_size_bytes};
+use crate::sys::bpf::{BpfObject, Preparation, take_warnings, translated_size_bytes, verified_insns};
+use crate::sys::bss::BssMapping;
 use crate::sys::map::Map;
 use crate::sys::ring::MappedRing;
 
-/// How to load.
+/// Load options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LoadOptions {
     /// Keep the verifier's log of every program (`-d verifier`).
     pub verifier_log: bool,
 }
 
-/// Programs and maps in the kernel; they go when this is dropped.
+/// Programs and maps in the kernel; they are released when this is dropped.
 #[derive(Debug)]
 pub struct Loaded {
     object: BpfObject,
@@ -35,28 +37,28 @@ pub struct Loaded {
 /// Why an object could not be loaded.
 #[derive(Debug)]
 pub enum LoadError {
-    /// The process may not load programs.
+    /// The process lacks the privileges to load programs.
     Privilege {
         /// What is missing and how to get it.
         reasons: Vec<String>,
     },
     /// The verifier rejected a program.
     Verifier(Refusal),
-    /// The kernel has no room for so much.
+    /// The program or map exceeds the kernel's limits or its memory.
     TooLarge {
         /// The program or map.
         what: String,
     },
-    /// The kernel lacks something that the object needs.
+    /// The kernel lacks a feature that the object needs.
     Unsupported {
-        /// What it lacks, in our words or in libbpf's.
+        /// The missing feature, in our words or in libbpf's.
         message: String,
     },
     /// Anything else.
     Other {
-        /// The kernel's answer.
+        /// The error code.
         error: io::Error,
-        /// libbpf's words.
+        /// libbpf's messages.
         message: String,
     },
 }
@@ -66,7 +68,7 @@ pub fn load(elf: &[u8], options: LoadOptions) -> Result<Loaded, LoadError> {
     load_prepared(elf, options, &Preparation::default())
 }
 
-/// Loads an object with other values for its parameters than it was made with.
+/// Loads an object with values for its parameters that may differ from those it was built with.
 pub fn load_with(object: &Object, values: &Values, options: LoadOptions) -> Result<Loaded, LoadError> {
     let loaded = load_prepared(&object.elf, options, &values.preparation(object))?;
     let message = "filling the maps of parameters".to_string();
@@ -87,9 +89,15 @@ impl Loaded {
         self.object.program(name)
     }
 
-    /// How many bytes of a program's instructions the verifier has left.
+    /// Size in bytes of a program's instructions after the verifier has rewritten them.
     pub fn translated_size_bytes(&self, name: &str) -> Option<u32> {
         translated_size_bytes(self.program(name)?).ok()
+    }
+
+    /// Number of instructions that the verifier processed to accept a program; its limit is a
+    /// million. 0 before Linux 5.16.
+    pub fn verified_insns(&self, name: &str) -> Option<u32> {
+        verified_insns(self.program(name)?).ok()
     }
 
     /// A map.
@@ -97,35 +105,37 @@ impl Loaded {
         self.object.map(name)
     }
 
-    /// A ring buffer whose records are at most so long, mapped; the name of a map that the object lacks is an error.
+    /// Maps a ring buffer with records of at most `max_record_bytes`. It is an error if the object
+    /// lacks the map.
     pub fn ring(&self, name: &str, max_record_bytes: u32) -> io::Result<MappedRing> {
         MappedRing::new(&self.map(name).ok_or(io::ErrorKind::NotFound)?, max_record_bytes)
     }
 
-    /// The object, for its global data.
-    pub fn globals(&self) -> &BpfObject {
-        &self.object
+    /// The object's global data.
+    pub fn globals(&self) -> &BssMapping {
+        self.object.bss()
     }
 
-    /// The verifier's log of each program, when [`LoadOptions::verifier_log`] asked for it.
+    /// The verifier's log of each program, if [`LoadOptions::verifier_log`] requested it.
     pub fn verifier_logs(&self) -> Vec<(&str, String)> {
         self.object.logs().collect()
     }
 }
 
-/// Sorts a failure by what the user can do about it; `messages` are libbpf's, with the verifier's log when it wrote one.
+/// Classifies a failure by what the user can do about it. `messages` are libbpf's, with the
+/// verifier's log if it wrote one.
 pub fn explain(error: io::Error, messages: String) -> LoadError {
     let descriptors = |error| LoadError::Other { error, message: "raise the limit of open files (ulimit -n)".into() };
     if let Some(refusal) = Refusal::in_messages(&messages) {
         if let Some(number) = refusal.missing_helper() {
             return LoadError::Unsupported { message: format!("it has no BPF helper {number}") };
         }
-        // Where libbpf has no descriptor left to find out whether the kernel knows global data, it takes it that it does not,
-        // and leaves the map of such data out.
+        // If libbpf has no descriptor left to find out whether the kernel supports global data, it
+        // assumes that it does not, and omits the map of such data.
         if refusal.reason.ends_with("is not pointing to valid bpf_map") {
             return descriptors(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        // libbpf has loaded a program but found no descriptor for it.
+        // With `EMFILE`, libbpf loaded a program but had no descriptor left for it.
         if error.raw_os_error() != Some(libc::EMFILE) {
             return LoadError::Verifier(refusal);
         }
@@ -134,28 +144,28 @@ pub fn explain(error: io::Error, messages: String) -> LoadError {
     let program = between(&messages, "prog '", "': BPF program load failed");
     match (error.raw_os_error(), map, program) {
         (Some(libc::EPERM | libc::EACCES), ..) => LoadError::Privilege { reasons: missing_privileges() },
-        // What libbpf says then is about whatever it tried last.
+        // libbpf's messages then refer to whatever it tried last.
         (Some(libc::EMFILE | libc::ENFILE), ..) => descriptors(error),
         (Some(libc::E2BIG | libc::ENOMEM), Some(map), _) => LoadError::TooLarge { what: format!("map {map}") },
         (Some(libc::E2BIG | libc::ENOMEM), _, Some(program)) => {
             LoadError::TooLarge { what: format!("program {program}") }
         }
-        // What we ask for is well-formed, so a kernel that calls it invalid does not know it.
+        // Our request is well-formed, so a kernel that reports it as invalid does not support it.
         (Some(libc::EINVAL), Some(map), _) => {
-            LoadError::Unsupported { message: format!("it does not know the kind of map of {map}") }
+            LoadError::Unsupported { message: format!("it does not support the type of map {map}") }
         }
         (Some(libc::EINVAL), _, Some(program)) => {
-            LoadError::Unsupported { message: format!("it does not know the kind of program of {program}") }
+            LoadError::Unsupported { message: format!("it does not support the type of program {program}") }
         }
         (Some(libc::ENOTSUP | libc::ENOSYS | ENOTSUPP), ..) => LoadError::Unsupported { message: messages },
         _ => LoadError::Other { error, message: messages },
     }
 }
 
-/// `ENOTSUPP`, which is the kernel's own and in no C library.
+/// `ENOTSUPP`, which only the kernel defines; no C library has it.
 const ENOTSUPP: i32 = 524;
 
-/// The text between the last `open` that stands before the first `close`, and that.
+/// The text between the first `close` and the last `open` before it.
 fn between<'a>(text: &'a str, open: &str, close: &str) -> Option<&'a str> {
     Some(text.split_once(close)?.0.rsplit_once(open)?.1)
 }
@@ -174,7 +184,7 @@ fn missing_privileges() -> Vec<String> {
     )
 }
 
-/// What stands in the way, from what the kernel says of this process and of itself.
+/// The reasons for a refusal, from what the kernel reports about this process and about itself.
 fn privileges(status: &str, unprivileged_bpf_disabled: &str, lockdown: &str) -> Vec<String> {
     let effective = status
         .lines()
@@ -202,6 +212,19 @@ fn privileges(status: &str, unprivileged_bpf_disabled: &str, lockdown: &str) -> 
         reasons.push("a security module or the kernel's configuration forbids this kind of program".into());
     }
     reasons
+}
+
+impl LoadError {
+    /// Whether the kernel rejected one program that several blocks share as too large or too
+    /// complex, although each block alone may be acceptable.
+    pub fn is_too_much_in_one_program(&self, object: &Object) -> bool {
+        let is_shared = |name: &str| object.programs.iter().filter(|block| block.runs_in == name).count() > 1;
+        match self {
+            LoadError::Verifier(refusal) => refusal.is_too_complex() && is_shared(&refusal.program),
+            LoadError::TooLarge { what } => what.strip_prefix("program ").is_some_and(is_shared),
+            LoadError::Privilege { .. } | LoadError::Unsupported { .. } | LoadError::Other { .. } => false,
+        }
+    }
 }
 
 impl fmt::Display for LoadError {
@@ -242,8 +265,12 @@ mod tests {
             (libc::E2BIG, "libbpf: prog 'p0': BPF program load failed: -E2BIG\n", "program p0 is too large"),
             (libc::E2BIG, "libbpf: map '@': failed to create: -E2BIG\n", "map @ is too large"),
             (libc::ENOMEM, "libbpf: map '@a': failed to create: -ENOMEM\n", "map @a is too large"),
-            (libc::EINVAL, "libbpf: map 'r': failed to create: -EINVAL\n", "it does not know the kind of map of r"),
-            (libc::EINVAL, "libbpf: prog 'p0': BPF program load failed: -EINVAL\n", "the kind of program of p0"),
+            (libc::EINVAL, "libbpf: map 'r': failed to create: -EINVAL\n", "it does not support the type of map r"),
+            (
+                libc::EINVAL,
+                "libbpf: prog 'p0': BPF program load failed: -EINVAL\n",
+                "it does not support the type of program p0",
+            ),
             (ENOTSUPP, "libbpf: no such thing\n", "this kernel lacks a needed feature: libbpf: no such thing"),
             (libc::EPERM, "libbpf: map 'r': failed to create: -EPERM\n", "the kernel refused the programs: "),
             (libc::ENOSPC, "libbpf: prog 'p0': failed\n", "cannot load the programs: No space left"),

@@ -1,16 +1,18 @@
-//! Tests of [`super`] against a map in memory that answers as the kernel does.
+//! Tests of [`super`] against a map in memory that behaves like the kernel's.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use profiler_compiler::btf::BtfId;
-use profiler_compiler::source::Span;
-use profiler_compiler::types::{StackType, Type};
-use profiler_compiler::words::{Aggregation, Doc};
+use profiler_model::results::{Merge, Perform, Vocabulary, WordName};
+use profiler_model::source::Span;
+use profiler_model::types::BtfId;
+use profiler_model::types::{StackType, Type};
 
+use super::walk::{BATCH_BYTES, ENOTSUPP, Elements};
 use super::*;
+use crate::sys::map::Batch;
 
-/// Entries in buckets, as in a hash map: a batch holds whole buckets.
+/// Entries in buckets, as in a hash map: a batch contains whole buckets.
 struct Fake {
     buckets: Vec<usize>,
     entries: RefCell<BTreeMap<Vec<u8>, Vec<u8>>>,
@@ -48,7 +50,7 @@ impl Elements for Fake {
         4
     }
     fn value_size_bytes(&self) -> usize {
-        // Large, so that the first batch has room for few entries.
+        // Large, so that few entries fit the first batch.
         BATCH_BYTES / 4
     }
     fn max_entries(&self) -> u32 {
@@ -84,7 +86,7 @@ impl Elements for Fake {
     }
     fn next_key(&self, key: Option<&[u8]>) -> io::Result<Option<Vec<u8>>> {
         let entries = self.entries.borrow();
-        // A key that is gone starts over.
+        // A deleted key starts the walk over.
         let key = key.filter(|key| entries.contains_key(*key));
         Ok(entries.keys().find(|other| key.is_none_or(|key| other.as_slice() > key)).cloned())
     }
@@ -132,36 +134,19 @@ fn removing_reads_what_it_removes() {
 #[derive(Debug)]
 struct Total;
 
-impl Aggregation for Total {
-    fn check(
-        &'static self,
-        _: &mut profiler_compiler::check::Body<'_, '_>,
-        _: &[profiler_compiler::ast::Expr],
-        _: profiler_compiler::source::Span,
-    ) -> Option<profiler_compiler::words::Aggregated> {
-        None
-    }
-
-    fn lower(
-        &self,
-        _: &mut profiler_compiler::lower::Body<'_, '_>,
-        _: &profiler_compiler::lower::AggregateSlot,
-        _: &[profiler_compiler::ir::Operand],
-    ) {
-    }
-
-    fn name(&self) -> &'static str {
-        "total"
-    }
-    fn doc(&self) -> Doc {
-        Doc { signature: "total()", summary: "A test's.", page: "" }
-    }
-    fn size_bytes(&self, _params: &[i64]) -> u32 {
-        8
-    }
+impl Merge for Total {
     fn merge(&self, params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
         assert_eq!((params, signed), (&[7i64][..], true));
         Value::Uint(per_cpu.iter().map(|bytes| u64::from_ne_bytes((*bytes).try_into().unwrap())).sum())
+    }
+}
+
+impl Vocabulary for Total {
+    fn aggregation(&self, name: &WordName) -> Option<&'static dyn Merge> {
+        (name.as_str() == "total").then_some(&Total)
+    }
+    fn function(&self, _name: &WordName) -> Option<&'static dyn Perform> {
+        None
     }
 }
 
@@ -181,6 +166,9 @@ impl Lookup for NoTables {
     fn enumerator(&self, _id: BtfId, _number: i64) -> Option<String> {
         None
     }
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        &Total
+    }
 }
 
 #[test]
@@ -188,8 +176,8 @@ fn the_values_of_all_cpus_are_merged() {
     let map = UserMap {
         name: "@x".into(),
         key: Some(Type::U32),
-        value: MapValue::Aggregate { word: &Total, params: vec![7], signed: true },
-        unit: profiler_compiler::units::Unit::None,
+        value: MapValue::Aggregate { word: WordName::new("total"), params: vec![7], signed: true, pages: None },
+        unit: profiler_model::units::Unit::None,
         storage: Storage::Map {
             map: "x".into(),
             per_cpu: true,
@@ -207,5 +195,5 @@ fn the_values_of_all_cpus_are_merged() {
     let (key, value) = entry(&map, &[0; 4], &bytes, &NoTables);
     assert!(key.is_some());
     assert_eq!(value, Value::Uint(321));
-    assert_eq!(empty_snapshot(&map).aggregation.unwrap().name(), "total");
+    assert!(empty(&map, &NoTables).aggregation.is_some());
 }

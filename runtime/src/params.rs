@@ -1,15 +1,17 @@
-//! Other values for the parameters of an object that is built already.
+//! Parameter values for an object that is already built.
 //!
-//! In: an object, and values as the command line gives them. Out: bytes for its read-only data, and the contents of maps of large sets.
-//! Guarantee: a value that is not of its parameter's type and range, or that the object was not made for, is refused in words, all at
-//! once, before anything is loaded.
+//! In: an object, and values from the command line. Out: bytes for its read-only data, and the
+//! contents of maps of large sets.
+//! Guarantee: a value that does not fit its parameter's type and range, or that the object was not
+//! built for, is rejected with a message before anything is loaded. All such values are reported
+//! together.
 
 use std::io;
 
-use profiler_compiler::object::Object;
-use profiler_compiler::params::{self, Param, Type, Value, Written};
 use profiler_compiler::similar;
-use profiler_compiler::target::Target;
+use profiler_compiler::target::{Target, cgroup_of};
+use profiler_model::object::Object;
+use profiler_model::params::{self, Param, Type, Value, Written};
 
 use crate::load::Loaded;
 use crate::sys::bpf::Preparation;
@@ -19,17 +21,18 @@ use crate::sys::bpf::Preparation;
 pub struct Values(Vec<Value>);
 
 impl Values {
-    /// Those that the object was made with.
+    /// The values that the object was built with.
     pub fn of(object: &Object) -> Values {
         Values::from(&object.params)
     }
 
-    /// Those of these parameters, which are an object's in its order.
+    /// The values of these parameters, which are those of an object in its order.
     pub fn from(params: &[Param]) -> Values {
         Values(params.iter().map(|param| param.value.clone()).collect())
     }
 
-    /// Those that are given as `--name value`, else those that the object was made with. What is wrong, in sentences.
+    /// The values given as `--name value`, and for other parameters those that the object was built
+    /// with. An error contains the messages about all invalid values.
     pub fn read(
         object: &Object,
         given: &[(String, Option<String>)],
@@ -58,7 +61,12 @@ impl Values {
         if problems.is_empty() { Ok(values) } else { Err(problems) }
     }
 
-    /// What must be done to the object before it is loaded.
+    /// The value of the parameter at this index.
+    pub fn get(&self, index: usize) -> Option<&Value> {
+        self.0.get(index)
+    }
+
+    /// The changes to make to the object before it is loaded.
     pub(crate) fn preparation(&self, object: &Object) -> Preparation {
         let mut preparation = Preparation::default();
         for (param, value) in object.params.iter().zip(&self.0) {
@@ -71,7 +79,7 @@ impl Values {
         preparation
     }
 
-    /// Fills the maps of large sets, before anything is attached.
+    /// Fills the maps of large sets; called before anything is attached.
     pub(crate) fn fill(&self, object: &Object, loaded: &Loaded) -> io::Result<()> {
         for (param, value) in object.params.iter().zip(&self.0) {
             let Some(map) = param.place.as_ref().and_then(|place| place.overflow.as_deref()) else { continue };
@@ -84,7 +92,7 @@ impl Values {
     }
 }
 
-/// The value that texts give, when the object takes it.
+/// Parses a parameter's value from the command line, if the object accepts it.
 fn other(param: &Param, texts: &[&Option<String>], target: &dyn Target) -> Result<Value, String> {
     let option = format!("--{}", param.name.replace('_', "-"));
     let text = |text: &Option<String>| match text {
@@ -95,9 +103,9 @@ fn other(param: &Param, texts: &[&Option<String>], target: &dyn Target) -> Resul
     let written = |given: &&Option<String>| Ok(Written { text: text(given)?, quoted: false });
     let written = texts.iter().map(written).collect::<Result<Vec<Written>, String>>()?;
     let named = Param { name: option.clone(), ..param.clone() };
-    let value = named.read(&written, &|path| target.cgroup_id(path))?;
-    if param.place.is_some() && !param.is_comparable(&value) {
-        return Err(named.too_long(&value));
+    let value = named.read(&written, &|path| cgroup_of(target, path))?;
+    if let Some(message) = param.place.as_ref().and_then(|_| named.too_large(&value)) {
+        return Err(message);
     }
     if param.in_plan && value != param.value {
         let made_for = param.shown(&param.value);

@@ -1,8 +1,10 @@
-//! Reading the two ring buffers in order.
+//! Reads the two ring buffers in order.
 //!
-//! In: a data ring and a control ring, as [`RingMemory`]. Out: each record once, in place, to a visitor.
-//! Guarantee: a control record comes after the data records that lay before it when it was made, and before those that its
-//! program made later; discarded records are skipped, unfinished ones waited for.
+//! In: a data ring and a control ring, as [`RingMemory`]. Out: each record once, in place, to a
+//! visitor.
+//! Guarantee: a control record comes after the data records that preceded it when it was made, and
+//! before those that its program makes later. Discarded records are skipped; unfinished ones are
+//! waited for.
 
 use std::fmt::Debug;
 
@@ -10,27 +12,27 @@ use std::fmt::Debug;
 pub trait RingMemory: Debug {
     /// Bytes of data; a power of two.
     fn size_bytes(&self) -> u64;
-    /// Where the reader is.
+    /// The consumer position.
     fn consumer(&self) -> u64;
-    /// Where the next record will be reserved.
+    /// The producer position, where the next record will be reserved.
     fn producer(&self) -> u64;
-    /// The word at the start of the record at a position: length, busy bit and discard bit.
+    /// The first word of the record at a position: length, busy bit and discard bit.
     fn header(&self, position: u64) -> u32;
-    /// Bytes from a position on, without a break at the end of the buffer.
+    /// Bytes from a position on, contiguous even across the end of the buffer.
     fn bytes(&self, position: u64, len: u32) -> &[u8];
-    /// Gives the room before a position back.
+    /// Sets the consumer position, which frees the space before it.
     fn publish(&mut self, position: u64);
 }
 
 /// Set while a record is being written.
 pub const BUSY: u32 = 1 << 31;
-/// Set on a record that its program threw away.
+/// Set on a record that its program discarded.
 pub const DISCARD: u32 = 1 << 30;
-/// Bytes in front of each record.
+/// Size of the header before each record.
 pub const HEADER_BYTES: u64 = 8;
 
-/// Room is given back in steps of this much: the position shares a cache line with nothing, but each write of it moves the
-/// line away from the CPUs that produce.
+/// Space is freed in steps of this size: the position has a cache line of its own, but each write
+/// takes that line away from the CPUs that produce.
 const PUBLISH_BYTES: u64 = 64 << 10;
 
 /// Which ring a record came from.
@@ -42,14 +44,14 @@ pub enum Origin {
     Control,
 }
 
-/// What a drain found.
+/// The result of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Records that the visitor got.
+    /// Records passed to the visitor.
     pub records: u64,
     /// Bytes of the data ring that were consumed.
     pub data_bytes: u64,
-    /// False when an unfinished record is in the way of others.
+    /// False if an unfinished record blocked others.
     pub complete: bool,
 }
 
@@ -65,17 +67,18 @@ struct Consumer<M> {
 impl<M: RingMemory> Consumer<M> {
     fn new(memory: M) -> Consumer<M> {
         let position = memory.consumer();
-        // A small ring must not wait for room until it is nearly full.
+        // A small ring must not wait until it is nearly full before space is freed.
         let publish_bytes = PUBLISH_BYTES.min(memory.size_bytes() / 4);
         Consumer { memory, position, published: position, publish_bytes }
     }
 
-    /// Whether anything lies before the producer.
+    /// Whether there are records between the reader and the producer.
     fn pending(&self) -> bool {
         self.position < self.memory.producer()
     }
 
-    /// The record at the reader's position; `None` when it is unfinished.
+    /// The end of the record at the reader's position and its bytes, which are `None` for a
+    /// discarded record; `None` if it is unfinished.
     fn head(&self) -> Option<(u64, Option<&[u8]>)> {
         let header = self.memory.header(self.position);
         if header & BUSY != 0 {
@@ -87,7 +90,7 @@ impl<M: RingMemory> Consumer<M> {
         Some((next, record))
     }
 
-    /// Visits the records before `limit`; false when one is unfinished.
+    /// Visits the records before `limit`; false if one is unfinished.
     fn consume_until(&mut self, limit: u64, visit: &mut impl FnMut(&[u8])) -> bool {
         while self.position < limit {
             let Some((next, record)) = self.head() else { return false };
@@ -122,7 +125,7 @@ pub struct Rings<M> {
 }
 
 impl<M: RingMemory> Rings<M> {
-    /// Reads from where the rings' consumers are.
+    /// Starts at the rings' consumer positions.
     pub fn new(data: Option<M>, control: Option<M>) -> Rings<M> {
         Rings { data: data.map(Consumer::new), control: control.map(Consumer::new) }
     }
@@ -137,11 +140,13 @@ impl<M: RingMemory> Rings<M> {
         self.data.as_ref().map_or(0, |data| data.memory.size_bytes())
     }
 
-    /// Visits what the rings hold at the call, and no more: a busy producer cannot keep the reader in here.
+    /// Visits the records that the rings hold at the call and no later ones, so a busy producer
+    /// cannot keep the reader here.
     ///
-    /// The order of the two reads of producer positions matters. A program's control record is committed before its later
-    /// data records are reserved. So when the data that `data_end` includes follows a control record, that record is
-    /// before `control_end`, which is read later.
+    /// The order of the two reads of producer positions matters. A program's control record is
+    /// committed before its later data records are reserved. So if the data up to `data_end`
+    /// includes a record that follows a control record, that control record is before
+    /// `control_end`, which is read later.
     pub fn drain(&mut self, visit: &mut impl FnMut(Origin, &[u8])) -> Drained {
         let data_start = self.data.as_ref().map_or(0, |data| data.position);
         let data_end = self.data.as_ref().map_or(0, |data| data.memory.producer());
@@ -164,14 +169,15 @@ impl<M: RingMemory> Rings<M> {
         self.data.as_mut().is_none_or(|data| data.consume_until(limit, visit))
     }
 
-    /// Visits the control records before `limit`, each after the data that came before it.
+    /// Visits the control records before `limit`, each after the data that preceded it.
     fn drain_control(&mut self, limit: u64, visit: &mut impl FnMut(Origin, &[u8])) -> bool {
         let Some(control) = self.control.as_mut() else { return true };
         while control.position < limit {
             let Some((next, record)) = control.head() else { return false };
             if let Some(record) = record {
                 if let Some(data) = self.data.as_mut() {
-                    // A position from a program is never ahead of the producer; were it, we would wait for ever.
+                    // A position from a program is never beyond the producer. If it were, the
+                    // reader would wait forever.
                     let until = data_position(record).min(data.memory.producer());
                     if !data.consume_until(until, &mut |data| visit(Origin::Data, data)) {
                         return false;
@@ -185,7 +191,7 @@ impl<M: RingMemory> Rings<M> {
     }
 }
 
-/// Where the data ring was when a control record was made: the `u64` behind its 8-byte header.
+/// The data ring's position when a control record was made: the `u64` after its 8-byte header.
 fn data_position(record: &[u8]) -> u64 {
     record.get(8..16).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }

@@ -1,11 +1,12 @@
-//! Tests of [`super`] over rings in memory, whose producer the test plays.
+//! Tests of [`super`] over rings in memory; the test acts as the producer.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::*;
 
-/// A ring in memory whose producer the test plays. The second half mirrors the first, as the kernel maps it.
+/// A ring in memory; the test acts as the producer. The second half mirrors the first, as the
+/// kernel maps it.
 #[derive(Debug, Clone)]
 struct Fake(Rc<FakeRing>);
 
@@ -33,7 +34,7 @@ impl Fake {
         }
     }
 
-    /// Reserves a record as the kernel does, busy until committed; its position.
+    /// Reserves a record as the kernel does, busy until committed. Returns its position.
     fn reserve(&self, bytes: &[u8]) -> u64 {
         let at = self.0.producer.get();
         let next = at + (bytes.len() as u64 + HEADER_BYTES).next_multiple_of(8);
@@ -73,7 +74,8 @@ impl RingMemory for Fake {
         let size = self.size_bytes();
         let copy: Vec<u8> =
             (0..u64::from(len)).map(|index| self.0.data[((position + index) % size) as usize].get()).collect();
-        // The consumer may use a record only until it publishes; a leaked copy is the simplest stable slice.
+        // The consumer may use a record only until it publishes; a leaked copy is the simplest
+        // stable slice.
         copy.leak()
     }
     fn publish(&mut self, position: u64) {
@@ -89,7 +91,7 @@ fn control(text: &str, data_position: u64) -> Vec<u8> {
     record
 }
 
-/// Drains and returns what came, in order: data as is, control with a `!`.
+/// Drains and returns the records in order: data as it is, control with a leading `!`.
 fn drain(rings: &mut Rings<Fake>) -> (Vec<String>, Drained) {
     let mut seen = Vec::new();
     let drained = rings.drain(&mut |origin, record| {
@@ -231,7 +233,8 @@ fn a_position_ahead_of_the_producer_does_not_hang() {
 fn two_producers_keep_their_own_order() {
     let (data, ctl, mut rings) = pair(4096, 8);
     let mut seen = Vec::new();
-    // Two CPUs: each sends data, then a control record; their reservations interleave and commit out of order.
+    // Two CPUs: each sends data, then a control record; their reservations interleave and commit
+    // out of order.
     for round in 0..50 {
         let first = data.reserve(format!("A{round}").as_bytes());
         let second = data.reserve(format!("B{round}").as_bytes());

@@ -1,114 +1,156 @@
-//! One run of a script: load, begin, attach, collect, end.
+//! One run of a script: load, `begin`, attach, collect, `end`.
 //!
-//! In: an object, a renderer, names for addresses. Out: results through the renderer, and the exit status.
-//! Guarantee: nothing stays attached, whatever ends the run; what was not shown was counted.
+//! In: an object, an output, symbol names for addresses. Out: results through the output, and the
+//! exit status.
+//! Guarantee: nothing stays attached, however the run ends; what was not shown was counted.
 
 mod collect;
+mod control;
 mod finish;
-mod obey;
+mod gate;
+mod handlers;
 mod options;
 mod outcome;
 mod progress;
+mod samples;
+mod skipped;
+mod sources;
 mod start;
+mod targets;
 mod trials;
 mod views;
 
 use std::cell::Cell;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use profiler_compiler::object::{Attach, Object, Program};
-use profiler_compiler::value::Symbols;
+use profiler_model::object::{Attach, Object, Program};
+use profiler_model::output::Output;
+use profiler_model::results::Vocabulary;
+use profiler_model::value::Symbols;
 
 use crate::actions::Actions;
-use crate::child::Child;
+use crate::attach::trap::Traps;
 use crate::load::{LoadOptions, Loaded, load_with};
-use crate::maps::carry::Estate;
-use crate::orders::Orders;
+use crate::maps::handover::SavedMap;
 use crate::params::Values;
-use crate::render::Render;
 use crate::ring::Rings;
-use crate::symbols::counting::Counting;
-use crate::sys::poll;
+use crate::symbols::counting::{Counting, Counts};
 use crate::sys::ring::MappedRing;
 use crate::sys::signal::{Counter, Signals};
 use crate::sys::stats::Measuring;
 use crate::tables::Tables;
+use crate::turns::Turns;
+use crate::unwind::Unwinder;
 use crate::windows::Windows;
 
-pub use collect::act;
+use gate::Gate;
+
+pub use handlers::Handlers;
 pub use options::{Mode, Prepare, RunOptions};
 pub use outcome::{Outcome, RunError};
 
 use outcome::system;
+use sources::EventSources;
+use targets::Targets;
 
-/// Runs an object to its end.
+/// Runs an object until the run ends. `vocabulary` has the words that the object refers to.
 pub fn run(
     object: &Object,
+    vocabulary: &dyn Vocabulary,
     mut options: RunOptions,
-    render: &mut dyn Render,
+    output: &mut dyn Output,
     symbols: &dyn Symbols,
 ) -> Result<Outcome, RunError> {
     let has_trials = object.programs.iter().any(|program| program.attach.is_trial());
     if options.mode == Mode::Trace && has_trials && traced(object).next().is_none() {
         return Err(RunError::NoTrials(options.mode));
     }
-    let target = options.pid.map(|pid| poll::pidfd(pid).map_err(|_| RunError::NoProcess(pid))).transpose()?;
-    let signals = match options.orders {
+    let targets = Targets::open(&options.pids)?;
+    let signals = match options.requests {
         Some(_) => None,
         None => Some(Signals::listen().map_err(system("listening for signals"))?),
     };
     let values = options.values.take().unwrap_or_else(|| Values::of(object));
-    let loaded = load_with(object, &values, LoadOptions::default()).map_err(RunError::Load)?;
+    // libbpf restarts a program load that a signal interrupts, and verification may take a minute.
+    // Nothing of the script has run yet, so a signal may end the process at once.
+    let load = |object: &Object| {
+        let load = || load_with(object, &values, LoadOptions::default());
+        if signals.is_some() { Signals::ending_at_once(load) } else { load() }
+    };
+    let separate;
+    let (object, loaded) = match load(object) {
+        Err(error) if error.is_too_much_in_one_program(object) => {
+            separate = options.separately.and_then(|make| make()).ok_or(RunError::Load(error))?;
+            (&separate, load(&separate).map_err(RunError::Load)?)
+        }
+        loaded => (object, loaded.map_err(RunError::Load)?),
+    };
+    let handlers = Handlers::resolve(object, vocabulary).map_err(RunError::UnknownWord)?;
     if let Some(prepare) = options.when_loaded {
-        prepare(&loaded).map_err(system("carrying over what maps held"))?;
+        prepare(&loaded).map_err(system("copying the contents of maps"))?;
     }
-    let tables = Tables { object, loaded: &loaded, cut_strings: Cell::default() };
+    let tables = Tables { object, vocabulary, loaded: &loaded, cut_strings: Cell::default(), turns: Turns::default() };
     let (allow_unsafe, locate) = (options.allow_unsafe, options.locate);
+    // Measured before run-time statistics are enabled, because they add time to every program run.
+    let traps = if options.stats { Traps::measure(object) } else { Traps::default() };
     let measuring = options.stats.then(Measuring::start).transpose().map_err(system("measuring the programs"))?;
-    let unnamed = Cell::new(0);
-    let symbols = &Counting::new(symbols, &unnamed);
+    let counts = Counts::default();
+    let alike = (!options.rows_apart).then_some(symbols);
+    let symbols = &Counting::new(symbols, &counts);
     if !options.dry_run && object.has_user_addresses() {
-        symbols.record_processes(options.pid);
+        symbols.record_processes(&options.pids);
     }
+    // Until the run has ended. The first events already need tables.
+    let _unwinder = if options.dry_run { None } else { start_unwinder(object, &loaded, &options.pids) };
     let actions = Actions {
         object,
         loaded: &loaded,
         tables: &tables,
         symbols,
-        render,
+        alike,
+        output,
         allow_unsafe,
         locate,
         no_warnings: options.no_warnings,
         exit: None,
         unwatched: Vec::new(),
+        commands_left_out: 0,
         failure: None,
     };
-    let follows_size = options.orders.is_none()
+    let follows_size = options.requests.is_none()
         && object.views.iter().any(|view| view.every.is_some())
-        && actions.render.follows_size();
+        && actions.output.follows_size();
     let on_signal = object.programs.iter().any(|program| program.attach == Attach::Signal);
     let mut session = Session {
         rings: open_rings(object, &loaded).map_err(system("mapping the ring buffers"))?,
+        handlers,
         received: vec![0; object.programs.len()],
         output_failure: None,
         reported: 0,
         report_due: Instant::now(),
         progress_due: None,
         map_bytes: 0,
-        child: options.child.take(),
-        signals,
+        sources: EventSources {
+            child: options.child.take(),
+            targets,
+            signals,
+            requests: options.requests.take(),
+            user_signal: on_signal
+                .then(Counter::of_user_signals)
+                .transpose()
+                .map_err(system("listening for SIGUSR1"))?,
+            resizes: follows_size.then(Counter::of_resizes).transpose().map_err(system("listening for SIGWINCH"))?,
+            is_stopped: false,
+        },
         windows: Windows::new(object).map_err(system("preparing windows"))?,
         measuring,
-        unnamed: &unnamed,
-        orders: options.orders.take(),
-        is_stopped: false,
-        heir: None,
-        user_signal: on_signal.then(Counter::of_user_signals).transpose().map_err(system("listening for SIGUSR1"))?,
-        resizes: follows_size.then(Counter::of_resizes).transpose().map_err(system("listening for SIGWINCH"))?,
-        target,
+        traps,
+        counts: &counts,
+        successor: None,
+        values,
+        gate: Gate::new(object, &loaded),
         actions,
     };
     if options.mode != Mode::Trace {
@@ -119,6 +161,11 @@ pub fn run(
     }
     let links = session.start(&options)?;
     session.finish(links, &options)
+}
+
+/// Starts to answer requests for unwind tables. Without answers, stacks say so.
+fn start_unwinder(object: &Object, loaded: &Loaded, processes: &[u32]) -> Option<Unwinder> {
+    Unwinder::start(object.unwinding.as_ref()?, loaded, processes).ok()
 }
 
 fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>> {
@@ -132,38 +179,37 @@ fn traced(object: &Object) -> impl Iterator<Item = &Program> {
     object.programs.iter().filter(|program| !program.attach.is_trial())
 }
 
-/// A loaded object at work.
+/// A loaded object while it runs.
 struct Session<'a> {
     rings: Rings<MappedRing>,
+    /// The functions to which records belong.
+    handlers: Handlers<'a>,
     actions: Actions<'a>,
     received: Vec<u64>,
-    /// Why results can no longer be written: nobody reads them any more, or there is no room.
+    /// Why results can no longer be written: the reader closed the pipe, or the disk is full.
     output_failure: Option<io::Error>,
-    /// Lost records that the renderer was told of.
+    /// Lost records already reported to the output.
     reported: u64,
     report_due: Instant,
-    child: Option<Child>,
-    signals: Option<Signals>,
-    orders: Option<Orders>,
-    /// By order: nothing more is to be printed.
-    is_stopped: bool,
-    /// By order: who gets what the maps hold once nothing is attached.
-    heir: Option<Sender<Vec<Estate>>>,
-    /// SIGUSR1, when the script has a probe for it.
-    user_signal: Option<Counter>,
-    /// Changes of the terminal's size, when something is drawn that follows it.
-    resizes: Option<Counter>,
-    target: Option<OwnedFd>,
-    /// When views are shown.
+    sources: EventSources,
+    /// Set by a control command: receives the map contents once nothing is attached.
+    successor: Option<Sender<Vec<SavedMap>>>,
+    /// The values of the parameters.
+    values: Values,
+    /// Starts and stops counting of events.
+    gate: Gate<'a>,
+    /// The display times of the views, and their windows.
     windows: Windows,
-    /// While it is open, the kernel measures what programs cost.
+    /// While it is open, the kernel measures the run time of programs.
     measuring: Option<Measuring>,
-    /// When the renderer is told next how far it is.
+    /// The kernel's overhead around programs, while run times are measured.
+    traps: Traps,
+    /// When the next progress report is due.
     progress_due: Option<Instant>,
-    /// What the maps took when it began.
+    /// Memory of the maps in bytes at the start of the run.
     map_bytes: u64,
-    /// Addresses that were shown without a name.
-    unnamed: &'a Cell<u64>,
+    /// Counts of addresses shown without a symbol name.
+    counts: &'a Counts,
 }
 
 #[cfg(test)]

@@ -1,67 +1,38 @@
 //! Tests of [`super`] that need no kernel.
 
-use profiler_compiler::btf::BtfId;
-use profiler_compiler::decode::Lookup;
-use profiler_compiler::object::{Config, Event};
-use profiler_compiler::source::Span;
-use profiler_compiler::types::StackType;
-use profiler_compiler::value::{SymbolName, Value};
-use profiler_compiler::words::{Doc, Function, Record, Sink};
+use profiler_model::decode::Lookup;
+use profiler_model::object::{Config, Event};
+use profiler_model::output::{
+    EventSink, Flush, MapPrint, MapSnapshot, Section, SnapshotSink, SourceLocation, SpanLedger, ViewSnapshot,
+};
+use profiler_model::results::{HelperFailure, Merge, NoWords, Perform, Record, Sink, Vocabulary, WordName};
+use profiler_model::source::Span;
+use profiler_model::types::BtfId;
+use profiler_model::types::StackType;
+use profiler_model::value::{NoSymbols, Value};
 
 use super::*;
-use crate::render::{MapPrint, MapSnapshot};
-use crate::spans::SpanLedger;
 
-/// Prints the bytes of its record.
+/// A function that prints the bytes of its record.
 #[derive(Debug)]
 struct Echo;
 
-impl Function for Echo {
-    fn check(
-        &'static self,
-        _: &mut profiler_compiler::check::Body<'_, '_>,
-        _: &[profiler_compiler::ast::Expr],
-        span: profiler_compiler::source::Span,
-    ) -> profiler_compiler::typed::Expr {
-        profiler_compiler::check::Body::poison(span)
-    }
-
-    fn lower(
-        &self,
-        _: &mut profiler_compiler::lower::Body<'_, '_>,
-        _: &profiler_compiler::typed::Call,
-        _: &profiler_compiler::types::Type,
-    ) -> profiler_compiler::lower::Value {
-        profiler_compiler::lower::Value::None
-    }
-
-    fn name(&self) -> &'static str {
-        "echo"
-    }
-    fn doc(&self) -> Doc {
-        Doc { signature: "echo()", summary: "A test's.", page: "" }
-    }
+impl Perform for Echo {
     fn perform(&self, _event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
         sink.text("printf", record.bytes);
     }
 }
 
-/// Knows nothing, keeps text.
+/// Keeps text and resolves no names.
 #[derive(Debug, Default)]
 struct Kept(Vec<Vec<u8>>);
 
-impl Symbols for Kept {
-    fn kernel(&self, _address: u64) -> Option<SymbolName> {
+impl Vocabulary for Kept {
+    fn aggregation(&self, _name: &WordName) -> Option<&'static dyn Merge> {
         None
     }
-    fn user(&self, _pid: u32, _address: u64) -> Option<SymbolName> {
-        None
-    }
-    fn username(&self, _uid: u32) -> Option<String> {
-        None
-    }
-    fn boot_time_ns(&self) -> u64 {
-        0
+    fn function(&self, name: &WordName) -> Option<&'static dyn Perform> {
+        (name.as_str() == "echo").then_some(&Echo)
     }
 }
 
@@ -78,6 +49,9 @@ impl Lookup for Kept {
     fn enumerator(&self, _id: BtfId, _number: i64) -> Option<String> {
         None
     }
+    fn vocabulary(&self) -> &dyn Vocabulary {
+        self
+    }
 }
 
 impl Sink for Kept {
@@ -85,50 +59,61 @@ impl Sink for Kept {
         self.0.push(bytes.to_vec());
     }
     fn note(&mut self, _kind: &'static str, _text: &[u8], _span: Span) {}
-    fn helper_failed(&mut self, _failure: &profiler_compiler::words::HelperFailure<'_>, _span: Span) {}
+    fn helper_failed(&mut self, _failure: &HelperFailure<'_>, _span: Span) {}
     fn value(&mut self, _value: &Value) {}
     fn print_map(&mut self, _map: usize, _top: u64, _div: u64) {}
     fn print_entry(&mut self, _map: usize, _key: &[u8]) {}
     fn clear_map(&mut self, _map: usize) {}
+    fn turn(&mut self, _windows: u64, _at_ns: u64) {}
+
+    fn turn_end(&mut self, _windows: u64) {}
     fn zero_map(&mut self, _map: usize) {}
     fn exit(&mut self, _code: u8) {}
     fn cat(&mut self, _path: &str, _span: Span) {}
     fn system(&mut self, _command: &str) {}
     fn unwatch(&mut self, _address: u64, _span: Span) {}
     fn symbols(&self) -> &dyn Symbols {
-        self
+        &NoSymbols
     }
     fn now_ns(&self) -> u64 {
         0
     }
 }
 
-impl Render for Kept {
-    fn attached(&mut self, _probes: u32) {}
+impl EventSink for Kept {
     fn text(&mut self, _kind: &'static str, bytes: &[u8]) {
         self.0.push(bytes.to_vec());
     }
-    fn note(&mut self, _kind: &'static str, _text: &[u8], _place: &crate::render::Place) {}
-    fn helper_failed(&mut self, _failure: &profiler_compiler::words::HelperFailure<'_>, _place: &crate::render::Place) {
-    }
+
+    fn note(&mut self, _kind: &'static str, _text: &[u8], _place: &SourceLocation) {}
+
     fn value(&mut self, _value: &Value, _symbols: &dyn Symbols) {}
-    fn map(&mut self, _map: &MapSnapshot<'_>, _print: MapPrint, _symbols: &dyn Symbols) {}
-    fn end_of_run(&mut self) {}
-    fn trial(&mut self, _trial: &crate::render::Trial<'_>) {}
+
     fn lost(&mut self, _events: u64) {}
+}
+
+impl SnapshotSink for Kept {
+    fn map(&mut self, _map: &MapSnapshot, _print: MapPrint, _symbols: &dyn Symbols) {}
+
+    fn view(&mut self, _shown: &ViewSnapshot<'_>, _symbols: &dyn Symbols) {}
+
     fn spans(&mut self, _spans: &[SpanLedger]) {}
-    fn view(&mut self, _shown: &crate::render::Shown<'_>, _symbols: &dyn Symbols) {}
-    fn quality(&mut self, _sections: &[crate::ledger::Section]) {}
+
+    fn quality(&mut self, _sections: &[Section]) {}
+}
+
+impl Flush for Kept {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// An object whose events are emitted by these programs.
+/// An object with one event for each of these programs.
 fn object(programs: &[usize]) -> Object {
     let span = Span { start: 0, end: 0 };
     let event = |program: &usize| Event {
-        word: &Echo,
+        word: WordName::new("echo"),
+        ends_the_run: false,
         constants: vec![],
         fields: vec![],
         max_size_bytes: 64,
@@ -148,13 +133,17 @@ fn object(programs: &[usize]) -> Object {
         wake_flag_offset: None,
         start_time_offset: None,
         wall_clock_offset: None,
+        expiry_offset: None,
         result_offset: None,
         stack_tables: Vec::new(),
+        unwinding: None,
         ledger: Vec::new(),
         config: Config::default(),
         params: Vec::new(),
         views: Vec::new(),
         generation_offset: None,
+        gate_offset: 0,
+        run_counters: Vec::new(),
         spans: Vec::new(),
     }
 }
@@ -166,8 +155,9 @@ fn record(event: u32, size: u32, rest: &[u8]) -> Vec<u8> {
 #[test]
 fn records_reach_their_word_and_are_counted_by_program() {
     let (object, mut kept, mut received) = (object(&[1, 0, 1]), Kept::default(), vec![0; 2]);
+    let handlers = Handlers::resolve(&object, &Kept::default()).unwrap();
     for event in [0, 1, 2, 2] {
-        act(&object, &Kept::default(), &record(event, 11, b"abcdef"), &mut received, &mut kept);
+        handlers.act(&Kept::default(), &record(event, 11, b"abcdef"), &mut received, &mut kept);
     }
     assert_eq!(received, [1, 3]);
     assert_eq!(kept.0.len(), 4);
@@ -177,19 +167,28 @@ fn records_reach_their_word_and_are_counted_by_program() {
 #[test]
 fn records_that_make_no_sense_are_left_out() {
     let (object, mut kept, mut received) = (object(&[9]), Kept::default(), vec![0; 2]);
-    act(&object, &Kept::default(), &record(7, 8, b""), &mut received, &mut kept);
-    act(&object, &Kept::default(), &[0; 7], &mut received, &mut kept);
+    let handlers = Handlers::resolve(&object, &Kept::default()).unwrap();
+    handlers.act(&Kept::default(), &record(7, 8, b""), &mut received, &mut kept);
+    handlers.act(&Kept::default(), &[0; 7], &mut received, &mut kept);
     assert!(kept.0.is_empty());
-    act(&object, &Kept::default(), &record(0, u32::MAX, b"x"), &mut received, &mut kept);
+    handlers.act(&Kept::default(), &record(0, u32::MAX, b"x"), &mut received, &mut kept);
     assert_eq!(kept.0, [record(0, u32::MAX, b"x")], "a size beyond the record means all of it");
     assert_eq!(received, [0, 0], "a program out of range is not counted");
 }
 
 #[test]
+fn a_word_that_nobody_knows_is_reported_before_anything_is_attached() {
+    let error = Handlers::resolve(&object(&[0]), &NoWords).unwrap_err();
+    assert_eq!(error.as_str(), "echo");
+    let message = RunError::UnknownWord(error).to_string();
+    assert_eq!(message, "this program does not know the word `echo`, which the object was compiled with");
+}
+
+#[test]
 fn a_process_that_is_not_there_is_reported_before_anything_is_loaded() {
-    // Larger than any process id can be.
-    let pid = Some(1 << 30);
-    let options = RunOptions { pid, ..RunOptions::default() };
-    let error = run(&object(&[]), options, &mut Kept::default(), &Kept::default()).unwrap_err();
+    // Greater than any process id.
+    let pids = vec![1 << 30];
+    let options = RunOptions { pids, ..RunOptions::default() };
+    let error = run(&object(&[]), &Kept::default(), options, &mut Kept::default(), &NoSymbols).unwrap_err();
     assert_eq!(error.to_string(), format!("there is no process {}", 1 << 30));
 }

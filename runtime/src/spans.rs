@@ -1,127 +1,35 @@
-//! The ledgers of spans.
+//! Accounting of spans: starts, ends, and starts that are still open.
 //!
-//! In: the counters of the object in `.bss`, and the maps with what is open. Out: [`SpanLedger`]s, and whether a sweep is needed.
-//! Guarantee: what is open is counted twice, from the counters and from the map; when the two differ for longer than a program
-//! can take between them, both numbers are told.
+//! In: the counters of the object in `.bss`, and the maps of open spans. Out: [`SpanLedger`]s, and
+//! whether a sweep is needed.
+//! Guarantee: open starts are counted twice, from the counters and from the map. If the two differ
+//! for longer than a program can take between updating one and the other, both numbers are
+//! reported.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use profiler_compiler::object::{Object, SpanCounter, TimeSpan, WhenFull};
+use profiler_model::object::{Object, SpanCounter, TimeSpan, WhenFull};
+use profiler_model::output::SpanLedger;
 
 use crate::load::Loaded;
 use crate::maps::each_of;
-use crate::sys::words::Words;
+use crate::sys::bss::BssMapping;
 
-/// What became of the starts and ends of a span.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SpanLedger {
-    /// The span's name.
-    pub name: String,
-    /// Starts that opened.
-    pub started: u64,
-    /// Those that an end closed.
-    pub matched: u64,
-    /// Those that a second start closed.
-    pub replaced: u64,
-    /// Those that became too old.
-    pub expired: u64,
-    /// Those that made room for others; `None` for a span that has no such.
-    pub evicted: Option<u64>,
-    /// Those that are open still.
-    pub open: u64,
-    /// Ends without a start.
-    pub unmatched: u64,
-    /// Of these, ends that found the key busy.
-    pub unmatched_busy: u64,
-    /// Marks without a start; `None` for a span without marks.
-    pub unmatched_marks: Option<u64>,
-    /// Second starts that were refused, where the span says so.
-    pub kept: Option<u64>,
-    /// Starts for which there was no room.
-    pub dropped: u64,
-    /// Starts that found the key busy.
-    pub dropped_busy: u64,
-    /// Starts of functions that had called themselves too often; `None` where that is not counted.
-    pub dropped_deep: Option<u64>,
-    /// How deep functions may be there.
-    pub max_depth: u64,
-    /// How many keys there is room for.
-    pub limit: u32,
-    /// What is open as the map has it, when that is another number.
-    pub in_map: Option<u64>,
-}
-
-/// How long counters and map may differ, because a program is just between them.
+/// How long counters and map may differ while a program is between the two updates.
 const SETTLES: Duration = Duration::from_millis(100);
 
-impl SpanLedger {
-    /// Starts that are missing from the results.
-    pub fn lost(&self) -> u64 {
-        self.dropped + self.dropped_busy + self.dropped_deep.unwrap_or(0)
-    }
-
-    /// The ledger on one line, without the name.
-    pub fn summary(&self) -> String {
-        let mut starts =
-            vec![format!("{} started", thousands(self.started)), format!("{} matched", thousands(self.matched))];
-        let some = [
-            (self.replaced, "replaced"),
-            (self.expired, "expired"),
-            (self.evicted.unwrap_or(0), "evicted"),
-            (self.open, "open"),
-        ];
-        starts.extend(
-            some.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{} {word}", thousands(*count))),
-        );
-        let mut parts = vec![starts.join(", ")];
-        let number =
-            |count: u64, one: &str, many: &str| format!("{} {}", thousands(count), if count == 1 { one } else { many });
-        let mut add = |count: u64, one: &str, many: &str| {
-            if count > 0 {
-                parts.push(number(count, one, many));
-            }
-        };
-        add(self.unmatched - self.unmatched_busy.min(self.unmatched), "end without a start", "ends without a start");
-        add(self.unmatched_busy, "end while the key was busy", "ends while the key was busy");
-        add(self.unmatched_marks.unwrap_or(0), "mark without a start", "marks without a start");
-        add(self.kept.unwrap_or(0), "second start refused", "second starts refused");
-        if self.dropped > 0 {
-            let what = number(self.dropped, "start", "starts");
-            parts.push(format!("{what} dropped, `limit {}` was reached", self.limit));
-        }
-        if self.dropped_busy > 0 {
-            parts.push(format!("{} dropped while the key was busy", number(self.dropped_busy, "start", "starts")));
-        }
-        if let Some(deep @ 1..) = self.dropped_deep {
-            parts.push(format!("{} dropped, deeper than {}", number(deep, "start", "starts"), self.max_depth));
-        }
-        if let Some(in_map) = self.in_map {
-            parts.push(format!("the map has {} open, which is a fault of profiler", thousands(in_map)));
-        }
-        parts.join("; ")
-    }
-}
-
-/// A number with a comma between its thousands.
-pub fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// The ledgers of all spans.
+/// The accounting of all spans.
 pub fn read(object: &Object, loaded: &Loaded) -> Vec<SpanLedger> {
     object.spans.iter().map(|span| settled(span, loaded)).collect()
 }
 
-/// Starts so far, of all spans; no map is read for it.
+/// The accounting of all spans from their counters alone; reads no map.
+pub fn counted(object: &Object, loaded: &Loaded) -> Vec<SpanLedger> {
+    object.spans.iter().map(|span| counters(span, |offset| loaded.globals().bss_u64(offset))).collect()
+}
+
+/// The number of starts so far, over all spans; reads no map.
 pub fn started(object: &Object, loaded: &Loaded) -> u64 {
     let of = |span: &TimeSpan| counters(span, |offset| loaded.globals().bss_u64(offset)).started;
     object.spans.iter().map(of).sum()
@@ -138,7 +46,8 @@ fn settled(span: &TimeSpan, loaded: &Loaded) -> SpanLedger {
             return ledger;
         }
         if Instant::now() >= deadline {
-            // While probes that are slow to detach still count, the numbers are those of one moment or another.
+            // While probes that detach slowly still count, the numbers may come from different
+            // moments.
             ledger.in_map = in_map.filter(|open| ledger == again && *open != ledger.open);
             return ledger;
         }
@@ -152,7 +61,9 @@ fn counters(span: &TimeSpan, word: impl Fn(u32) -> Option<u64>) -> SpanLedger {
         (0..span.copies).fold(0u64, |sum, cpu| sum.wrapping_add(word(at(cpu)).unwrap_or(0)))
     };
     let [matched, replaced, expired] = [SpanCounter::Matched, SpanCounter::Replaced, SpanCounter::Expired].map(sum);
-    let (started, evicted) = (sum(SpanCounter::Started), sum(SpanCounter::Evicted));
+    let [started, evicted, abandoned] = [SpanCounter::Started, SpanCounter::Evicted, SpanCounter::Abandoned].map(sum);
+    let ended = sum(SpanCounter::Ended);
+    let closed = [matched, replaced, expired, evicted, abandoned, ended];
     SpanLedger {
         name: span.name.clone(),
         started,
@@ -160,7 +71,10 @@ fn counters(span: &TimeSpan, word: impl Fn(u32) -> Option<u64>) -> SpanLedger {
         replaced,
         expired,
         evicted: (span.when_full == WhenFull::Evict).then_some(evicted),
-        open: [matched, replaced, expired, evicted].iter().fold(started, |open, closed| open.wrapping_sub(*closed)),
+        abandoned: span.max_depth.map(|_| abandoned),
+        ended: span.ended.map(|_| ended),
+        of_threads: span.ended.is_some_and(|keys| keys.of_threads),
+        open: closed.iter().fold(started, |open, closed| open.wrapping_sub(*closed)),
         unmatched: sum(SpanCounter::Unmatched),
         unmatched_busy: sum(SpanCounter::EndsBusy),
         unmatched_marks: span.has_marks.then(|| sum(SpanCounter::UnmatchedMarks)),
@@ -184,10 +98,10 @@ fn open_in_map(span: &TimeSpan, map: &str, loaded: &Loaded) -> io::Result<u64> {
     Ok(open)
 }
 
-/// Whether anything of a span is open.
+/// Reads how many starts of a span are open.
 #[derive(Debug)]
 pub struct Pending {
-    words: Words,
+    words: BssMapping,
     span: TimeSpan,
 }
 
@@ -195,37 +109,17 @@ impl Pending {
     /// For a span of a loaded object.
     pub fn new(span: &TimeSpan, loaded: &Loaded) -> io::Result<Pending> {
         let data = loaded.map(".bss").ok_or(io::ErrorKind::NotFound)?;
-        let words = Words::map(data.fd(), data.value_size_bytes())?;
+        let words = BssMapping::map(data.fd(), data.value_size_bytes())?;
         Ok(Pending { words, span: span.clone() })
     }
 
-    /// Reads memory only.
+    /// Whether any start is open. Reads memory only.
     pub fn any(&self) -> bool {
-        counters(&self.span, |offset| self.words.at(offset)).open != 0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{SpanLedger, thousands};
-
-    #[test]
-    fn a_ledger_is_one_line_that_says_what_happened_and_nothing_else() {
-        let mut ledger =
-            SpanLedger { started: 1204, matched: 1200, open: 3, expired: 1, limit: 64, ..SpanLedger::default() };
-        assert_eq!(ledger.summary(), "1,204 started, 1,200 matched, 1 expired, 3 open");
-        ledger.unmatched = 2;
-        ledger.dropped = 1;
-        assert_eq!(
-            ledger.summary(),
-            "1,204 started, 1,200 matched, 1 expired, 3 open; 2 ends without a start; 1 start dropped, `limit 64` was reached"
-        );
-        assert_eq!(SpanLedger::default().summary(), "0 started, 0 matched");
+        self.count() != 0
     }
 
-    #[test]
-    fn thousands_are_apart() {
-        let texts: Vec<String> = [0, 999, 1000, 1_234_567].map(thousands).to_vec();
-        assert_eq!(texts, ["0", "999", "1,000", "1,234,567"]);
+    /// How many starts are open. Reads memory only.
+    pub fn count(&self) -> u64 {
+        counters(&self.span, |offset| self.words.bss_u64(offset)).open
     }
 }

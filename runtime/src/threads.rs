@@ -1,24 +1,25 @@
-//! Values of threads, read through the kernel's iterator of tasks.
+//! Per-thread values, read through the kernel's task iterator.
 //!
-//! In: a [`ThreadMap`] and the loaded object. Out: each live thread's number and value.
-//! Guarantee: each thread that has a value for the whole time of reading is there exactly once; each value is from one copy of its bytes.
+//! In: a [`ThreadMap`] and the loaded object. Out: the id and value of each live thread.
+//! Guarantee: each thread that has a value during the whole read is returned exactly once; each
+//! value is from one copy of its bytes.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 
-use profiler_compiler::object::ThreadMap;
+use profiler_model::object::ThreadMap;
 
 use crate::load::Loaded;
 use crate::sys::link;
 
-/// Behind each value: the thread's number in the low half, 1 in the high one.
+/// Size of the mark after each value: the thread's id in the low half, 1 in the high half.
 const MARK_BYTES: usize = 8;
-/// What the order's word says: write out, or remove.
+/// The command word of the reader program: write the values out, or remove them.
 const READ: u64 = 0;
 const REMOVE: u64 = 1;
 
-/// The values of all threads that have one, in the order of the threads' numbers.
+/// The values of all threads that have one, sorted by thread id.
 pub fn values(map: &ThreadMap, loaded: &Loaded) -> io::Result<Vec<(u32, Vec<u8>)>> {
     let bytes = walk(map, loaded, READ)?;
     let size = map.value_size_bytes as usize;
@@ -27,7 +28,7 @@ pub fn values(map: &ThreadMap, loaded: &Loaded) -> io::Result<Vec<(u32, Vec<u8>)
         .filter_map(|entry| {
             let (value, mark) = entry.split_at(size);
             let mark = u64::from_ne_bytes(mark.try_into().ok()?);
-            // Without the mark it is being made at this moment.
+            // An entry without the mark is just being created.
             (mark >> 32 != 0).then(|| (mark as u32, value.to_vec()))
         })
         .collect();
@@ -40,7 +41,7 @@ pub fn clear(map: &ThreadMap, loaded: &Loaded) -> io::Result<()> {
     walk(map, loaded, REMOVE).map(drop)
 }
 
-/// Runs the reader for every task; what it wrote.
+/// Runs the reader program for every task and returns what it wrote.
 fn walk(map: &ThreadMap, loaded: &Loaded, order: u64) -> io::Result<Vec<u8>> {
     let program = loaded.program(&map.reader).ok_or(io::ErrorKind::NotFound)?;
     if !loaded.globals().set_bss_u64(map.order_offset, order) {

@@ -1,60 +1,109 @@
 //! Interval probes.
 //!
-//! In: programs with their periods, sweeps of spans among them. Out: test runs at absolute deadlines, from a thread of their own.
-//! Guarantee: output that blocks delays no tick; after [`Timers::stop`] none runs.
+//! In: programs with their periods, including the sweeps of spans. Out: test runs at absolute
+//! deadlines, from a separate thread.
+//! Guarantee: output that blocks delays no tick. A late tick still runs; a tick that does not run
+//! is counted in [`Missed`]. After [`Timers::stop`] none runs.
+//! Ticks after the script's own `exit` are not part of the run: they neither run nor count.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::spans::Pending;
 use crate::sys::bpf::test_run;
+use crate::sys::time;
 
-/// A program to run again and again.
+/// A program that runs periodically.
 #[derive(Debug)]
-pub struct Timer {
-    /// The program; a descriptor of our own.
+pub(crate) struct Timer {
+    /// Its index in the object.
+    pub index: usize,
+    /// The program's descriptor, owned by the timer.
     pub program: OwnedFd,
     /// Time between two runs.
     pub period: Duration,
-    /// For the sweep of a span: it runs only while something is open.
+    /// Set for the sweep of a span, which runs only while a start is open and does not catch up on
+    /// late ticks.
     pub pending: Option<Pending>,
+}
+
+/// Ticks that did not run, by timer.
+#[derive(Debug, Default)]
+pub(crate) struct Missed(Vec<(usize, AtomicU64)>);
+
+impl Missed {
+    /// Indices of programs, each with the number of ticks that should have run and did not.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (usize, u64)> {
+        let counts = self.0.iter().map(|(index, missed)| (*index, missed.load(Ordering::Relaxed)));
+        counts.filter(|(_, missed)| *missed > 0)
+    }
 }
 
 /// The thread that runs the timers.
 #[derive(Debug)]
-pub struct Timers {
-    stop: Arc<AtomicBool>,
+pub(crate) struct Timers {
+    /// An [`End`] as a number, or [`RUNNING`].
+    end: Arc<AtomicU8>,
+    missed: Arc<Missed>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-/// The thread only sleeps and makes system calls.
+/// How the timers end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The ticks that are due run first, and those for which no time is left are counted.
+    AfterDueTicks = 1,
+    /// No tick runs, and none is counted: the script itself has ended the run, or it failed.
+    AtOnce = 2,
+}
+
+/// The value of an end that has not been requested.
+const RUNNING: u8 = 0;
+
+/// Small, because the thread only sleeps and makes system calls.
 const STACK_BYTES: usize = 64 << 10;
 
+/// Ticks later than this are skipped.
+const LATEST: Duration = Duration::from_secs(1);
+
+/// How long ticks that are due when the run ends may delay its end.
+const LAST: Duration = Duration::from_millis(20);
+
 impl Timers {
-    /// Starts the timers; without any, there is no thread.
-    pub fn start(timers: Vec<Timer>) -> io::Result<Timers> {
-        let stop = Arc::new(AtomicBool::new(false));
+    /// Starts the timers; without any, no thread is started.
+    pub(crate) fn start(timers: Vec<Timer>) -> io::Result<Timers> {
+        let end = Arc::new(AtomicU8::new(RUNNING));
+        let missed = timers.iter().map(|timer| (timer.index, AtomicU64::new(0))).collect();
+        let missed = Arc::new(Missed(missed));
         if timers.is_empty() {
-            return Ok(Timers { stop, thread: None });
+            return Ok(Timers { end, missed, thread: None });
         }
-        let stopped = Arc::clone(&stop);
+        let (requested, counted) = (Arc::clone(&end), Arc::clone(&missed));
         let builder = thread::Builder::new().name("timers".into()).stack_size(STACK_BYTES);
-        let thread = builder.spawn(move || tick(&timers, &stopped))?;
-        Ok(Timers { stop, thread: Some(thread) })
+        let thread = builder.spawn(move || {
+            time::wake_precisely();
+            tick(&timers, &requested, &counted)
+        })?;
+        Ok(Timers { end, missed, thread: Some(thread) })
     }
 
-    /// Ends the thread and waits for it; an error is what a run failed with.
-    pub fn stop(mut self) -> io::Result<()> {
-        self.join()
+    /// The counts of ticks that did not run; they remain readable after the end.
+    pub(crate) fn missed(&self) -> Arc<Missed> {
+        Arc::clone(&self.missed)
     }
 
-    fn join(&mut self) -> io::Result<()> {
+    /// Ends the thread and waits for it; returns the error of a run that failed.
+    pub(crate) fn stop(mut self, end: End) -> io::Result<()> {
+        self.join(end)
+    }
+
+    fn join(&mut self, end: End) -> io::Result<()> {
         let Some(thread) = self.thread.take() else { return Ok(()) };
-        self.stop.store(true, Ordering::SeqCst);
+        self.end.store(end as u8, Ordering::SeqCst);
         thread.thread().unpark();
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread of the timers ended early")))
     }
@@ -62,37 +111,88 @@ impl Timers {
 
 impl Drop for Timers {
     fn drop(&mut self) {
-        // A run that failed was reported by `stop`, unless another error came first.
-        let _ = self.join();
+        // `stop` has reported a failed run, unless another error came first.
+        let _ = self.join(End::AtOnce);
     }
 }
 
-fn tick(timers: &[Timer], stop: &AtomicBool) -> io::Result<()> {
+fn tick(timers: &[Timer], requested: &AtomicU8, missed: &Missed) -> io::Result<()> {
     let start = Instant::now();
-    let mut due: Vec<Instant> = timers.iter().map(|timer| start + timer.period).collect();
-    while !stop.load(Ordering::SeqCst) {
-        let now = Instant::now();
-        // In the script's order, when several are due together.
-        for (timer, due) in timers.iter().zip(&mut due) {
-            if *due <= now {
-                if timer.pending.as_ref().is_none_or(Pending::any) {
-                    test_run(timer.program.as_fd())?;
-                }
-                *due = next_deadline(*due, timer.period, Instant::now());
-            }
+    let mut grids: Vec<Grid> = timers.iter().map(|timer| Grid::new(start, timer.period)).collect();
+    // Ticks that are due when the run ends still run.
+    let mut end = None;
+    loop {
+        match requested.load(Ordering::SeqCst) {
+            RUNNING => {}
+            at_once if at_once == End::AtOnce as u8 => return Ok(()),
+            _ => end = end.or_else(|| Some(Instant::now())),
         }
-        let next = due.iter().min().copied().unwrap_or(now);
-        thread::park_timeout(next.saturating_duration_since(Instant::now()));
+        let now = end.unwrap_or_else(Instant::now);
+        let is_out_of_time = end.is_some_and(|end| end.elapsed() > LAST);
+        leave_out(timers, &mut grids, now, is_out_of_time, missed);
+        let Some((at, due)) = next(&grids) else { return Ok(()) };
+        if due > now {
+            if end.is_some() {
+                return Ok(());
+            }
+            thread::park_timeout(due.saturating_duration_since(Instant::now()));
+            continue;
+        }
+        let (timer, grid) = (&timers[at], &mut grids[at]);
+        grid.due += grid.period;
+        if timer.pending.as_ref().is_none_or(Pending::any) {
+            test_run(timer.program.as_fd())?;
+        }
     }
-    Ok(())
 }
 
-/// The first deadline after `now` on the grid of the period: ticks that were missed are left out, not made up for.
-fn next_deadline(due: Instant, period: Duration, now: Instant) -> Instant {
-    let period = period.max(Duration::from_millis(1));
-    let late = now.saturating_duration_since(due).as_nanos();
-    let steps = late / period.as_nanos() + 1;
-    due + period * u32::try_from(steps).unwrap_or(u32::MAX)
+/// Skips the ticks that are too late to run, of all timers at once: the ticks that are left still
+/// run in the order of their deadlines.
+fn leave_out(timers: &[Timer], grids: &mut [Grid], now: Instant, is_out_of_time: bool, missed: &Missed) {
+    for ((timer, grid), (_, missed)) in timers.iter().zip(grids).zip(&missed.0) {
+        let is_sweep = timer.pending.is_some();
+        let patience = match is_out_of_time {
+            true => None,
+            false if is_sweep => Some(timer.period),
+            false => Some(LATEST),
+        };
+        let left_out = grid.leave_out(now, patience);
+        if !is_sweep {
+            missed.fetch_add(left_out, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The timer that is due first, with its deadline; of several, the first in the script's order.
+fn next(grids: &[Grid]) -> Option<(usize, Instant)> {
+    grids.iter().map(|grid| grid.due).enumerate().min_by_key(|(_, due)| *due)
+}
+
+/// The deadlines of a timer.
+#[derive(Debug)]
+struct Grid {
+    due: Instant,
+    period: Duration,
+}
+
+impl Grid {
+    fn new(start: Instant, period: Duration) -> Grid {
+        let period = period.max(Duration::from_nanos(1));
+        Grid { due: start + period, period }
+    }
+
+    /// Skips the ticks that are later than `patience`, or all that are due if it is `None`. Returns
+    /// how many were skipped.
+    fn leave_out(&mut self, now: Instant, patience: Option<Duration>) -> u64 {
+        let Some(late) = now.checked_duration_since(self.due) else { return 0 };
+        let ticks = match patience {
+            Some(patience) => late.saturating_sub(patience).as_nanos().div_ceil(self.period.as_nanos()),
+            None => late.as_nanos() / self.period.as_nanos() + 1,
+        };
+        let ticks = u64::try_from(ticks).unwrap_or(u64::MAX);
+        self.due += Duration::from_nanos((self.period.as_nanos() as u64).saturating_mul(ticks));
+        ticks
+    }
 }
 
 #[cfg(test)]
@@ -100,19 +200,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn deadlines_stay_on_their_grid() {
+    fn late_ticks_are_made_up_for_within_bounds() {
         let (start, ms) = (Instant::now(), Duration::from_millis);
-        assert_eq!(next_deadline(start, ms(10), start), start + ms(10));
-        assert_eq!(next_deadline(start, ms(10), start + ms(3)), start + ms(10));
-        assert_eq!(next_deadline(start, ms(10), start + ms(10)), start + ms(20));
-        assert_eq!(next_deadline(start, ms(10), start + ms(57)), start + ms(60));
-        assert_eq!(next_deadline(start, ms(0), start + ms(2)), start + ms(3), "no period is shorter than 1 ms");
+        let mut grid = Grid::new(start, ms(10));
+        assert_eq!(grid.leave_out(start + ms(57), Some(LATEST)), 0);
+        assert_eq!(grid.due, start + ms(10), "five ticks run one after another");
+        assert_eq!(grid.leave_out(start + ms(1057), Some(LATEST)), 5);
+        assert_eq!(grid.due, start + ms(60), "what is less than a second late runs");
+        assert_eq!(grid.leave_out(start + ms(99), None), 4);
+        assert_eq!(grid.due, start + ms(100));
+    }
+
+    #[test]
+    fn ticks_that_are_left_run_in_the_order_of_their_deadlines() {
+        let (start, ms) = (Instant::now(), Duration::from_millis);
+        let timer = |period| Timer {
+            index: 0,
+            program: std::fs::File::open("/dev/null").unwrap().into(),
+            period,
+            pending: None,
+        };
+        let timers = [timer(ms(1)), timer(ms(10))];
+        let mut grids = [Grid::new(start, ms(1)), Grid::new(start, ms(10))];
+        let missed = Missed(vec![(0, AtomicU64::new(0)), (1, AtomicU64::new(0))]);
+        leave_out(&timers, &mut grids, start + LATEST + ms(25), false, &missed);
+        assert_eq!(missed.counts().collect::<Vec<_>>(), [(0, 24), (1, 2)]);
+        for fast in 25..=30 {
+            assert_eq!(next(&grids), Some((0, start + ms(fast))));
+            grids[0].due += ms(1);
+        }
+        assert_eq!(next(&grids), Some((1, start + ms(30))));
+    }
+
+    #[test]
+    fn short_periods_stay_what_they_are() {
+        let (start, us) = (Instant::now(), Duration::from_micros);
+        let grid = Grid::new(start, us(100));
+        assert_eq!(grid.due, start + us(100));
     }
 
     #[test]
     fn no_timers_no_thread() {
         let timers = Timers::start(Vec::new()).unwrap();
         assert!(timers.thread.is_none());
-        timers.stop().unwrap();
+        assert_eq!(timers.missed().counts().count(), 0);
+        timers.stop(End::AfterDueTicks).unwrap();
     }
 }

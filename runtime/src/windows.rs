@@ -1,29 +1,58 @@
-//! When views are shown, and the windows that they take.
+//! Display times of views, and their time windows.
 //!
-//! In: the views of an object, the time. Out: [`Turn`]s: which views are to be shown of which place.
-//! Guarantee: every update of a map that a view takes by windows is in exactly one window. Programs read the number of the generation once a
-//! run; we change it, wait until the programs that ran at that moment have ended, and only then read and clear the place that
-//! nobody writes to any more. Nobody waits for that: neither the programs nor whoever reads their records.
+//! In: the views of an object, the time. Out: [`Turn`]s: which views to show, and from which
+//! buffer.
+//! Guarantee: every update of a map that a view shows by windows is in exactly one window. Programs
+//! read the generation once per run. We switch it, wait until the programs that were running have
+//! ended, and only then read and clear the buffer that no program writes any more. Neither the
+//! programs nor the reader of their records wait for this.
 
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use profiler_compiler::object::Object;
+use profiler_model::object::Object;
+use profiler_model::output::Window;
 
-use crate::render::{Moment, Window};
-use crate::sys::bpf::{BpfObject, Grace};
+use crate::sys::bpf::Grace;
+use crate::sys::bss::BssMapping;
 
-/// Views to be shown.
+/// The generation bit of the windows of views.
+const OF_VIEWS: u64 = 1;
+
+/// A moment on two clocks.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    /// Nanoseconds since 1970.
+    unix_ns: u64,
+    /// The same moment on the monotonic clock.
+    at: Instant,
+}
+
+impl Moment {
+    /// This moment.
+    fn now() -> Moment {
+        let unix_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        Moment { unix_ns, at: Instant::now() }
+    }
+
+    /// The time from this moment until `end`.
+    fn until(self, end: Moment) -> Window {
+        let length = end.at.saturating_duration_since(self.at);
+        Window { start_ns: self.unix_ns, end_ns: end.unix_ns, length }
+    }
+}
+
+/// Views to show now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
-    /// Which.
+pub(crate) struct Turn {
+    /// Their indices.
     pub views: Vec<usize>,
-    /// The time that they are about.
+    /// The time that they cover.
     pub window: Window,
-    /// The generation whose place is read and cleared; without it, the present one is read.
+    /// The generation whose buffer is read and cleared; `None` reads the active buffer.
     pub take: Option<u64>,
 }
 
@@ -38,7 +67,7 @@ struct Clock {
     since: Moment,
 }
 
-/// What was filled in a window that is over, and may still be written to by programs that have not ended.
+/// A buffer whose window has ended. Programs that are still running may write to it.
 #[derive(Debug)]
 struct Closed {
     clock: usize,
@@ -48,7 +77,7 @@ struct Closed {
 
 /// The clocks of all views.
 #[derive(Debug)]
-pub struct Windows {
+pub(crate) struct Windows {
     clocks: Vec<Clock>,
     start: Moment,
     generation_offset: Option<u32>,
@@ -58,7 +87,7 @@ pub struct Windows {
 
 impl Windows {
     /// The clocks of an object's views; they start at [`Windows::begin`].
-    pub fn new(object: &Object) -> io::Result<Windows> {
+    pub(crate) fn new(object: &Object) -> io::Result<Windows> {
         let start = Moment::now();
         let mut clocks: Vec<Clock> = Vec::new();
         for (view, every) in object.views.iter().enumerate().filter_map(|(at, view)| Some((at, view.every?))) {
@@ -74,8 +103,8 @@ impl Windows {
         Ok(Windows { clocks, start, generation_offset: object.generation_offset, closed: None, waiter })
     }
 
-    /// The first windows begin now.
-    pub fn begin(&mut self) {
+    /// Starts the first windows now.
+    pub(crate) fn begin(&mut self) {
         self.start = Moment::now();
         for clock in &mut self.clocks {
             clock.since = self.start;
@@ -83,25 +112,25 @@ impl Windows {
         }
     }
 
-    /// The time from the beginning to now.
-    pub fn whole(&self) -> Window {
-        Window { start: self.start, end: Moment::now() }
+    /// The window from the start until now.
+    pub(crate) fn whole(&self) -> Window {
+        self.start.until(Moment::now())
     }
 
-    /// When something is to be shown next.
-    pub fn next_due(&self) -> Option<Instant> {
-        // While a window is being closed, the next one cannot be.
+    /// When the next view is due.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        // A window cannot be closed while the previous one is being closed.
         self.clocks.iter().filter(|clock| !(clock.clear && self.closed.is_some())).map(|clock| clock.due).min()
     }
 
-    /// Becomes readable when a window that is over can be read.
-    pub fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+    /// Becomes readable when an ended window can be read.
+    pub(crate) fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         self.closed.as_ref()?;
         self.waiter.as_ref().map(|waiter| waiter.wake.as_fd())
     }
 
-    /// What is to be shown now.
-    pub fn turns(&mut self, globals: &BpfObject) -> io::Result<Vec<Turn>> {
+    /// The views that are due now.
+    pub(crate) fn turns(&mut self, globals: &BssMapping) -> io::Result<Vec<Turn>> {
         let mut turns = Vec::new();
         let now = Instant::now();
         for at in 0..self.clocks.len() {
@@ -122,8 +151,8 @@ impl Windows {
         Ok(turns)
     }
 
-    /// What is to be shown at the end: a window that was being closed, then all views that are shown again and again.
-    pub fn last_turns(&mut self) -> io::Result<Vec<Turn>> {
+    /// The views to show at the end: a window that was being closed, then all periodic views.
+    pub(crate) fn last_turns(&mut self) -> io::Result<Vec<Turn>> {
         let mut turns = Vec::new();
         if self.closed.is_some() {
             turns.extend(self.taken()?);
@@ -131,27 +160,27 @@ impl Windows {
         let end = Moment::now();
         let last = |clock: &Clock| {
             let start = if clock.clear { clock.since } else { self.start };
-            Turn { views: clock.views.clone(), window: Window { start, end }, take: None }
+            Turn { views: clock.views.clone(), window: start.until(end), take: None }
         };
         turns.extend(self.clocks.iter().map(last));
         Ok(turns)
     }
 
-    /// Ends a window: programs that start from now on are in the next.
-    fn close(&mut self, clock: usize, globals: &BpfObject) -> io::Result<()> {
+    /// Ends a window: programs that start from now on are in the next one.
+    fn close(&mut self, clock: usize, globals: &BssMapping) -> io::Result<()> {
         let (Some(offset), Some(waiter)) = (self.generation_offset, &mut self.waiter) else { return Ok(()) };
         let outside = || io::Error::from(io::ErrorKind::InvalidData);
         let generation = globals.bss_u64(offset).ok_or_else(outside)?;
         let end = Moment::now();
-        globals.set_bss_u64(offset, 1 - generation.min(1));
+        globals.set_bss_u64(offset, generation ^ OF_VIEWS);
         waiter.ask()?;
-        let window = Window { start: self.clocks[clock].since, end };
+        let window = self.clocks[clock].since.until(end);
         self.clocks[clock].since = end;
         self.closed = Some(Closed { clock, generation, window });
         Ok(())
     }
 
-    /// The window that was closed, once nobody writes to it any more.
+    /// The closed window, once no program writes to it any more.
     fn taken(&mut self) -> io::Result<Option<Turn>> {
         let (Some(closed), Some(waiter)) = (self.closed.take(), &mut self.waiter) else { return Ok(None) };
         waiter.join()?;
@@ -160,14 +189,14 @@ impl Windows {
     }
 }
 
-/// The first deadline after `now` on the grid of the period.
+/// The first deadline after `now` that is a multiple of the period after `due`.
 fn next_deadline(due: Instant, period: Duration, now: Instant) -> Instant {
     let period = period.max(Duration::from_millis(1));
     let late = now.saturating_duration_since(due).as_nanos();
     due + period * u32::try_from(late / period.as_nanos() + 1).unwrap_or(u32::MAX)
 }
 
-/// A thread that waits for programs to end, so that nobody else has to.
+/// A thread that waits for running programs to end, so that no other thread has to.
 #[derive(Debug)]
 struct Waiter {
     questions: Option<Sender<()>>,
@@ -177,7 +206,7 @@ struct Waiter {
     answer: Option<io::Result<()>>,
 }
 
-/// The thread only makes system calls.
+/// Small, because the thread only makes system calls.
 const STACK_BYTES: usize = 64 << 10;
 
 impl Waiter {
@@ -189,7 +218,7 @@ impl Waiter {
         let builder = thread::Builder::new().name("windows".into()).stack_size(STACK_BYTES);
         let thread = builder.spawn(move || {
             while asked.recv().is_ok() {
-                // Whoever asked may be gone.
+                // The caller may be gone.
                 let _ = answer.send(grace.wait());
                 let _ = woken.write_all(&[1]);
             }
@@ -202,7 +231,7 @@ impl Waiter {
         if matches!(sent, Some(Ok(()))) { Ok(()) } else { Err(ended()) }
     }
 
-    /// Whether the answer is there.
+    /// Whether the answer has arrived.
     fn is_done(&mut self) -> bool {
         if self.answer.is_none() {
             self.answer = self.answers.try_recv().ok();

@@ -1,8 +1,11 @@
-# Joins what the machines of scripts/vm report. In: tests/vm/exceptions, the plan, and each kernel's results, in the order of
-# `kernels`, with the assignments file=1, file=2 and so on before them, for any of them may be empty; `some` is not empty when
-# only some tests were chosen. Out: a line a test, a column a kernel; to the file `summary`, a line a suite and one in the form
-# of cargo's. The status is 1 when a test failed, or is missing, or was skipped or declined without an exception, or an exception
-# is not needed.
+# Joins the results of the VMs of scripts/vm.
+# In: tests/vm/exceptions, the plan, and the results of each kernel in the order of `kernels`. The
+# assignments file=1, file=2 and so on precede these files, because any of them may be empty. `some`
+# is not empty if only some tests were selected. `cut` names the kernels whose VM ended before its
+# tests did.
+# Out: one line per test with one column per kernel; to the file `summary`, one line per suite and a
+# last line in cargo's format. The status is 1 if a test failed, is missing, or was skipped or
+# declined without an exception, or if an exception is not needed.
 function show(name, why,    i, line) {
     line = sprintf("%-72s", name)
     for (i = 1; i <= machines; i++) line = line sprintf("  %-8s", verdict[i, name])
@@ -10,6 +13,13 @@ function show(name, why,    i, line) {
     sub(/ +$/, "", line)
     print line
 }
+# The line for a VM that was cut off: a test without a result was not run.
+function cut_short(i,    t, unrun, due) {
+    for (t = 1; t <= tests; t++) if (is_for(i, order[t])) { due++; unrun += got[i, order[t]] == "" }
+    return sprintf("Linux %s ended before its tests did: %d of %d were not run", kernel[i], unrun, due)
+}
+# Whether the plan includes the test `name` for kernel `i`.
+function is_for(i, name) { return !(name in one) || one[name] == kernel[i] }
 function suite_of(name) { sub(/::.*/, "", name); return name }
 
 file == 1 {
@@ -19,11 +29,13 @@ file == 1 {
     listed[++exceptions] = word[1] SUBSEP word[2]
     next
 }
-file == 2 { order[++tests] = $2; planned[$2] = 1; next }
+file == 2 { order[++tests] = $2; planned[$2] = 1; if ($6 != "") one[$2] = $6; next }
 { got[file - 2, $2] = $1; reason[file - 2, $2] = $4 }
 
 END {
     machines = split(kernels, kernel, " ")
+    split(cut, word, " ")
+    for (i in word) is_cut[word[i]] = 1
     for (i = 1; i <= machines; i++) verdict[i, "test"] = kernel[i]
     show("test")
     for (t = 1; t <= tests; t++) {
@@ -32,10 +44,12 @@ END {
         for (i = 1; i <= machines; i++) some_ok = some_ok || got[i, name] == "ok"
         why = ""
         for (i = 1; i <= machines; i++) {
+            if (!is_for(i, name)) { verdict[i, name] = "-"; continue }
             v = got[i, name]
-            if (v == "") v = "MISSING"
+            if (v == "") v = kernel[i] in is_cut ? "unrun" : "MISSING"
             may = (kernel[i], name) in exception
-            # What only one kernel's checker declines is as suspicious as a skipped test.
+            # A script declined on one kernel but accepted on another is as suspicious as a skipped
+            # test.
             if ((v == "skipped" || (v == "declined" && some_ok)) && !may) {
                 v = toupper(v)
                 why = why kernel[i] ": " (reason[i, name] ? reason[i, name] : "another kernel takes it") ", and no exception; "
@@ -51,10 +65,12 @@ END {
         sub(/; $/, "", why)
         show(name, why)
     }
+    for (i = 1; i <= machines; i++)
+        if (kernel[i] in is_cut) { print cut_short(i); stale++ }
     for (e = 1; e <= exceptions; e++) {
         split(listed[e], word, SUBSEP)
         for (i = 1; i <= machines; i++)
-            if (kernel[i] == word[1] && !(listed[e] in needed) && (some == "" || word[2] in planned)) {
+            if (kernel[i] == word[1] && is_for(i, word[2]) && !(kernel[i] in is_cut) && !(listed[e] in needed) && (some == "" || word[2] in planned)) {
                 print word[2] ": the exception for " word[1] " is not needed: remove it from tests/vm/exceptions"
                 stale++
             }
@@ -63,12 +79,12 @@ END {
     for (i = 1; i <= machines; i++) line = line sprintf("  %-44s", kernel[i])
     sub(/ +$/, "", line)
     print line > summary
-    split("ok declined skipped FAILED MISSING SKIPPED DECLINED", verdicts, " ")
+    split("ok declined skipped FAILED MISSING SKIPPED DECLINED unrun", verdicts, " ")
     for (s = 1; s <= suite_count; s++) {
         line = sprintf("%-24s", suites[s])
         for (i = 1; i <= machines; i++) {
             cell = ""
-            for (v = 1; v <= 7; v++)
+            for (v = 1; v <= 8; v++)
                 if (n = of_suite[i, suites[s], verdicts[v]]) cell = cell (cell == "" ? "" : ", ") n " " verdicts[v]
             line = line sprintf("  %-44s", cell)
         }
@@ -81,6 +97,6 @@ END {
         bad += sum[i, "FAILED"] + sum[i, "MISSING"] + sum[i, "SKIPPED"] + sum[i, "DECLINED"]
     }
     bad += stale
-    printf "\ntest result: %s. %d passed; %d failed; %d ignored; %d kernels, %d tests each\n", bad ? "FAILED" : "ok", good, bad, unable, machines, tests > summary
+    printf "\ntest result: %s. %d passed; %d failed; %d ignored; %d kernels, %d tests\n", bad ? "FAILED" : "ok", good, bad, unable, machines, tests > summary
     exit bad > 0
 }

@@ -18,13 +18,13 @@ pub struct Definition {
 /// The kinds of definitions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DefinitionKind {
-    /// A struct, union or enum; `struct x;` only announces it.
+    /// A struct, union or enum; `struct x;` is a forward declaration.
     Type(CType),
-    /// Names for a type and for types made of it.
+    /// Names for a type and for types derived from it.
     Typedef(CType, Vec<Declarator>),
 }
 
-/// What stands in front of the names in a C declaration.
+/// The type before the names in a C declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CType {
     /// What it is.
@@ -40,51 +40,49 @@ pub enum CTypeKind {
     Name(String),
     /// `struct x`, `union x`, `enum x`.
     Tagged(TypeTag, Ident),
-    /// A struct or union with its content.
+    /// A struct or union with its members.
     Record(RecordDefinition),
-    /// An enum with its content.
+    /// An enum with its values.
     Enum(EnumDefinition),
 }
 
 /// `struct name { members } attributes`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordDefinition {
-    /// Whether the members share their place.
+    /// Whether it is a union.
     pub is_union: bool,
-    /// Its name; anonymous ones have none.
+    /// Its name; `None` if anonymous.
     pub name: Option<Ident>,
-    /// What is in it.
     pub members: Vec<MemberDefinition>,
-    /// What was asked for.
     pub attributes: Attributes,
 }
 
 /// `enum name { A, B = 2 }`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnumDefinition {
-    /// Its name; anonymous ones have none.
+    /// Its name; `None` if anonymous.
     pub name: Option<Ident>,
-    /// Names and, where given, values.
+    /// Names with their explicit values.
     pub values: Vec<(Ident, Option<Expr>)>,
 }
 
 /// `type a, *b, c[4], d:3;`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberDefinition {
-    /// The type in front.
+    /// The type before the names.
     pub ty: CType,
-    /// The names; none for an anonymous struct or union.
+    /// The names; empty for an anonymous struct or union.
     pub declarators: Vec<Declarator>,
     /// All of it, without the semicolon.
     pub span: Span,
 }
 
-/// A name and what it adds to the type in front.
+/// A declared name with the pointers, dimensions and width that apply to it alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declarator {
     /// The name; a bit-field may have none.
     pub name: Option<Ident>,
-    /// How many `*`.
+    /// Number of `*`.
     pub pointers: u32,
     /// Lengths from left to right; `None` for `[]`.
     pub dimensions: Vec<Option<Expr>>,
@@ -92,16 +90,14 @@ pub struct Declarator {
     pub bits: Option<Expr>,
     /// Whether it is a pointer to a function.
     pub is_function: bool,
-    /// What was asked for.
     pub attributes: Attributes,
     /// All of it.
     pub span: Span,
 }
 
-/// `__attribute__((…))`, as far as it changes the layout.
+/// `__attribute__((…))`, limited to attributes that change the layout.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Attributes {
-    /// `packed`.
     pub packed: bool,
     /// `aligned(n)`.
     pub aligned: Option<Box<Expr>>,

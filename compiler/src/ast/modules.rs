@@ -1,4 +1,4 @@
-//! What a script takes from outside: parameters, and modules with their public names.
+//! Parameters, and modules with their public names.
 //!
 //! In: made by `parse`. Out: read by `expand`, `check` and the printers.
 //! Guarantee: free of the parser generator; every node knows its span.
@@ -13,11 +13,11 @@ pub struct Param {
     pub name: Ident,
     /// Its type's name.
     pub ty: Ident,
-    /// What it is when nothing is given: one value, or several of a set.
+    /// The default value: one value, or several for a set.
     pub default: Vec<ParamValue>,
-    /// What it is for.
+    /// The help text.
     pub help: Ident,
-    /// Least and most value.
+    /// Minimum and maximum value.
     pub range: Option<(ParamValue, ParamValue)>,
     /// All of it.
     pub span: Span,
@@ -28,9 +28,9 @@ pub struct Param {
 pub struct ParamValue {
     /// Its characters, without quotes.
     pub text: String,
-    /// Whether it stands in quotes.
+    /// Whether it is quoted.
     pub quoted: bool,
-    /// Its place.
+    /// Its source span.
     pub span: Span,
 }
 
@@ -39,34 +39,34 @@ pub struct ParamValue {
 pub struct Use {
     /// The module, as written.
     pub module: Ident,
-    /// The name that its names get here, when the script chooses it.
+    /// The prefix for its names, if the script chooses one.
     pub alias: Option<Ident>,
     /// All of it.
     pub span: Span,
 }
 
 impl Use {
-    /// The name before the dot in front of the module's names: the last part of its path, or the chosen one.
+    /// The prefix before the dot in the module's names: the alias, or the last part of the path.
     pub fn prefix(&self) -> String {
         self.alias.as_ref().map_or_else(|| default_prefix(&self.module.text), |alias| alias.text.clone())
     }
 }
 
-/// The last part of a module's path as a name.
+/// The last part of a module's path, as an identifier.
 pub fn default_prefix(module: &str) -> String {
     module.rsplit('/').next().unwrap_or(module).replace('-', "_")
 }
 
-/// A name that those who use this file may use.
+/// A name that users of this file may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Public {
-    /// What it is the name of.
+    /// The kind of item that it names.
     pub kind: PublicKind,
     /// The name, without sigil.
     pub name: Ident,
 }
 
-/// What can be public.
+/// The kinds of items that can be public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublicKind {
     /// `pub macro name(…) { … }`.
@@ -77,15 +77,15 @@ pub enum PublicKind {
     Param,
     /// `pub span name …`.
     Span,
-    /// `pub view "title" { … }`: what is shown to those who use the module. Its name is the title.
+    /// `pub view "title" { … }`: a view shown to users of the module. Its name is the title.
     View,
 }
 
-/// A module that the script, or another of its modules, uses.
+/// A module used by the script or by another module.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Module {
     /// Its path: `lock/mutex`.
     pub path: String,
-    /// What it says.
+    /// Its syntax tree.
     pub script: Script,
 }

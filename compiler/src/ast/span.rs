@@ -1,7 +1,7 @@
-//! `span`: what starts, is marked and ends, and by which key its events belong together.
+//! `span`: the probes of its start, marks and end, and the key that pairs the events.
 //!
 //! In: made by `parse`. Out: read by `check` and the printers.
-//! Guarantee: as written; which parts fit together is for `check` to say.
+//! Guarantee: as written; `check` decides which parts are compatible.
 
 use super::{AttachPoint, Expr, Ident};
 use crate::source::Span;
@@ -9,19 +9,18 @@ use crate::source::Span;
 /// `span NAME by (…) { … }`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SpanDefinition {
-    /// Its name.
     pub name: Ident,
-    /// The key that holds for every stage without one of its own; empty when there is none.
+    /// The key of every stage that has none of its own; may be empty.
     pub key: Vec<KeyPart>,
-    /// Its stages, in source order. A stage may stand here several times.
+    /// Its stages, in source order. The same stage may appear several times.
     pub stages: Vec<Stage>,
-    /// `restart WORD`, each as written.
+    /// `restart MODE`, each as written.
     pub restart: Vec<Ident>,
     /// `expire DURATION`, each as written.
     pub expire: Vec<Expr>,
     /// `limit N`, each as written.
     pub limit: Vec<Expr>,
-    /// `evict` behind a limit.
+    /// `evict` after a limit.
     pub evict: Option<Span>,
     /// From `span` to the closing brace.
     pub span: Span,
@@ -30,24 +29,25 @@ pub struct SpanDefinition {
 /// `name: expr` in a key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyPart {
-    /// Its name: the one given, else that of a name or of the last field that the expression is.
+    /// Its name: the given one, otherwise that of the expression if it is a name or ends in a
+    /// field.
     pub name: Option<Ident>,
-    /// Its value, in the context of each stage's probe.
+    /// Its value, evaluated in the context of each stage's probe.
     pub value: Expr,
 }
 
 /// `start PROBES /predicate/ by (…) { kept = expr; … }`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// Which.
+    /// The kind of stage.
     pub kind: StageKind,
     /// Its probes; at least one.
     pub points: Vec<AttachPoint>,
     /// The condition between slashes.
     pub predicate: Option<Expr>,
-    /// A key of its own.
+    /// Its own key; empty if the span's key applies.
     pub key: Vec<KeyPart>,
-    /// What it keeps.
+    /// The fields that it keeps.
     pub keeps: Vec<Keep>,
     /// All of it.
     pub span: Span,
@@ -58,7 +58,7 @@ pub struct Stage {
 pub enum StageKind {
     /// Begins a span.
     Start,
-    /// Passes the mark of this name.
+    /// Reaches the mark with this name.
     Mark(Ident),
     /// Ends a span.
     End,
@@ -67,14 +67,13 @@ pub enum StageKind {
 /// `name = expr` in a stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keep {
-    /// What it is called.
+    /// The name of the field.
     pub name: Ident,
-    /// Its value.
     pub value: Expr,
 }
 
 impl StageKind {
-    /// The event's name: `start`, the mark's, `end`.
+    /// The name of the event: `start`, `end` or the name of the mark.
     pub fn event(&self) -> &str {
         match self {
             StageKind::Start => "start",
@@ -85,12 +84,12 @@ impl StageKind {
 }
 
 impl SpanDefinition {
-    /// All expressions of its stages and keys.
+    /// All expressions in its stages and keys.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.key.iter().map(|part| &part.value).chain(self.stages.iter().flat_map(Stage::exprs))
     }
 
-    /// The same, to be changed.
+    /// All expressions in its stages and keys, mutably.
     pub fn exprs_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         let stages = self.stages.iter_mut().flat_map(|stage| {
             let keys = stage.key.iter_mut().map(|part| &mut part.value);
@@ -101,7 +100,7 @@ impl SpanDefinition {
 }
 
 impl Stage {
-    /// All expressions of the stage itself.
+    /// All expressions of this stage.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let keys = self.key.iter().map(|part| &part.value);
         self.predicate.iter().chain(keys).chain(self.keeps.iter().map(|keep| &keep.value))

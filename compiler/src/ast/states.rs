@@ -6,19 +6,18 @@
 use crate::ast::{Expr, Ident, TypeName};
 use crate::source::Span;
 
-/// What the names of the maps begin with that hold states; no map of a script is written so.
+/// Name prefix of the maps that contain states. A script cannot write a map name with this prefix.
 pub const STATE_MARK: char = '~';
 
-/// A declared record for each key.
+/// A declared record per key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct State {
-    /// Its name.
     pub name: Ident,
     /// The parts of its key; at least one.
     pub key: Vec<StatePart>,
     /// The fields of its records.
     pub fields: Vec<StatePart>,
-    /// Most keys: `limit N`.
+    /// Maximum number of keys: `limit N`.
     pub limit: Option<Expr>,
     /// All of it.
     pub span: Span,
@@ -27,8 +26,7 @@ pub struct State {
 /// A part of a state's key, or a field of its records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatePart {
-    /// Its name.
     pub name: Ident,
-    /// Its type; a part of a key without one is the builtin of its name.
+    /// Its type; a key part without one has the type of the builtin with its name.
     pub ty: Option<TypeName>,
 }

@@ -1,4 +1,4 @@
-//! `view "title" { … }`: how maps are shown.
+//! `view "title" { … }`: how maps are displayed.
 //!
 //! In: made by `parse`. Out: read by `check` and the printer.
 //! Guarantee: as for the parent.
@@ -9,65 +9,56 @@ use crate::source::Span;
 /// A view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
-    /// The title; its span has the quotes.
+    /// The title; its span includes the quotes.
     pub title: Ident,
-    /// The maps, without sigil; states begin with [`super::STATE_MARK`].
+    /// The maps, without sigil; names of states begin with [`super::STATE_MARK`].
     pub of: Vec<Ident>,
-    /// The columns; empty when the view leaves them to the maps.
+    /// The columns; empty for the default columns of the maps.
     pub show: Vec<ViewColumn>,
-    /// What orders the rows.
+    /// The condition for rows to be shown.
+    pub filter: Option<Expr>,
+    /// The sort order.
     pub sort: Option<Sort>,
-    /// How many rows.
+    /// The maximum number of rows.
     pub top: Option<Top>,
-    /// When it is shown, besides at the end.
+    /// The interval at which it is shown, in addition to the end of the run.
     pub every: Option<Every>,
     /// All of it.
     pub span: Span,
 }
 
-/// `name as "header"`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `sum / count as "header"`.
+#[derive(Debug, Clone, PartialEq)]
 pub struct ViewColumn {
-    /// What it shows.
-    pub name: ViewName,
-    /// Its header, when given; the span has the quotes.
+    /// The value shown: a name, or a field of a map; `p99.9` is a name.
+    pub value: Expr,
+    /// Its header, if given; the span includes the quotes.
     pub header: Option<Ident>,
 }
 
-/// `name`, `@map.name` or `state.name`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ViewName {
-    /// The map or state, when one is named.
-    pub map: Option<Ident>,
-    /// A part of the key, or a statistic.
-    pub name: Ident,
-    /// All of it.
-    pub span: Span,
-}
-
 /// `sort column asc`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sort {
-    /// By what.
-    pub name: ViewName,
-    /// Smallest first, when the script says.
+    /// The column to sort by.
+    pub by: Expr,
+    /// Whether to sort in ascending order, if given.
     pub ascending: Option<bool>,
 }
 
 /// `top n rest`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Top {
-    /// Most rows.
+    /// Maximum number of rows.
     pub rows: Expr,
-    /// Whether the others are summed up in one more.
+    /// Whether the remaining rows are summed up in one more row.
     pub rest: bool,
 }
 
 /// `every duration clear`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Every {
-    /// The time between two.
+    /// The interval.
     pub period: Expr,
-    /// Whether the maps begin anew each time.
+    /// Whether the maps are cleared each time.
     pub clear: bool,
 }

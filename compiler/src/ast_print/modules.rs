@@ -1,13 +1,13 @@
 //! Parameters, modules and public names as indented text.
 //!
-//! In: a script. Out: a line each. Guarantee: as for the parent.
+//! In: a script. Out: one line each. Guarantee: as for the parent.
 
 use super::Printer;
 use crate::ast::{Param, ParamValue, PublicKind, Script};
 use std::fmt::Write as _;
 
 impl Printer {
-    /// What the script takes from outside, and what it gives.
+    /// Parameters, used modules and public names.
     pub(super) fn outside(&mut self, script: &Script) {
         for of in &script.uses {
             self.line(&format!("use {} as {}", of.module.text, of.prefix()));

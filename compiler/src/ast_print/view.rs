@@ -3,7 +3,7 @@
 //! In: views. Out: as for the parent.
 
 use super::Printer;
-use crate::ast::{STATE_MARK, View, ViewName};
+use crate::ast::{STATE_MARK, View};
 
 impl Printer {
     pub(super) fn view(&mut self, view: &View) {
@@ -13,7 +13,10 @@ impl Printer {
             }
             for column in &view.show {
                 let header = column.header.as_ref().map_or(String::new(), |header| format!(" as {:?}", header.text));
-                p.line(&format!("show {}{header}", name_text(&column.name)));
+                p.parent(&format!("show{header}"), |p| p.expr(&column.value));
+            }
+            if let Some(filter) = &view.filter {
+                p.parent("where", |p| p.expr(filter));
             }
             if let Some(sort) = &view.sort {
                 let order = match sort.ascending {
@@ -21,7 +24,7 @@ impl Printer {
                     Some(false) => " desc",
                     None => "",
                 };
-                p.line(&format!("sort {}{order}", name_text(&sort.name)));
+                p.parent(&format!("sort{order}"), |p| p.expr(&sort.by));
             }
             if let Some(top) = &view.top {
                 p.parent(if top.rest { "top rest" } else { "top" }, |p| p.expr(&top.rows));
@@ -31,11 +34,6 @@ impl Printer {
             }
         });
     }
-}
-
-fn name_text(name: &ViewName) -> String {
-    let map = name.map.as_ref().map_or(String::new(), |map| format!("{}.", spelled(&map.text)));
-    format!("{map}{}", name.name.text)
 }
 
 fn spelled(map: &str) -> String {

@@ -1,19 +1,22 @@
-//! Types beside those of a blob: the definitions of a script, in the same format.
+//! Types that a script defines, in BTF format, in addition to those of a blob.
 //!
-//! In: records, added one by one; a number may be reserved before its record is known, for types that refer to themselves.
-//! Out: types with numbers of their own, which may refer to those of the blob. Guarantee: their numbers and the offsets of
-//! their strings have the top bit set, which no blob's have, so that they are told apart without looking at the blob.
+//! In: records, added one by one. An id may be reserved before its record is known, for types that
+//! refer to themselves.
+//! Out: types with ids of their own, which may refer to types of the blob. Guarantee: their ids and
+//! string offsets have the top bit set, which no blob uses, so they are recognised without reading
+//! the blob.
 
 use super::BtfId;
 use super::record::{Kind, Record};
 
-/// What tells an added type or string from one of the blob.
+/// The bit that marks the id or string offset of an added type.
 const MARK: u32 = 1 << 31;
 
-/// The type's flag: signed values of an enum, bit-fields in a struct.
+/// The flag of a record: signed values in an enum, bit-fields in a struct.
 const FLAG: u32 = 1 << 31;
 
-/// The position among the added types (or in their strings) that a number stands for; `None` for one of the blob.
+/// The index of an added type or the offset of an added string; `None` for an id or offset of the
+/// blob.
 pub(super) fn place(number: u32) -> Option<usize> {
     (number & MARK != 0).then_some((number & !MARK) as usize)
 }
@@ -21,83 +24,88 @@ pub(super) fn place(number: u32) -> Option<usize> {
 /// The added types.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Added {
-    /// A record each, as in a blob; empty while it is only reserved.
+    /// One record per type, as in a blob; empty while its id is only reserved.
     records: Vec<Vec<u8>>,
-    /// Each ends with a NUL.
+    /// The strings; each ends with a NUL.
     strings: Vec<u8>,
 }
 
 /// A member of a struct or union to be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMember {
-    /// Its name; empty when anonymous.
+    /// The name; empty when anonymous.
     pub name: String,
     /// Its type.
     pub ty: BtfId,
-    /// Bits from the start of the struct.
+    /// Offset in bits from the start of the struct.
     pub bit_offset: u32,
-    /// Width in bits of a bit field.
+    /// Width in bits of a bit-field; `None` for other members.
     pub width: Option<u8>,
 }
 
+/// The information word of a record: its kind, and what depends on the kind (a number of members).
+fn of_kind(kind: u32, rest: u32) -> u32 {
+    (kind << 24) | rest
+}
+
 impl Added {
-    /// Whether there is none.
+    /// Whether there are no added types.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// A number whose record comes later.
+    /// Reserves an id whose record comes later.
     pub fn reserve(&mut self) -> BtfId {
         self.records.push(Vec::new());
         BtfId(MARK | (self.records.len() as u32 - 1))
     }
 
-    /// Whether a reserved number has its record.
+    /// Whether a reserved id has its record.
     pub fn is_complete(&self, id: BtfId) -> bool {
         place(id.0).and_then(|at| self.records.get(at)).is_some_and(|record| !record.is_empty())
     }
 
-    /// A struct or union whose content is not known (yet).
+    /// Adds a forward declaration of a struct or union.
     pub fn forward(&mut self, id: BtfId, name: &str, is_union: bool) {
-        self.put(id, name, 7, if is_union { FLAG } else { 0 }, 0, &[]);
+        self.put(id, name, of_kind(7, if is_union { FLAG } else { 0 }), 0, &[]);
     }
 
-    /// An integer; `char` is told by its name, as in a blob.
+    /// Adds an integer; `char` is recognised by its name, as in a blob.
     pub fn int(&mut self, name: &str, size_bytes: u32, signed: bool) -> BtfId {
         let id = self.reserve();
-        self.put(id, name, 1, 0, size_bytes, &[(u32::from(signed) << 24) | (size_bytes * 8)]);
+        self.put(id, name, of_kind(1, 0), size_bytes, &[(u32::from(signed) << 24) | (size_bytes * 8)]);
         id
     }
 
-    /// `bool`.
+    /// Adds `bool`.
     pub fn boolean(&mut self) -> BtfId {
         let id = self.reserve();
-        self.put(id, "_Bool", 1, 0, 1, &[(4 << 24) | 8]);
+        self.put(id, "_Bool", of_kind(1, 0), 1, &[(4 << 24) | 8]);
         id
     }
 
-    /// A pointer.
+    /// Adds a pointer.
     pub fn pointer(&mut self, to: BtfId) -> BtfId {
         let id = self.reserve();
-        self.put(id, "", 2, 0, to.0, &[]);
+        self.put(id, "", of_kind(2, 0), to.0, &[]);
         id
     }
 
-    /// An array.
+    /// Adds an array.
     pub fn array(&mut self, of: BtfId, len: u32) -> BtfId {
         let id = self.reserve();
-        self.put(id, "", 3, 0, 0, &[of.0, of.0, len]);
+        self.put(id, "", of_kind(3, 0), 0, &[of.0, of.0, len]);
         id
     }
 
-    /// Another name of a type.
+    /// Adds a typedef.
     pub fn typedef(&mut self, name: &str, of: BtfId) -> BtfId {
         let id = self.reserve();
-        self.put(id, name, 8, 0, of.0, &[]);
+        self.put(id, name, of_kind(8, 0), of.0, &[]);
         id
     }
 
-    /// The content of a struct or union.
+    /// Adds the members of a struct or union.
     pub fn record_type(&mut self, id: BtfId, name: &str, is_union: bool, size_bytes: u32, members: &[NewMember]) {
         let has_bits = members.iter().any(|member| member.width.is_some());
         let mut tail = Vec::with_capacity(members.len() * 3);
@@ -106,10 +114,10 @@ impl Added {
             tail.extend([self.text(&member.name), member.ty.0, member.bit_offset | width]);
         }
         let (kind, flag) = (if is_union { 5 } else { 4 }, if has_bits { FLAG } else { 0 });
-        self.put(id, name, kind, flag | members.len() as u32, size_bytes, &tail);
+        self.put(id, name, of_kind(kind, flag | members.len() as u32), size_bytes, &tail);
     }
 
-    /// An enum; its values take 4 bytes each unless one needs 8. Yields the size.
+    /// Adds an enum and returns its size: 4 bytes, or 8 if a value needs it.
     pub fn enumeration(&mut self, id: BtfId, name: &str, values: &[(String, i64)]) -> u32 {
         let is_signed = values.iter().any(|(_, value)| *value < 0);
         let most = if is_signed { i64::from(i32::MAX) } else { i64::from(u32::MAX) };
@@ -123,13 +131,13 @@ impl Added {
         }
         let (kind, size_bytes) = if is_wide { (19, 8) } else { (6, 4) };
         let flag = if is_signed { FLAG } else { 0 };
-        self.put(id, name, kind, flag | values.len() as u32, size_bytes, &tail);
+        self.put(id, name, of_kind(kind, flag | values.len() as u32), size_bytes, &tail);
         size_bytes
     }
 
-    fn put(&mut self, id: BtfId, name: &str, kind: u32, info: u32, size_or_type: u32, tail: &[u32]) {
+    fn put(&mut self, id: BtfId, name: &str, info: u32, size_or_type: u32, tail: &[u32]) {
         let name = self.text(name);
-        let words = [name, (kind << 24) | info, size_or_type];
+        let words = [name, info, size_or_type];
         let bytes = words.iter().chain(tail).flat_map(|word| word.to_le_bytes()).collect();
         if let Some(record) = place(id.0).and_then(|at| self.records.get_mut(at)) {
             *record = bytes;
@@ -146,7 +154,7 @@ impl Added {
         MARK | at
     }
 
-    /// The numbers, the last one first: a later definition hides an earlier one.
+    /// The ids, last one first, because a later definition hides an earlier one.
     pub(super) fn ids(&self) -> impl Iterator<Item = BtfId> + use<> {
         (0..self.records.len() as u32).rev().map(|at| BtfId(MARK | at))
     }

@@ -1,6 +1,7 @@
-//! Small BTF blobs for tests, written by hand.
+//! Builds small BTF blobs for tests.
 //!
-//! In: types, added in order. Out: the bytes of a blob. Guarantee: the layout of the kernel's format documentation.
+//! In: types, added in order. Out: the bytes of a blob. Guarantee: the layout follows the kernel's
+//! format documentation.
 
 use super::{Btf, BtfId};
 
@@ -9,17 +10,17 @@ pub(crate) struct BlobBuilder {
     types: Vec<u8>,
     pub(super) strings: Vec<u8>,
     pub(super) count: u32,
-    /// Where a module's strings begin: behind the kernel's.
+    /// The offset of the first string: 0, or for a module the size of the kernel's strings.
     pub(super) first_string: u32,
 }
 
 impl BlobBuilder {
-    /// A blob without types.
+    /// An empty blob.
     pub(crate) fn new() -> Self {
         BlobBuilder { types: Vec::new(), strings: vec![0], count: 0, first_string: 0 }
     }
 
-    /// The offset of a string.
+    /// Adds a string and returns its offset.
     pub(crate) fn string(&mut self, text: &str) -> u32 {
         if text.is_empty() {
             return 0;
@@ -30,7 +31,7 @@ impl BlobBuilder {
         at
     }
 
-    /// A type with its tail; `kind` is the number in the format.
+    /// Adds a type with its tail; `kind` is the number in the format.
     pub(crate) fn add(&mut self, name: &str, kind: u32, info: u32, size_or_type: u32, tail: &[u32]) -> BtfId {
         let name = self.string(name);
         for word in [name, (kind << 24) | info, size_or_type].iter().chain(tail) {
@@ -40,28 +41,28 @@ impl BlobBuilder {
         BtfId(self.count)
     }
 
-    /// An integer; `encoding` is 1 for signed, 4 for `bool`.
+    /// Adds an integer; `encoding` is 1 for signed, 4 for `bool`.
     pub(crate) fn int(&mut self, name: &str, size_bytes: u32, encoding: u32) -> BtfId {
         self.add(name, 1, 0, size_bytes, &[(encoding << 24) | (size_bytes * 8)])
     }
 
-    /// A pointer.
+    /// Adds a pointer.
     pub(crate) fn pointer(&mut self, to: BtfId) -> BtfId {
         self.add("", 2, 0, to.0, &[])
     }
 
-    /// An array.
+    /// Adds an array.
     pub(crate) fn array(&mut self, of: BtfId, len: u32) -> BtfId {
         self.add("", 3, 0, 0, &[of.0, of.0, len])
     }
 
-    /// A struct (kind 4) or union (kind 5); members are name, type and bit offset.
+    /// Adds a struct (kind 4) or union (kind 5); members are name, type and bit offset.
     pub(crate) fn record(&mut self, kind: u32, name: &str, size: u32, members: &[(&str, BtfId, u32)]) -> BtfId {
         let tail: Vec<u32> = members.iter().flat_map(|(n, ty, offset)| [self.string(n), ty.0, *offset]).collect();
         self.add(name, kind, members.len() as u32, size, &tail)
     }
 
-    /// The parameters of a function.
+    /// Adds a function prototype.
     pub(crate) fn proto(&mut self, ret: BtfId, params: &[(&str, BtfId)]) -> BtfId {
         let tail: Vec<u32> = params.iter().flat_map(|(name, ty)| [self.string(name), ty.0]).collect();
         self.add("", 13, params.len() as u32, ret.0, &tail)
@@ -85,7 +86,7 @@ impl BlobBuilder {
     }
 }
 
-/// One of everything: a small kernel.
+/// A small kernel with types of most kinds.
 pub(crate) fn small_kernel() -> BlobBuilder {
     let mut blob = BlobBuilder::new();
     let int = blob.int("int", 4, 1);

@@ -1,48 +1,71 @@
-//! What the kernel's types are in the probe language, and what a user calls them.
+//! Converts kernel types to types of the probe language and to text for users.
 //!
-//! In: the number of a type. Out: a [`Type`] or words.
-//! Guarantee: structs and enums stay numbers, so the result is small however large the type is.
+//! In: a type id. Out: a [`Type`] or text.
+//! Guarantee: structs and enums stay ids, so the result is small however large the type is.
 
 use super::record::Kind;
 use super::{Btf, BtfId, MAX_DEPTH};
 use crate::types::{Int, Space, Type};
 
 impl Btf {
-    /// The type in the language, as kernel memory.
+    /// The type in the probe language, as kernel memory.
     ///
-    /// An array of `char` is a string with the capacity of the array, so a `char *` stays a pointer to `int8`. Integers
-    /// wider than 8 bytes are arrays of `uint64`. What no value can have (functions, floating-point numbers, numbers that
-    /// are not in the blob) is [`Type::Unknown`].
+    /// An array of `char` is a string with the capacity of the array; a `char *` stays a pointer to
+    /// `int8`. Integers wider than 8 bytes are arrays of `uint64`. Types without values in the
+    /// language (functions, floating-point numbers, ids that are not in the blob) are
+    /// [`Type::Unknown`].
     pub fn to_type(&self, id: BtfId) -> Type {
-        self.to_type_within(id, MAX_DEPTH)
+        Conversion::new(self).to_type(id)
     }
 
-    fn to_type_within(&self, id: BtfId, depth: u32) -> Type {
-        let Some(depth) = depth.checked_sub(1) else { return Type::Unknown };
-        let id = self.strip(id);
-        match self.kind(id) {
+    /// The type as a user would write it: `struct task_struct`, `enum foo`, `uint32`, `pid_t`,
+    /// `struct file *`, `char[16]`.
+    pub fn describe(&self, id: BtfId) -> String {
+        Conversion::new(self).describe(id)
+    }
+}
+
+/// Follows a type to those that it refers to, at most `levels` deep.
+#[derive(Clone, Copy)]
+struct Conversion<'a> {
+    btf: &'a Btf,
+    levels: u32,
+}
+
+impl<'a> Conversion<'a> {
+    fn new(btf: &'a Btf) -> Conversion<'a> {
+        Conversion { btf, levels: MAX_DEPTH }
+    }
+
+    /// The same for the types that this one refers to.
+    fn inner(self) -> Option<Conversion<'a>> {
+        Some(Conversion { levels: self.levels.checked_sub(1)?, ..self })
+    }
+
+    fn to_type(self, id: BtfId) -> Type {
+        let Some(inner) = self.inner() else { return Type::Unknown };
+        let id = self.btf.strip(id);
+        match self.btf.kind(id) {
             Some(Kind::Void) => Type::None,
             Some(Kind::Int) => self.int_type(id),
             Some(Kind::Pointer) => {
-                let to = self.pointee(id).map_or(Type::None, |to| self.to_type_within(to, depth));
+                let to = self.btf.pointee(id).map_or(Type::None, |to| inner.to_type(to));
                 let to = Box::new(if to == Type::Unknown { Type::None } else { to });
                 Type::Pointer { to, space: Space::Kernel }
             }
-            Some(Kind::Array) => self.array_type(id, depth),
+            Some(Kind::Array) => inner.array_type(id),
             Some(Kind::Struct | Kind::Union | Kind::Forward) => Type::Struct { id, space: Space::Kernel },
             Some(Kind::Enum | Kind::Enum64) => {
-                let signed = self.enum_signed(id).unwrap_or_default();
-                register_int(self.size_bytes(id), signed).map_or(Type::Unknown, |int| Type::Enum { id, int })
+                let signed = self.btf.enum_signed(id).unwrap_or_default();
+                register_int(self.btf.size_bytes(id), signed).map_or(Type::Unknown, |int| Type::Enum { id, int })
             }
-            Some(Kind::Variable) => {
-                self.record(id).map_or(Type::Unknown, |record| self.to_type_within(record.target(), depth))
-            }
+            Some(Kind::Variable) => self.btf.record(id).map_or(Type::Unknown, |record| inner.to_type(record.target())),
             _ => Type::Unknown,
         }
     }
 
-    fn int_type(&self, id: BtfId) -> Type {
-        let Some(info) = self.int(id) else { return Type::Unknown };
+    fn int_type(self, id: BtfId) -> Type {
+        let Some(info) = self.btf.int(id) else { return Type::Unknown };
         if info.is_bool && info.size_bytes == 1 {
             return Type::Bool;
         }
@@ -52,48 +75,43 @@ impl Btf {
         }
     }
 
-    fn array_type(&self, id: BtfId, depth: u32) -> Type {
-        let Some((element, len)) = self.array(id) else { return Type::Unknown };
-        // A flexible array (`char name[]`) has no room of its own to be a string in.
-        if len > 0 && self.int(element).is_some_and(|int| int.is_char) {
+    fn array_type(self, id: BtfId) -> Type {
+        let Some((element, len)) = self.btf.array(id) else { return Type::Unknown };
+        // A flexible array (`char name[]`) has no capacity of its own, so it is not a string.
+        if len > 0 && self.btf.int(element).is_some_and(|int| int.is_char) {
             return Type::Str { capacity_bytes: len };
         }
-        Type::Array { of: Box::new(self.to_type_within(element, depth)), len }
+        Type::Array { of: Box::new(self.to_type(element)), len }
     }
 
-    /// `struct task_struct`, `enum foo`, `uint32`, `pid_t`, `struct file *`, `char[16]`, as a user would write it.
-    pub fn describe(&self, id: BtfId) -> String {
-        self.describe_within(id, MAX_DEPTH)
-    }
-
-    fn describe_within(&self, id: BtfId, depth: u32) -> String {
-        let Some(depth) = depth.checked_sub(1) else { return "unknown".into() };
-        let name = self.name(id).unwrap_or("(anonymous)");
-        let inner = |to: Option<BtfId>| to.map_or_else(|| "unknown".into(), |to| self.describe_within(to, depth));
-        match self.kind(id) {
+    fn describe(self, id: BtfId) -> String {
+        let Some(within) = self.inner() else { return "unknown".into() };
+        let name = self.btf.name(id).unwrap_or("(anonymous)");
+        let inner = |to: Option<BtfId>| to.map_or_else(|| "unknown".into(), |to| within.describe(to));
+        match self.btf.kind(id) {
             Some(Kind::Void) => "void".into(),
             Some(Kind::Int) => match self.int_type(id) {
-                _ if self.int(id).is_some_and(|int| int.is_char) => "char".into(),
-                ty @ (Type::Bool | Type::Int(_)) => ty.describe(None),
+                _ if self.btf.int(id).is_some_and(|int| int.is_char) => "char".into(),
+                ty @ (Type::Bool | Type::Int(_)) => ty.describe(Some(self.btf)),
                 _ => name.into(),
             },
             Some(Kind::Struct) => format!("struct {name}"),
             Some(Kind::Union) => format!("union {name}"),
-            Some(Kind::Forward) => match self.record(id) {
+            Some(Kind::Forward) => match self.btf.record(id) {
                 Some(record) if record.flag => format!("union {name}"),
                 _ => format!("struct {name}"),
             },
             Some(Kind::Enum | Kind::Enum64) => format!("enum {name}"),
             Some(Kind::Pointer) => {
-                let to = inner(self.pointee(id));
+                let to = inner(self.btf.pointee(id));
                 if to.ends_with('*') { format!("{to}*") } else { format!("{to} *") }
             }
-            Some(Kind::Array) => match self.array(id) {
-                Some((element, len)) => self.describe_array(element, len, depth),
+            Some(Kind::Array) => match self.btf.array(id) {
+                Some((element, len)) => within.describe_array(element, len),
                 None => "unknown".into(),
             },
             Some(Kind::Const | Kind::Volatile | Kind::Restrict | Kind::TypeTag | Kind::Variable) => {
-                inner(self.record(id).map(|record| record.target()))
+                inner(self.btf.record(id).map(|record| record.target()))
             }
             Some(Kind::FunctionProto) => "function".into(),
             Some(Kind::Typedef | Kind::Function | Kind::Float | Kind::DataSection | Kind::DeclTag) => name.into(),
@@ -101,9 +119,9 @@ impl Btf {
         }
     }
 
-    /// C writes the length of the outer array first: an array of two `char[16]` is `char[2][16]`.
-    fn describe_array(&self, element: BtfId, len: u32, depth: u32) -> String {
-        let element = self.describe_within(element, depth);
+    /// C puts the length of the outer array first: an array of two `char[16]` is `char[2][16]`.
+    fn describe_array(self, element: BtfId, len: u32) -> String {
+        let element = self.describe(element);
         match element.split_once('[') {
             Some((base, lengths)) => format!("{base}[{len}][{lengths}"),
             None => format!("{element}[{len}]"),
@@ -111,7 +129,7 @@ impl Btf {
     }
 }
 
-/// An integer that fits a register.
+/// The integer type of that size, if it fits a register.
 fn register_int(size_bytes: u32, signed: bool) -> Option<Int> {
     matches!(size_bytes, 1 | 2 | 4 | 8).then_some(Int { size_bytes: size_bytes as u8, signed })
 }

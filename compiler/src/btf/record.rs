@@ -1,6 +1,7 @@
 //! The binary format: a header, then records of 12 bytes with a tail that depends on their kind.
 //!
-//! In: bytes. Out: [`Header`], [`Record`]s. Guarantee: a record that is cut off or of an unknown kind ends the walk.
+//! In: bytes. Out: [`Header`], [`Record`]s. Guarantee: iteration stops at a truncated record or one
+//! of unknown kind.
 //!
 //! ```text
 //! record: name_off u32 | info u32 (count 0..16, kind 24..29, flag 31) | size or type u32 | tail
@@ -13,10 +14,10 @@ const MAGIC: u16 = 0xeb9f;
 const HEADER_SIZE_BYTES: usize = 24;
 const RECORD_SIZE_BYTES: usize = 12;
 
-/// What a type is.
+/// The kind of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// `void`: number 0, no record.
+    /// `void`: id 0, no record.
     Void,
     /// An integer, `bool` or `char`.
     Int,
@@ -30,7 +31,7 @@ pub enum Kind {
     Union,
     /// `enum` of at most 32 bits.
     Enum,
-    /// A `struct` or `union` whose content is not known.
+    /// A forward declaration of a `struct` or `union`.
     Forward,
     /// `typedef`.
     Typedef,
@@ -40,9 +41,9 @@ pub enum Kind {
     Const,
     /// `restrict`.
     Restrict,
-    /// A function with its name.
+    /// A named function.
     Function,
-    /// The parameters and result of a function.
+    /// A function prototype: parameters and result.
     FunctionProto,
     /// A global variable.
     Variable,
@@ -59,7 +60,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// By the number in the format.
+    /// The kind with that number in the format.
     fn from_number(number: u32) -> Option<Kind> {
         const KINDS: [Kind; 20] = [
             Kind::Void,
@@ -86,7 +87,7 @@ impl Kind {
         KINDS.get(number as usize).copied().filter(|kind| *kind != Kind::Void)
     }
 
-    /// Bytes behind the 12 of the record. The count of a function is its linkage.
+    /// Size of the tail after the 12 bytes of the record. For a function, `count` is its linkage.
     fn tail_size_bytes(self, count: usize) -> usize {
         match self {
             Kind::Int | Kind::Variable | Kind::DeclTag => 4,
@@ -98,7 +99,7 @@ impl Kind {
     }
 }
 
-/// Where the sections are in the blob.
+/// The byte ranges of the sections in the blob.
 pub(super) struct Header {
     pub(super) types: Range<usize>,
     pub(super) strings: Range<usize>,
@@ -120,20 +121,21 @@ impl Header {
     }
 }
 
-/// A type as the blob has it.
+/// A type as stored in the blob.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
     pub(super) kind: Kind,
     pub(super) name_offset: u32,
-    /// Members are bit fields with their width (structs), values are signed (enums), is a union (forward declarations).
+    /// Struct or union: members encode a bit-field width. Enum: values are signed. Forward
+    /// declaration: a union.
     pub(super) flag: bool,
-    /// By kind: the size in bytes or the number of another type.
+    /// Depending on the kind, the size in bytes or the id of another type.
     pub(super) size_or_type: u32,
     pub(super) tail: &'a [u8],
 }
 
 impl<'a> Record<'a> {
-    /// The record at an offset of the types section and the offset of the next.
+    /// The record at an offset in the types section, and the offset of the next one.
     #[inline]
     pub(super) fn parse(types: &'a [u8], at: usize) -> Option<(Record<'a>, usize)> {
         let fixed: &[u8; RECORD_SIZE_BYTES] = types.get(at..)?.first_chunk()?;
@@ -156,13 +158,13 @@ impl<'a> Record<'a> {
         BtfId(self.size_or_type)
     }
 
-    /// The entries of the tail as words.
+    /// The entries of the tail as arrays of words.
     pub(super) fn entries<const WORDS: usize>(&self) -> impl Iterator<Item = [u32; WORDS]> + use<'a, WORDS> {
         self.tail.chunks_exact(WORDS * 4).map(|entry| std::array::from_fn(|i| word(entry, i * 4).unwrap_or_default()))
     }
 }
 
-/// The walk over the types section.
+/// An iterator over the types section.
 pub(super) struct Records<'a> {
     types: &'a [u8],
     at: usize,
@@ -174,7 +176,7 @@ impl<'a> Records<'a> {
         Records { types, at: 0, id: 0 }
     }
 
-    /// Where the next record is in the types section.
+    /// The offset of the next record in the types section.
     pub(super) fn position(&self) -> usize {
         self.at
     }

@@ -1,48 +1,52 @@
-//! What a type consists of.
+//! Reads the parts of a type.
 //!
-//! In: the number of a type. Out: members, elements, parameters, values, sizes.
-//! Guarantee: questions about a type of another kind, or one that is not there, answer `None` or nothing.
+//! In: a type id. Out: members, elements, parameters, values, sizes.
+//! Guarantee: a query about a type of another kind, or about an unknown id, returns `None` or
+//! nothing.
 
 use super::record::{Kind, Record, word};
 use super::{Btf, BtfId, MAX_DEPTH};
 
-/// Most structs that a search for a member enters: real ones have a few dozen anonymous parts, malformed ones contain
-/// themselves.
+/// The maximum number of structs that a member search enters. Real structs have a few dozen
+/// anonymous parts; malformed ones may contain themselves.
 const MAX_STRUCTS_SEARCHED: u32 = 4096;
 
 /// An integer type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct IntInfo {
-    /// Size of its storage.
+pub struct IntEncoding {
+    /// Storage size in bytes.
     pub size_bytes: u32,
-    /// Two's complement. `char` counts as signed, whatever the kernel was compiled with.
+    /// Whether it is signed (two's complement). `char` counts as signed, however the kernel was
+    /// compiled.
     pub signed: bool,
-    /// `bool`.
+    /// Whether it is `bool`.
     pub is_bool: bool,
-    /// Plain `char`: text, where `unsigned char` is a number.
+    /// Whether it is plain `char`, which is text; `unsigned char` is a number.
     pub is_char: bool,
 }
 
 /// A member of a struct or union.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// Its name; empty when anonymous.
+    /// The name; empty when anonymous.
     pub name: &'a str,
     /// Its type.
     pub ty: BtfId,
-    /// Bits from the start of the struct.
+    /// Offset in bits from the start of the struct.
     pub bit_offset: u32,
-    /// Width in bits of a bit field.
+    /// Width in bits of a bit-field; `None` for other members.
     pub bitfield_width: Option<u8>,
 }
 
 impl Member<'_> {
-    /// Bytes from the start of the struct; for a bit field, those before the byte that holds its first bit.
+    /// Offset in bytes from the start of the struct; for a bit-field, the offset of the byte that
+    /// holds its first bit.
     pub fn byte_offset(&self) -> u32 {
         self.bit_offset / 8
     }
 
-    /// The integer that holds a bit-field of a type of this size; `None` for other members, and where it takes nine bytes.
+    /// The integer that contains a bit-field of a type of this size; `None` for other members, and
+    /// for a field that spans nine bytes.
     pub fn bit_unit(&self, size_bytes: u32) -> Option<BitUnit> {
         let width = self.bitfield_width?;
         let unit_bits = size_bytes.clamp(1, 8).next_power_of_two() * 8;
@@ -51,7 +55,7 @@ impl Member<'_> {
             let offset_bytes = (self.bit_offset - first) / 8;
             return Some(BitUnit { offset_bytes, size_bytes: (unit_bits / 8) as u8, first: first as u8, width });
         }
-        // In a packed struct it may cross the boundary of its own type.
+        // In a packed struct a bit-field may cross the boundary of its own type.
         let first = self.bit_offset % 8;
         let bytes = (first + u32::from(width)).div_ceil(8).next_power_of_two();
         let size_bytes = u8::try_from(bytes).ok().filter(|bytes| *bytes <= 8)?;
@@ -59,41 +63,41 @@ impl Member<'_> {
     }
 }
 
-/// The integer that is read to get at a bit-field.
+/// The integer to load in order to read a bit-field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BitUnit {
-    /// Bytes from the start of the struct.
+    /// Offset in bytes from the start of the struct.
     pub offset_bytes: u32,
-    /// 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub size_bytes: u8,
-    /// The field's first bit, counted from the least significant.
+    /// Index of the field's first bit, from the least significant.
     pub first: u8,
-    /// How many bits it has.
+    /// Width in bits.
     pub width: u8,
 }
 
 /// A parameter of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parameter<'a> {
-    /// Its name; empty when the kernel gives none.
+    /// The name; empty when the kernel gives none.
     pub name: &'a str,
     /// Its type.
     pub ty: BtfId,
 }
 
-/// The parameters and result of a function.
+/// A function prototype.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionProto<'a> {
-    /// In order, without `...`.
+    /// The parameters in order, without `...`.
     pub params: Vec<Parameter<'a>>,
     /// Whether `...` follows.
     pub variadic: bool,
-    /// What it returns; [`BtfId::VOID`] for nothing.
+    /// The result type; [`BtfId::VOID`] for none.
     pub ret: BtfId,
 }
 
 impl Btf {
-    /// The type behind typedefs, `const`, `volatile`, `restrict` and type tags.
+    /// The underlying type, without typedefs, `const`, `volatile`, `restrict` and type tags.
     pub fn strip(&self, id: BtfId) -> BtfId {
         let mut id = id;
         for _ in 0..MAX_DEPTH {
@@ -105,23 +109,23 @@ impl Btf {
         id
     }
 
-    /// What a pointer points to, `None` when the type (behind typedefs) is not a pointer.
+    /// The type that a pointer points to; `None` when the type (after typedefs) is not a pointer.
     pub fn pointee(&self, id: BtfId) -> Option<BtfId> {
         Some(self.stripped(id, Kind::Pointer)?.target())
     }
 
-    /// Element and length of an array.
+    /// Element type and length of an array.
     pub fn array(&self, id: BtfId) -> Option<(BtfId, u32)> {
         let [element, _index, len] = self.stripped(id, Kind::Array)?.entries::<3>().next()?;
         Some((BtfId(element), len))
     }
 
     /// An integer type.
-    pub fn int(&self, id: BtfId) -> Option<IntInfo> {
+    pub fn int(&self, id: BtfId) -> Option<IntEncoding> {
         let record = self.stripped(id, Kind::Int)?;
         let encoding = word(record.tail, 0)? >> 24;
         let is_char = encoding & 2 != 0 || self.string(record.name_offset) == Some("char");
-        Some(IntInfo {
+        Some(IntEncoding {
             size_bytes: record.size_or_type,
             signed: encoding & 1 != 0 || is_char,
             is_bool: encoding & 4 != 0,
@@ -129,7 +133,7 @@ impl Btf {
         })
     }
 
-    /// The members of a struct or union (behind typedefs), in order.
+    /// The members of a struct or union (after typedefs), in order.
     pub fn members(&self, id: BtfId) -> impl Iterator<Item = Member<'_>> {
         let record = self.record(self.strip(id)).filter(|record| matches!(record.kind, Kind::Struct | Kind::Union));
         record.into_iter().flat_map(move |record| {
@@ -142,49 +146,24 @@ impl Btf {
         })
     }
 
-    /// Names of the members of a struct or union, also of those in anonymous structs and unions, in order.
+    /// The names of the members of a struct or union, including those in anonymous structs and
+    /// unions, in order.
     pub fn member_names(&self, id: BtfId) -> Vec<&str> {
         let mut names = Vec::new();
-        self.member_names_within(id, MAX_DEPTH, &mut { MAX_STRUCTS_SEARCHED }, &mut names);
+        StructWalk::new(self).names(id, MAX_DEPTH, &mut names);
         names
     }
 
-    fn member_names_within<'a>(&'a self, id: BtfId, depth: u32, budget: &mut u32, names: &mut Vec<&'a str>) {
-        let (Some(left), Some(depth)) = (budget.checked_sub(1), depth.checked_sub(1)) else { return };
-        *budget = left;
-        for member in self.members(id) {
-            match member.name {
-                "" => self.member_names_within(member.ty, depth, budget, names),
-                name => names.push(name),
-            }
-        }
-    }
-
-    /// The member with a name, also in anonymous structs and unions; its offset counts from the start of `id`.
+    /// The member with that name, including those in anonymous structs and unions; its offset
+    /// counts from the start of `id`.
     pub fn find_member(&self, id: BtfId, name: &str) -> Option<Member<'_>> {
         if name.is_empty() {
             return None;
         }
-        self.find_member_within(id, name, MAX_DEPTH, &mut { MAX_STRUCTS_SEARCHED })
+        StructWalk::new(self).find(id, name, MAX_DEPTH)
     }
 
-    fn find_member_within(&self, id: BtfId, name: &str, depth: u32, budget: &mut u32) -> Option<Member<'_>> {
-        *budget = budget.checked_sub(1)?;
-        let depth = depth.checked_sub(1)?;
-        for member in self.members(id) {
-            if member.name == name {
-                return Some(member);
-            }
-            if member.name.is_empty()
-                && let Some(inner) = self.find_member_within(member.ty, name, depth, budget)
-            {
-                return Some(Member { bit_offset: member.bit_offset.checked_add(inner.bit_offset)?, ..inner });
-            }
-        }
-        None
-    }
-
-    /// Names and values of an enum, in order.
+    /// Names and values of the enumerators of an enum, in order.
     pub fn enumerators(&self, id: BtfId) -> impl Iterator<Item = (&str, i64)> {
         let record = self.record(self.strip(id));
         let narrow = record.filter(|record| record.kind == Kind::Enum).into_iter().flat_map(|record| {
@@ -197,13 +176,13 @@ impl Btf {
         narrow.chain(wide).map(|(name, value)| (self.string(name).unwrap_or_default(), value))
     }
 
-    /// Whether the values of an enum are signed; `None` when it is no enum.
+    /// Whether the values of an enum are signed; `None` when it is not an enum.
     pub fn enum_signed(&self, id: BtfId) -> Option<bool> {
         let record = self.record(self.strip(id))?;
         matches!(record.kind, Kind::Enum | Kind::Enum64).then_some(record.flag)
     }
 
-    /// Parameters and result of a function or a function's type.
+    /// Parameters and result of a function or a function prototype.
     pub fn func_proto(&self, id: BtfId) -> Option<FunctionProto<'_>> {
         let mut record = self.record(self.strip(id))?;
         if record.kind == Kind::Function {
@@ -216,7 +195,7 @@ impl Btf {
             .entries::<2>()
             .map(|[name, ty]| Parameter { name: self.string(name).unwrap_or_default(), ty: BtfId(ty) })
             .collect();
-        // The format writes `...` as a last parameter without name and type.
+        // The format encodes `...` as a last parameter without name and type.
         let variadic = params.pop_if(|last| last.name.is_empty() && last.ty == BtfId::VOID).is_some();
         Some(FunctionProto { params, variadic, ret: record.target() })
     }
@@ -254,41 +233,90 @@ impl Btf {
         0
     }
 
-    /// Alignment of a type in bytes, as far as sizes and offsets tell: what was packed or aligned by hand is not in BTF.
+    /// Alignment of a type in bytes, inferred from sizes and offsets, because BTF does not record
+    /// packed or aligned attributes.
     pub fn align_bytes(&self, id: BtfId) -> u32 {
-        self.align_within(id, MAX_DEPTH, &mut { MAX_STRUCTS_SEARCHED })
+        StructWalk::new(self).align_bytes(id, MAX_DEPTH)
     }
 
-    fn align_within(&self, id: BtfId, depth: u32, budget: &mut u32) -> u32 {
-        let (Some(depth), Some(left)) = (depth.checked_sub(1), budget.checked_sub(1)) else { return 1 };
-        *budget = left;
-        let id = self.strip(id);
-        match self.kind(id) {
-            Some(Kind::Array) => self.array(id).map_or(1, |(element, _)| self.align_within(element, depth, budget)),
-            Some(Kind::Struct | Kind::Union) => {
-                let mut align = 1;
-                for member in self.members(id) {
-                    let wanted = self.align_within(member.ty, depth, budget);
-                    if member.bitfield_width.is_some() || member.bit_offset.is_multiple_of(wanted * 8) {
-                        align = align.max(wanted);
-                    }
-                }
-                while !self.size_bytes(id).is_multiple_of(align) {
-                    align /= 2;
-                }
-                align
-            }
-            _ => self.size_bytes(id).next_power_of_two().clamp(1, 16),
-        }
+    /// The type that a typedef, a qualifier or a type tag refers to; `None` for other types.
+    pub(super) fn transparent_target(&self, id: BtfId) -> Option<BtfId> {
+        self.record(id).filter(|record| is_transparent(record.kind)).map(|record| record.target())
     }
 
-    /// The record behind typedefs when it is of a kind.
+    /// The record after typedefs and qualifiers, if it has that kind.
     fn stripped(&self, id: BtfId, kind: Kind) -> Option<Record<'_>> {
         self.record(self.strip(id)).filter(|record| record.kind == kind)
     }
 }
 
-/// Whether a kind only gives another type a name or a qualifier.
+/// A search through structs and the structs in them, which ends when it has entered too many.
+struct StructWalk<'a> {
+    btf: &'a Btf,
+    /// How many more structs it may enter.
+    budget: u32,
+}
+
+impl<'a> StructWalk<'a> {
+    fn new(btf: &'a Btf) -> StructWalk<'a> {
+        StructWalk { btf, budget: MAX_STRUCTS_SEARCHED }
+    }
+
+    /// Enters a struct with `depth` levels left; returns the levels that are left within it.
+    fn enter(&mut self, depth: u32) -> Option<u32> {
+        self.budget = self.budget.checked_sub(1)?;
+        depth.checked_sub(1)
+    }
+
+    fn names(&mut self, id: BtfId, depth: u32, names: &mut Vec<&'a str>) {
+        let Some(depth) = self.enter(depth) else { return };
+        for member in self.btf.members(id) {
+            match member.name {
+                "" => self.names(member.ty, depth, names),
+                name => names.push(name),
+            }
+        }
+    }
+
+    fn find(&mut self, id: BtfId, name: &str, depth: u32) -> Option<Member<'a>> {
+        let depth = self.enter(depth)?;
+        for member in self.btf.members(id) {
+            if member.name == name {
+                return Some(member);
+            }
+            if member.name.is_empty()
+                && let Some(inner) = self.find(member.ty, name, depth)
+            {
+                return Some(Member { bit_offset: member.bit_offset.checked_add(inner.bit_offset)?, ..inner });
+            }
+        }
+        None
+    }
+
+    fn align_bytes(&mut self, id: BtfId, depth: u32) -> u32 {
+        let Some(depth) = self.enter(depth) else { return 1 };
+        let id = self.btf.strip(id);
+        match self.btf.kind(id) {
+            Some(Kind::Array) => self.btf.array(id).map_or(1, |(element, _)| self.align_bytes(element, depth)),
+            Some(Kind::Struct | Kind::Union) => {
+                let mut align = 1;
+                for member in self.btf.members(id) {
+                    let wanted = self.align_bytes(member.ty, depth);
+                    if member.bitfield_width.is_some() || member.bit_offset.is_multiple_of(wanted * 8) {
+                        align = align.max(wanted);
+                    }
+                }
+                while !self.btf.size_bytes(id).is_multiple_of(align) {
+                    align /= 2;
+                }
+                align
+            }
+            _ => self.btf.size_bytes(id).next_power_of_two().clamp(1, 16),
+        }
+    }
+}
+
+/// Whether a kind only names or qualifies another type.
 fn is_transparent(kind: Kind) -> bool {
     matches!(kind, Kind::Typedef | Kind::Const | Kind::Volatile | Kind::Restrict | Kind::TypeTag)
 }

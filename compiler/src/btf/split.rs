@@ -1,24 +1,24 @@
-//! The types of kernel modules beside those of the kernel.
+//! Joins the types of kernel modules with those of the kernel.
 //!
-//! In: the kernel's blob and the blobs of modules (`/sys/kernel/btf/MODULE`), each of which counts its types and strings on
-//! from the kernel's ("split BTF", Documentation/bpf/btf.rst). Out: one blob in which each module's types and strings
-//! follow those of the one before. Guarantee: the kernel's numbers stay what they were; a malformed module is refused.
+//! In: the kernel's blob and the blobs of modules (`/sys/kernel/btf/MODULE`). Each module continues
+//! the kernel's type ids and string offsets ("split BTF", Documentation/bpf/btf.rst). Out: one blob
+//! in which each module's types and strings follow those of the previous module. Guarantee: the
+//! kernel's type ids stay the same; a malformed module is rejected.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 
+use super::blob::Blob;
 use super::record::{Header, Kind, Record, Records, word};
 use super::{Added, Btf, BtfId};
 
-/// A module whose types are in a blob, and their numbers.
+/// A module in a joined blob, and the range of its type ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Module {
     name: String,
     ids: Range<u32>,
 }
 
-/// What is added to the numbers of a module that are not the kernel's.
+/// How the type ids and string offsets of a module that are not the kernel's are shifted.
 #[derive(Debug, Clone, Copy)]
 struct Shift {
     first_id: u32,
@@ -38,11 +38,12 @@ impl Shift {
 }
 
 impl Btf {
-    /// The kernel's types and those of modules, given by name; `None` when a module's bytes are malformed.
+    /// The types of the kernel and of the modules, given by name. `None` when a module's bytes are
+    /// malformed.
     pub fn joined(kernel: &Btf, modules: &[(String, Vec<u8>)]) -> Option<Btf> {
-        let first_id = u32::try_from(kernel.records().count()).ok()? + 1;
-        let first_string = u32::try_from(kernel.strings().len()).ok()?;
-        let (mut types, mut strings) = (kernel.types().to_vec(), kernel.strings().to_vec());
+        let first_id = u32::try_from(kernel.blob.records().count()).ok()? + 1;
+        let first_string = u32::try_from(kernel.blob.strings().len()).ok()?;
+        let (mut types, mut strings) = (kernel.blob.types().to_vec(), kernel.blob.strings().to_vec());
         let mut known = Vec::with_capacity(modules.len());
         let mut next_id = first_id;
         for (name, bytes) in modules {
@@ -54,21 +55,16 @@ impl Btf {
             known.push(Module { name: name.clone(), ids: next_id..next_id.checked_add(count)? });
             next_id += count;
         }
-        let place = 0..types.len();
-        let strings_at = types.len()..types.len() + strings.len();
-        types.append(&mut strings);
-        Some(Btf {
-            bytes: Arc::new(types),
-            types: place,
-            strings: strings_at,
-            offsets: OnceLock::new(),
-            latest: AtomicU64::new(0),
-            added: Added::default(),
-            modules: known,
-        })
+        Some(Btf { blob: Blob::of(types, strings), added: Added::default(), modules: known })
     }
 
-    /// The function of a module (`None`: of the kernel itself) that has a name. Modules that were not joined have none.
+    /// Whether a type belongs to a module.
+    pub(super) fn is_of_module(&self, id: BtfId) -> bool {
+        self.modules.iter().any(|module| module.ids.contains(&id.0))
+    }
+
+    /// The function with that name in a module (`None`: in the kernel itself). A module that was
+    /// not joined has no functions.
     pub fn find_function(&self, module: Option<&str>, name: &str) -> Option<BtfId> {
         if module.is_none() && self.modules.is_empty() {
             return self.find(Kind::Function, name);
@@ -76,7 +72,7 @@ impl Btf {
         self.functions_of(module).find(|(_, candidate)| *candidate == name).map(|(id, _)| id)
     }
 
-    /// All functions of a module (`None`: of the kernel itself) that are described, with their names.
+    /// All functions of a module (`None`: of the kernel itself) in BTF, with their names.
     pub fn functions_of(&self, module: Option<&str>) -> impl Iterator<Item = (BtfId, &str)> {
         let ids = match module {
             None => 0..self.modules.first().map_or(u32::MAX, |first| first.ids.start),
@@ -88,7 +84,8 @@ impl Btf {
     }
 }
 
-/// Appends the types of a module with their new numbers; how many they are.
+/// Appends the types of a module with shifted ids and returns their number. `None` when they are
+/// malformed.
 fn append(to: &mut Vec<u8>, types: &[u8], shift: Shift) -> Option<u32> {
     let mut records = Records::new(types);
     let mut count = 0;
@@ -104,7 +101,7 @@ fn append(to: &mut Vec<u8>, types: &[u8], shift: Shift) -> Option<u32> {
     (at == types.len()).then_some(count)
 }
 
-/// Whether the third word of a record is the number of a type.
+/// Whether the third word of a record is a type id.
 fn refers(kind: Kind) -> bool {
     matches!(
         kind,
@@ -164,7 +161,8 @@ mod tests {
     use crate::btf::fixture::{BlobBuilder, small_kernel};
     use crate::btf::{Btf, BtfId, Kind};
 
-    /// The blob of a module with a struct that has a `task_struct` of the kernel and a pointer to itself, and a function.
+    /// A module's blob: a struct with a pointer to itself, and a function that takes a pointer to
+    /// it and to the kernel's `task_struct`.
     fn module(struct_name: &str, function: &str) -> Vec<u8> {
         let kernel = small_kernel();
         let opened = kernel.open();
@@ -213,7 +211,7 @@ mod tests {
         for length in 0..whole.len() {
             assert!(Btf::joined(&kernel, &[("disk".to_string(), whole[..length].to_vec())]).is_none(), "{length}");
         }
-        // A section of types that ends within a record.
+        // A types section that ends within a record.
         let mut short = whole;
         short[12..16].copy_from_slice(&(types - 4).to_le_bytes());
         assert!(Btf::joined(&kernel, &[("disk".to_string(), short)]).is_none());

@@ -1,6 +1,7 @@
-//! The reader on small blobs: whole, cut off, and damaged.
+//! Tests on small blobs: intact, truncated, and corrupted.
 //!
-//! In: [`super::fixture`]. Guarantee tested: right answers on right bytes; no panic and no endless walk on others.
+//! In: [`super::fixture`]. Guarantee tested: correct results on intact blobs; no panic and no
+//! endless loop on others.
 
 use super::fixture::{BlobBuilder, small_kernel};
 use super::{Btf, BtfId, Kind};
@@ -48,11 +49,11 @@ fn reads_functions_and_raw_tracepoints() {
     let proto = btf.func_proto(btf.find(Kind::Function, "wake_up").unwrap()).expect("a function");
     assert!(proto.variadic && proto.params.len() == 1);
     assert_eq!(btf.describe(proto.ret), "int32");
-    let all: Vec<_> = btf.raw_tracepoints().map(|tracepoint| (tracepoint.name, tracepoint.args.len())).collect();
+    let all: Vec<_> = btf.raw_tracepoints().all().map(|tracepoint| (tracepoint.name, tracepoint.args.len())).collect();
     assert_eq!(all, [("sched_switch", 2)]);
-    let switch = btf.raw_tracepoint("sched_switch").expect("a tracepoint");
-    assert_eq!(btf.raw_tracepoints_named(|name| name == "sched_switch"), std::slice::from_ref(&switch));
-    assert!(btf.raw_tracepoints_named(|_| false).is_empty());
+    let switch = btf.raw_tracepoints().find("sched_switch").expect("a tracepoint");
+    assert_eq!(btf.raw_tracepoints().named(|name| name == "sched_switch"), std::slice::from_ref(&switch));
+    assert!(btf.raw_tracepoints().named(|_| false).is_empty());
     let task = btf.find(Kind::Struct, "task_struct").unwrap();
     let pointer = Type::Pointer { to: Box::new(Type::Struct { id: task, space: Space::Kernel }), space: Space::Kernel };
     let args: Vec<_> = switch.args.iter().map(|arg| (arg.name, btf.to_type(arg.ty))).collect();
@@ -104,7 +105,7 @@ fn damaged_blobs_never_panic() {
     for _ in 0..3_000 {
         let mut bytes = whole.clone();
         for _ in 0..=random(6) {
-            // Half of the damage goes to the small numbers that types refer to each other with.
+            // Half of the corruption writes small numbers, which types use to refer to each other.
             let value = if random(2) == 0 { random(32) } else { random(256) };
             let at = random(bytes.len());
             bytes[at] = value as u8;
@@ -120,7 +121,7 @@ fn damaged_blobs_never_panic() {
     assert!(opened > 500, "the damage leaves enough to read: {opened}");
 }
 
-/// Every question about every type, one number beyond the last included.
+/// Runs every query on every type, and on ids beyond the last.
 fn ask_everything(btf: &Btf) {
     for id in (0..40).map(BtfId).chain([BtfId(u32::MAX)]) {
         let _ = (btf.kind(id), btf.name(id), btf.strip(id), btf.pointee(id), btf.array(id), btf.int(id));
@@ -128,5 +129,5 @@ fn ask_everything(btf: &Btf) {
         let _ = (btf.members(id).count(), btf.enumerators(id).count(), btf.find_member(id, "stop"));
     }
     let _ = (btf.find_enumerator("BLUE"), btf.find(Kind::Struct, "task_struct"), btf.functions().count());
-    let _ = (btf.raw_tracepoints().count(), btf.raw_tracepoint("sched_switch"));
+    let _ = (btf.raw_tracepoints().all().count(), btf.raw_tracepoints().find("sched_switch"));
 }

@@ -1,7 +1,7 @@
-//! The reader on the running kernel's types, compared with what `bpftool` reads there.
+//! Tests on the running kernel's BTF, compared with the output of `bpftool`.
 //!
-//! In: `/sys/kernel/btf/vmlinux`. Guarantee tested: names, sizes, offsets and values agree. A machine without the file or
-//! without `bpftool` skips, and says so.
+//! In: `/sys/kernel/btf/vmlinux`. Guarantee tested: names, sizes, offsets and values agree. Without
+//! the file or without `bpftool` the tests are skipped with a message.
 
 use super::{Btf, Kind};
 use crate::types::Type;
@@ -10,7 +10,7 @@ use std::process::Command;
 
 const PATH: &str = "/sys/kernel/btf/vmlinux";
 
-/// The kernel's types, or a printed word that they are not here.
+/// The kernel's types; prints a message if they are unavailable.
 fn vmlinux() -> Option<Btf> {
     match std::fs::read(PATH) {
         Ok(bytes) => Some(Btf::new(Box::new(bytes)).expect("the kernel's BTF opens")),
@@ -21,7 +21,7 @@ fn vmlinux() -> Option<Btf> {
     }
 }
 
-/// `bpftool`'s listing of all types, or a printed word that it is not here.
+/// `bpftool`'s listing of all types; prints a message if it is unavailable.
 fn bpftool() -> Option<String> {
     match Command::new("bpftool").args(["btf", "dump", "file", PATH, "format", "raw"]).output() {
         Ok(output) if output.status.success() => Some(String::from_utf8(output.stdout).expect("text")),
@@ -32,7 +32,7 @@ fn bpftool() -> Option<String> {
     }
 }
 
-/// `key=value` of a line of the listing.
+/// The value of `key=value` in a line of the listing.
 fn field<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
 }
@@ -44,10 +44,10 @@ fn knows_the_task() {
     assert_eq!(btf.to_type(btf.find_member(task, "comm").unwrap().ty), Type::Str { capacity_bytes: 16 });
     assert_eq!(btf.to_type(btf.find_member(task, "pid").unwrap().ty), Type::I32);
     assert_eq!(btf.describe(btf.find_member(task, "mm").unwrap().ty), "struct mm_struct *");
-    let switch = btf.raw_tracepoint("sched_switch").expect("every kernel has it");
+    let switch = btf.raw_tracepoints().find("sched_switch").expect("every kernel has it");
     assert_eq!((switch.args[1].name, btf.describe(switch.args[1].ty).as_str()), ("prev", "struct task_struct *"));
-    assert!(btf.raw_tracepoints_named(|name| name.starts_with("sched_s")).contains(&switch));
-    assert!(btf.raw_tracepoints().count() > 500 && btf.functions().count() > 10_000);
+    assert!(btf.raw_tracepoints().named(|name| name.starts_with("sched_s")).contains(&switch));
+    assert!(btf.raw_tracepoints().all().count() > 500 && btf.functions().count() > 10_000);
     assert_eq!(btf.find(Kind::Struct, "no_such_struct_at_all"), None);
     assert_eq!(btf.find_enumerator("BPF_MAP_TYPE_HASH").map(|(_, value)| value), Some(1));
 }
@@ -86,7 +86,7 @@ fn agrees_with_bpftool() {
         if matches!(btf.kind(owner), Some(Kind::Struct | Kind::Union)) {
             assert_eq!(Some(btf.size_bytes(owner).to_string().as_str()), field(line, "size"), "{line}");
         }
-        // A typedef of a struct has its members too; the listing shows them once.
+        // A typedef of a struct has its members too, but the listing prints them only once.
         let own = btf.strip(owner) == owner;
         rest = btf.members(owner).filter(|_| own).collect();
         left = btf.enumerators(owner).filter(|_| own).collect();
@@ -113,6 +113,7 @@ fn finds_what_a_table_of_all_names_finds() {
 fn every_type_can_be_described() {
     let Some(btf) = vmlinux() else { return };
     let unknown = btf
+        .blob
         .records()
         .filter(|(id, record)| {
             let words = btf.describe(*id);

@@ -1,8 +1,9 @@
-//! Raw tracepoints: the kernel declares `typedef void (*btf_trace_NAME)(void *__data, ARGUMENTS)` for each.
-//! A function's type has no names for its parameters; those are in the function `__traceiter_NAME`, which runs the
-//! attached programs and has the same parameters.
+//! Raw tracepoints: the kernel declares `typedef void (*btf_trace_NAME)(void *__data, ARGUMENTS)`.
+//! A function type has no parameter names. Those are in the function `__traceiter_NAME`, which runs
+//! the attached programs and has the same parameters.
 //!
-//! In: names. Out: tracepoints with their arguments. Guarantee: only typedefs of exactly this shape are taken.
+//! In: names. Out: tracepoints with their arguments. Guarantee: only typedefs of exactly this form
+//! are used.
 
 use std::collections::HashMap;
 
@@ -15,42 +16,63 @@ const PREFIX: &str = "btf_trace_";
 // Since 5.10.
 const ITERATOR_PREFIX: &str = "__traceiter_";
 
-/// A tracepoint with the arguments that the kernel passes to it.
+/// A raw tracepoint with the arguments that the kernel passes to programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawTracepoint<'a> {
-    /// Its name: that of `raw_tp` and `tp_btf` programs.
+    /// The name, as used by `raw_tp` and `tp_btf` programs.
     pub name: &'a str,
-    /// The typedef that declares it; what a `tp_btf` program attaches to.
+    /// The typedef that declares it, to which a `tp_btf` program attaches.
     pub typedef: BtfId,
-    /// Arguments, in order.
+    /// The arguments, in order.
     pub args: Vec<Parameter<'a>>,
 }
 
 impl Btf {
-    /// All raw tracepoints, in the order of the blob; their arguments without names.
-    pub fn raw_tracepoints(&self) -> impl Iterator<Item = RawTracepoint<'_>> {
-        self.names(Kind::Typedef)
+    /// The raw tracepoints of the kernel.
+    pub fn raw_tracepoints(&self) -> RawTracepoints<'_> {
+        RawTracepoints { btf: self }
+    }
+}
+
+/// The kernel's raw tracepoints.
+#[derive(Clone, Copy)]
+pub struct RawTracepoints<'a> {
+    btf: &'a Btf,
+}
+
+impl<'a> RawTracepoints<'a> {
+    /// All raw tracepoints, in blob order, without argument names.
+    pub fn all(self) -> impl Iterator<Item = RawTracepoint<'a>> + use<'a> {
+        self.btf
+            .names(Kind::Typedef)
             .filter(|(_, name)| name.starts_with(PREFIX))
-            .filter_map(|(typedef, _)| self.raw_tracepoint_at(typedef))
+            .filter_map(move |(typedef, _)| self.declared_by(typedef))
     }
 
-    /// Whether there is a raw tracepoint with a name; much cheaper than its arguments, which need the table of types.
-    pub fn has_raw_tracepoint(&self, name: &str) -> bool {
-        self.find(Kind::Typedef, &format!("{PREFIX}{name}")).is_some()
+    /// The names of all raw tracepoints, in blob order. This is much cheaper than reading their
+    /// arguments.
+    pub fn names(self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.btf.names(Kind::Typedef).filter_map(|(_, name)| name.strip_prefix(PREFIX))
     }
 
-    /// The raw tracepoint with a name; its arguments with their names where the kernel has them.
-    pub fn raw_tracepoint(&self, name: &str) -> Option<RawTracepoint<'_>> {
-        let found = self.raw_tracepoint_at(self.find(Kind::Typedef, &format!("{PREFIX}{name}"))?)?;
-        Some(self.with_argument_names(found, self.find(Kind::Function, &format!("{ITERATOR_PREFIX}{name}"))))
+    /// Whether a raw tracepoint with that name exists. This is much cheaper than reading its
+    /// arguments, which needs the table of types.
+    pub fn contains(self, name: &str) -> bool {
+        self.btf.find(Kind::Typedef, &format!("{PREFIX}{name}")).is_some()
     }
 
-    /// The raw tracepoints with the names that are wanted, as [`Btf::raw_tracepoint`] gives each; for many, two walks over
-    /// the types instead of two searches for each.
-    pub fn raw_tracepoints_named(&self, wanted: impl Fn(&str) -> bool) -> Vec<RawTracepoint<'_>> {
+    /// The raw tracepoint with that name, with argument names if the kernel has them.
+    pub fn find(self, name: &str) -> Option<RawTracepoint<'a>> {
+        let found = self.declared_by(self.btf.find(Kind::Typedef, &format!("{PREFIX}{name}"))?)?;
+        Some(self.with_argument_names(found, self.btf.find(Kind::Function, &format!("{ITERATOR_PREFIX}{name}"))))
+    }
+
+    /// The raw tracepoints whose names are `wanted`, as [`RawTracepoints::find`] returns each. For
+    /// many tracepoints this takes two passes over the types instead of two searches for each.
+    pub fn named(self, wanted: impl Fn(&str) -> bool) -> Vec<RawTracepoint<'a>> {
         let iterators: HashMap<&str, BtfId> =
-            self.functions().filter_map(|(id, name)| Some((name.strip_prefix(ITERATOR_PREFIX)?, id))).collect();
-        let found = self.raw_tracepoints().filter(|tracepoint| wanted(tracepoint.name));
+            self.btf.functions().filter_map(|(id, name)| Some((name.strip_prefix(ITERATOR_PREFIX)?, id))).collect();
+        let found = self.all().filter(|tracepoint| wanted(tracepoint.name));
         let named = found.map(|tracepoint| {
             let iterator = iterators.get(tracepoint.name).copied();
             self.with_argument_names(tracepoint, iterator)
@@ -58,9 +80,10 @@ impl Btf {
         named.collect()
     }
 
-    /// A tracepoint with the names that the parameters of its iterator have, when that has the same types.
-    fn with_argument_names<'a>(&'a self, mut found: RawTracepoint<'a>, iterator: Option<BtfId>) -> RawTracepoint<'a> {
-        if let Some(proto) = iterator.and_then(|id| self.func_proto(id)) {
+    /// Takes the argument names from the `__traceiter_` function if its parameters have the same
+    /// types.
+    fn with_argument_names(self, mut found: RawTracepoint<'a>, iterator: Option<BtfId>) -> RawTracepoint<'a> {
+        if let Some(proto) = iterator.and_then(|id| self.btf.func_proto(id)) {
             let named = proto.params.get(1..).unwrap_or_default();
             if named.iter().map(|arg| arg.ty).eq(found.args.iter().map(|arg| arg.ty)) {
                 found.args = named.to_vec();
@@ -69,10 +92,10 @@ impl Btf {
         found
     }
 
-    fn raw_tracepoint_at(&self, typedef: BtfId) -> Option<RawTracepoint<'_>> {
-        let name = self.name(typedef)?.strip_prefix(PREFIX)?;
-        let mut args = self.func_proto(self.pointee(typedef)?)?.params;
-        if args.is_empty() || self.strip(self.pointee(args.remove(0).ty)?) != BtfId::VOID {
+    fn declared_by(self, typedef: BtfId) -> Option<RawTracepoint<'a>> {
+        let name = self.btf.name(typedef)?.strip_prefix(PREFIX)?;
+        let mut args = self.btf.func_proto(self.btf.pointee(typedef)?)?.params;
+        if args.is_empty() || self.btf.strip(self.btf.pointee(args.remove(0).ty)?) != BtfId::VOID {
             return None;
         }
         Some(RawTracepoint { name, typedef, args })

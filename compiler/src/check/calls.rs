@@ -1,21 +1,60 @@
-//! What the words ask for when they check a call.
+//! Helpers that functions, builtins and aggregations use to check their calls.
 //!
 //! In: arguments as written. Out: typed arguments, constants, map references.
 
+use std::ops::RangeInclusive;
+
 use crate::ast::{Expr, ExprKind};
-use crate::check::Body;
+use crate::catalogue::Aggregated;
+use crate::check::{Body, names};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::format::{self, Format};
-use crate::object::Constant;
 use crate::source::Span;
-use crate::typed::{self, Call, MapIndex, MapValue};
-use crate::types::{Int, Space, StackMode, Type};
-use crate::words::{Aggregated, Function};
-
-/// Most frames of a stack: `PERF_MAX_STACK_DEPTH`.
-const MAX_FRAMES: i64 = 127;
+use crate::typed::{self, MapIndex, MapValue};
+use crate::types::{Int, Space, Type};
 
 impl Body<'_, '_> {
+    /// Reports a call with the wrong number of arguments; returns whether the number is right.
+    pub fn arity(&mut self, what: &str, given: usize, allowed: RangeInclusive<usize>, span: Span) -> bool {
+        if allowed.contains(&given) {
+            return true;
+        }
+        let (low, high) = (*allowed.start(), *allowed.end());
+        let wanted = match (low, high) {
+            (0, 0) => "no argument".to_string(),
+            (1, 1) => "one argument".to_string(),
+            (low, high) if low == high => format!("{low} arguments"),
+            (low, usize::MAX) => format!("at least {low} argument{}", if low == 1 { "" } else { "s" }),
+            (low, high) if low + 1 == high => format!("{low} or {high} arguments"),
+            (low, high) => format!("{low} to {high} arguments"),
+        };
+        let given = match given {
+            0 => "none is".to_string(),
+            1 => "one is".to_string(),
+            n => format!("{n} are"),
+        };
+        let message = format!("`{what}` takes {wanted}, {given} given");
+        let word = self.env.catalogue.function(what).map(crate::catalogue::Function::doc);
+        let word = word.or_else(|| self.env.catalogue.aggregation(what).map(crate::catalogue::Aggregation::doc));
+        let mut diagnostic = Diagnostic::error(Code(320), span, message);
+        if let Some(doc) = word {
+            diagnostic = diagnostic.help(format!("{}: {}", doc.signature(), doc.summary()));
+        }
+        self.error(diagnostic);
+        false
+    }
+
+    /// An integer argument; reports other types.
+    pub fn int_arg(&mut self, what: &str, e: &Expr) -> Option<typed::Expr> {
+        let checked = self.expr(e);
+        if checked.ty.as_int().is_some() || checked.ty == Type::Unknown {
+            return Some(checked);
+        }
+        let message = format!("`{what}` takes a number, this is {}", self.one(&checked.ty));
+        self.error(Diagnostic::error(Code(303), e.span, message));
+        None
+    }
+
     /// A string argument; reports other types.
     pub fn text_arg(&mut self, what: &str, e: &Expr) -> Option<typed::Expr> {
         let value = self.value_for(e);
@@ -28,19 +67,39 @@ impl Body<'_, '_> {
         None
     }
 
-    /// A typed call.
-    pub fn call_of(
-        &self,
-        word: &'static dyn Function,
-        args: Vec<typed::Expr>,
-        constants: Vec<Constant>,
-        ty: Type,
-        span: Span,
-    ) -> typed::Expr {
-        typed::Expr { kind: typed::ExprKind::Call(Call { word, args, constants }), ty, span }
+    /// Converts a value to an address for a function that reads memory: a pointer, a number, or an
+    /// array in foreign memory.
+    pub fn address(&mut self, what: &str, value: typed::Expr) -> Option<typed::Expr> {
+        match &value.ty {
+            Type::Unknown | Type::Pointer { .. } => Some(value),
+            Type::Int(_) => {
+                let ty = Type::Pointer { to: Box::new(Type::None), space: self.seed.pointer_space };
+                Some(typed::Expr::convert(value, &ty))
+            }
+            Type::Array { .. } | Type::Str { .. } if matches!(value.kind, typed::ExprKind::Deref { .. }) => {
+                let of = match &value.ty {
+                    Type::Array { of, .. } => of.clone(),
+                    _ => Box::new(Type::Int(Int { size_bytes: 1, signed: true })),
+                };
+                let space = match &value.kind {
+                    typed::ExprKind::Deref { base, .. } => match base.ty {
+                        Type::Pointer { space, .. } => space,
+                        _ => Space::Kernel,
+                    },
+                    _ => Space::Kernel,
+                };
+                let (ty, span) = (Type::Pointer { to: of, space }, value.span);
+                Some(typed::Expr { kind: typed::ExprKind::AddressOf(Box::new(value)), ty, span })
+            }
+            other => {
+                let message = format!("`{what}` takes an address, this is {}", self.one(other));
+                self.error(Diagnostic::error(Code(348), value.span, message));
+                None
+            }
+        }
     }
 
-    /// The format and the values of a `printf`-like call, checked against each other.
+    /// Checks the format of a `printf`-like call against its values; returns both.
     pub fn format_call(&mut self, what: &str, args: &[Expr], span: Span) -> Option<(Format, Vec<typed::Expr>)> {
         if !self.arity(what, args.len(), 1..=usize::MAX, span) {
             return None;
@@ -89,14 +148,15 @@ impl Body<'_, '_> {
         Some((parsed, values))
     }
 
-    /// `@x[key]` of an aggregation: the map and the key.
-    pub fn aggregate_entry(&mut self, e: &Expr) -> Option<(MapIndex, typed::Expr)> {
-        let ExprKind::Map { name, keys } = &e.kind else { return None };
-        let map = self.env.maps.index(name);
-        if keys.is_empty() || !matches!(self.env.maps.get(map).value, Some(MapValue::Aggregate { .. })) {
+    /// Checks an aggregation over one integer.
+    pub fn one_integer(&mut self, what: &str, args: &[Expr], span: Span) -> Option<Aggregated> {
+        if !self.arity(what, args.len(), 1..=1, span) {
             return None;
         }
-        self.map_key(map, keys, e.span).map(|key| (map, key))
+        let value = self.int_arg(what, &args[0])?;
+        let signed = value.ty.as_int().is_some_and(|int| int.signed);
+        let value = typed::Expr::convert(value, if signed { &Type::I64 } else { &Type::U64 });
+        Some(Aggregated { params: Vec::new(), signed, args: vec![value] })
     }
 
     /// The map and key of `f(@x, key)`, `f(@x[key])` and, for scalars, `f(@x)`.
@@ -108,10 +168,10 @@ impl Body<'_, '_> {
         };
         let map = self.env.maps.index(name);
         let key = match (keys.as_slice(), args.get(1)) {
-            (keys, None) => self.map_key(map, keys, args[0].span),
+            (keys, None) => names::map_key(self, map, keys, args[0].span),
             ([], Some(key)) => match &key.kind {
-                ExprKind::Tuple(parts) => self.map_key(map, parts, key.span),
-                _ => self.map_key(map, std::slice::from_ref(key), key.span),
+                ExprKind::Tuple(parts) => names::map_key(self, map, parts, key.span),
+                _ => names::map_key(self, map, std::slice::from_ref(key), key.span),
             },
             (_, Some(extra)) => {
                 let message = "the key is given twice";
@@ -122,73 +182,13 @@ impl Body<'_, '_> {
         Some((map, key))
     }
 
-    /// The use of an aggregation over one integer.
-    pub fn one_integer(&mut self, what: &str, args: &[Expr], span: Span) -> Option<Aggregated> {
-        if !self.arity(what, args.len(), 1..=1, span) {
+    /// `@x[key]` of an aggregation: the map and the key.
+    pub fn aggregate_entry(&mut self, e: &Expr) -> Option<(MapIndex, typed::Expr)> {
+        let ExprKind::Map { name, keys } = &e.kind else { return None };
+        let map = self.env.maps.index(name);
+        if keys.is_empty() || !matches!(self.env.maps.get(map).value, Some(MapValue::Aggregate { .. })) {
             return None;
         }
-        let value = self.int_arg(what, &args[0])?;
-        let signed = value.ty.as_int().is_some_and(|int| int.signed);
-        let value = Self::convert(value, if signed { &Type::I64 } else { &Type::U64 });
-        Some(Aggregated { params: Vec::new(), signed, args: vec![value] })
-    }
-
-    /// An address for a word that reads memory: a pointer, a number, or an array in foreign memory.
-    pub fn address(&mut self, what: &str, value: typed::Expr) -> Option<typed::Expr> {
-        match &value.ty {
-            Type::Unknown | Type::Pointer { .. } => Some(value),
-            Type::Int(_) => {
-                let ty = Type::Pointer { to: Box::new(Type::None), space: self.seed.pointer_space };
-                Some(Self::convert(value, &ty))
-            }
-            Type::Array { .. } | Type::Str { .. } if matches!(value.kind, typed::ExprKind::Deref { .. }) => {
-                let of = match &value.ty {
-                    Type::Array { of, .. } => of.clone(),
-                    _ => Box::new(Type::Int(Int { size_bytes: 1, signed: true })),
-                };
-                let space = match &value.kind {
-                    typed::ExprKind::Deref { base, .. } => match base.ty {
-                        Type::Pointer { space, .. } => space,
-                        _ => Space::Kernel,
-                    },
-                    _ => Space::Kernel,
-                };
-                let (ty, span) = (Type::Pointer { to: of, space }, value.span);
-                Some(typed::Expr { kind: typed::ExprKind::AddressOf(Box::new(value)), ty, span })
-            }
-            other => {
-                let message = format!("`{what}` takes an address, this is {}", self.one(other));
-                self.error(Diagnostic::error(Code(348), value.span, message));
-                None
-            }
-        }
-    }
-
-    /// `(mode, limit)` of a stack word, in any order.
-    pub fn stack_args(&mut self, args: &[Expr], span: Span) -> Option<(StackMode, u8)> {
-        if !self.arity("kstack", args.len(), 0..=2, span) {
-            return None;
-        }
-        let (mut mode, mut limit) = (self.env.stack_mode, MAX_FRAMES);
-        for arg in args {
-            match &arg.kind {
-                ExprKind::Name(name) if name == "bpftrace" => mode = StackMode::Bpftrace,
-                ExprKind::Name(name) if name == "perf" => mode = StackMode::Perf,
-                ExprKind::Name(name) if name == "raw" => mode = StackMode::Raw,
-                ExprKind::Name(name) if !self.env.defines.contains_key(name) => return self.bad_stack(arg.span),
-                _ => match self.constant_int(arg) {
-                    Some(n @ 1..=MAX_FRAMES) => limit = n,
-                    _ => return self.bad_stack(arg.span),
-                },
-            }
-        }
-        Some((mode, limit as u8))
-    }
-
-    fn bad_stack<T>(&mut self, span: Span) -> Option<T> {
-        let message =
-            format!("a stack takes a mode (bpftrace, perf or raw) and a constant from 1 to {MAX_FRAMES} frames");
-        self.error(Diagnostic::error(Code(349), span, message).help("for example `kstack(perf, 5)`"));
-        None
+        names::map_key(self, map, keys, e.span).map(|key| (map, key))
     }
 }

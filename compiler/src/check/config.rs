@@ -1,69 +1,62 @@
-//! The `config = { … }` block, and the settings of the environment, which win over it.
+//! The `config = { ... }` block, and the settings from the environment, which override it.
 //!
-//! In: entries of the block, and names with values of `BPFTRACE_NAME=value`. Out: [`Settings`] with bpftrace's defaults.
-//! Guarantee: an unknown key of the block or a value of the wrong kind is a diagnostic; a setting that has nothing to set here is
-//! a warning.
+//! In: entries of the block, and names with values of `BPFTRACE_NAME=value`. Out: [`Settings`] with
+//! bpftrace's defaults.
+//! Guarantee: an unknown key of the block or a value of the wrong type is a diagnostic; a setting
+//! of bpftrace that has no effect here is a warning.
 
 use crate::ast::{ConfigEntry, Expr, ExprKind, Ident};
-use crate::check::parameters::Value;
+use crate::check::MissingProbes;
+use crate::check::getopt::Value;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Config;
 use crate::similar;
 use crate::source::Span;
 use crate::types::StackMode;
 
-/// What a script may set.
+/// The settings that a script can change.
 #[derive(Debug)]
-pub struct Settings {
-    /// For the runtime.
+pub(super) struct Settings {
+    /// The settings that the runtime reads.
     pub runtime: Config,
-    /// Most entries of a keyed map.
+    /// Capacity of a keyed map, in entries.
     pub max_map_keys: u32,
-    /// Room of a string that the script does not size.
+    /// Capacity in bytes of a string that the script does not size.
     pub max_strlen: u32,
-    /// Bytes of the data ring.
+    /// Size of the data ring buffer in bytes; a power of two.
     pub ring_size_bytes: u32,
-    /// Most bytes of maps that are allocated beforehand.
+    /// Maximum size in bytes of all preallocated maps together.
     pub max_map_memory_bytes: u64,
-    /// Most probes.
+    /// Maximum number of probes.
     pub max_probes: u32,
-    /// What a probe that does not exist is, when the script says.
+    /// Maximum number of distinct stacks.
+    pub max_stacks: u32,
+    /// How to treat a probe that does not exist, when the script says.
     pub missing_probes: Option<MissingProbes>,
-    /// How stacks are printed that do not say how.
+    /// How a stack is printed when the script does not specify a mode.
     pub stack_mode: StackMode,
-    /// The words that were given for settings that take words, by name.
+    /// Values of the enumerated settings, by name.
     words: Vec<(&'static str, &'static str)>,
-    /// What was wrong.
+    /// Problems found in the block and the environment.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// What a probe that does not exist is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MissingProbes {
-    /// A mistake: nothing runs.
-    #[default]
-    Error,
-    /// A warning: the rest runs.
-    Warn,
-    /// Nothing worth a word.
-    Ignore,
-}
-
-/// A power of two; 8 MiB hold a quarter of a second of a million small records a second.
+/// A power of two. 8 MiB hold 250 ms of small records at a million a second.
 const RING_SIZE_BYTES: u32 = 8 << 20;
 
-/// Most memory of all maps together that is allocated beforehand, unless the script says otherwise.
+/// Default limit of the preallocated memory of all maps together.
 const MAX_MAP_MEMORY_BYTES: u64 = 512 << 20;
 
-/// Most probes unless the script says otherwise. bpftrace has 1024; a wildcard over functions costs little here.
+/// Default limit of probes. bpftrace has 1024; a wildcard over functions costs little here.
 const MAX_PROBES: u32 = 1 << 16;
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "license",
     "max_cat_bytes",
     "max_map_keys",
     "max_map_memory_mb",
     "max_probes",
+    "max_stacks",
     "max_strlen",
     "missing_probes",
     "perf_rb_pages",
@@ -72,7 +65,10 @@ const KEYS: [&str; 11] = [
     "str_trunc_trailer",
 ];
 
-/// Settings of bpftrace that have nothing to set here, and why.
+/// Default number of distinct stacks. Each additional stack takes about 1 KiB, allocated on demand.
+const MAX_STACKS: u32 = 128 << 10;
+
+/// Settings of bpftrace that have no effect here, and why.
 const WITHOUT_EFFECT: [(&str, &str); 12] = [
     ("cache_user_symbols", "symbols of a process are kept as long as they are needed"),
     ("cpp_demangle", "names of C++ are always shown as they are written in the source"),
@@ -81,14 +77,14 @@ const WITHOUT_EFFECT: [(&str, &str); 12] = [
     ("max_bpf_progs", "the limit is 1024"),
     ("on_stack_limit", "the compiler decides what is on the stack"),
     ("show_debug_info", "symbols come from symbol tables"),
-    ("unstable_dw_ustack", "stacks are taken by frame pointers"),
+    ("unstable_dw_ustack", "`dw_ustack` is as stable as the rest"),
     ("unstable_import_statement", "`import` is as stable as the rest"),
     ("unstable_tseries", "`tseries` is as stable as the rest"),
     ("unstable_typeinfo", "there is no `typeinfo`"),
-    ("use_blazesym", "it is always used"),
+    ("use_blazesym", "symbols are always read"),
 ];
 
-/// Names that settings had in older versions of bpftrace.
+/// Former names of settings, from older versions of bpftrace.
 const RENAMED: [(&str, &str); 4] = [
     ("cat_bytes_max", "max_cat_bytes"),
     ("map_keys_max", "max_map_keys"),
@@ -96,12 +92,12 @@ const RENAMED: [(&str, &str); 4] = [
     ("strlen", "max_strlen"),
 ];
 
-/// Licences that the kernel counts as compatible with its own (`include/linux/license.h`).
+/// Licenses that the kernel treats as GPL-compatible (`include/linux/license.h`).
 const LICENCES: [&str; 6] =
     ["GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"];
 
 /// Reads the block, then the environment.
-pub fn read(entries: &[ConfigEntry], environment: &[(String, String)]) -> Settings {
+pub(super) fn read(entries: &[ConfigEntry], environment: &[(String, String)]) -> Settings {
     let mut settings = Settings {
         runtime: Config::default(),
         max_map_keys: 4096,
@@ -109,6 +105,7 @@ pub fn read(entries: &[ConfigEntry], environment: &[(String, String)]) -> Settin
         ring_size_bytes: RING_SIZE_BYTES,
         max_map_memory_bytes: MAX_MAP_MEMORY_BYTES,
         max_probes: MAX_PROBES,
+        max_stacks: MAX_STACKS,
         missing_probes: None,
         stack_mode: StackMode::Bpftrace,
         words: vec![("license", "GPL"), ("missing_probes", "error"), ("stack_mode", "bpftrace")],
@@ -119,7 +116,8 @@ pub fn read(entries: &[ConfigEntry], environment: &[(String, String)]) -> Settin
         settings.diagnostics.extend(result.err());
     }
     for (name, value) in environment {
-        // The environment holds much that is no setting; of settings without effect nothing is said, for they are not the script's.
+        // The environment has many other variables. Settings without effect are not reported,
+        // because the script did not set them.
         if KEYS.contains(&name.as_str())
             && let Err(diagnostic) = settings.apply(&entry_of(name, value))
         {
@@ -130,7 +128,7 @@ pub fn read(entries: &[ConfigEntry], environment: &[(String, String)]) -> Settin
     settings
 }
 
-/// A variable of the environment as an entry of the block.
+/// An environment variable as an entry of the block.
 fn entry_of(name: &str, value: &str) -> ConfigEntry {
     let span = Span::default();
     let kind = match (value.parse(), value) {
@@ -144,7 +142,7 @@ fn entry_of(name: &str, value: &str) -> ConfigEntry {
 
 impl Settings {
     fn apply(&mut self, entry: &ConfigEntry) -> Result<(), Diagnostic> {
-        // bpftrace's block takes the names of the environment too.
+        // bpftrace's block also accepts the names used in the environment.
         let name = entry.key.text.strip_prefix("BPFTRACE_").map(str::to_ascii_lowercase);
         match name.as_deref().unwrap_or(&entry.key.text) {
             "print_maps_on_exit" => self.runtime.print_maps_on_exit = boolean(entry)?,
@@ -152,6 +150,7 @@ impl Settings {
             "max_map_keys" => self.max_map_keys = number(entry, 1, 1 << 24)? as u32,
             "max_map_memory_mb" => self.max_map_memory_bytes = number(entry, 1, 1 << 20)? << 20,
             "max_probes" => self.max_probes = number(entry, 1, 1 << 20)? as u32,
+            "max_stacks" => self.max_stacks = number(entry, 1, 1 << 24)? as u32,
             "max_strlen" => {
                 self.max_strlen = number(entry, 1, 16 << 10)? as u32;
                 self.runtime.max_strlen = self.max_strlen;
@@ -169,7 +168,7 @@ impl Settings {
                 let modes = [StackMode::Bpftrace, StackMode::Perf, StackMode::Raw];
                 self.stack_mode = modes[self.word("stack_mode", entry, &["bpftrace", "perf", "raw"])?];
             }
-            // The programs say `GPL` in any case: the kernel asks no more.
+            // The programs always declare `GPL`; the kernel requires no more.
             "license" => {
                 self.word("license", entry, &LICENCES)?;
             }
@@ -178,15 +177,15 @@ impl Settings {
         Ok(())
     }
 
-    /// The position of the given word among those that are known, which is noted.
+    /// Looks up the given value among the known ones and records it; returns its index.
     fn word(&mut self, name: &str, entry: &ConfigEntry, known: &[&'static str]) -> Result<usize, Diagnostic> {
         let at = one_of(entry, known)?;
         self.words.iter_mut().filter(|(setting, _)| *setting == name).for_each(|(_, word)| *word = known[at]);
         Ok(at)
     }
 
-    /// What scripts see of the settings.
-    pub fn constants(&self) -> Vec<(&'static str, Value)> {
+    /// The settings that scripts can read, sorted by name.
+    pub(super) fn constants(&self) -> Vec<(&'static str, Value)> {
         let number = |n: u64| Value::Int(n as i64);
         let mut all = vec![
             ("cpp_demangle", Value::Bool(true)),
@@ -195,6 +194,7 @@ impl Settings {
             ("max_map_keys", number(self.max_map_keys.into())),
             ("max_map_memory_mb", number(self.max_map_memory_bytes >> 20)),
             ("max_probes", number(self.max_probes.into())),
+            ("max_stacks", number(self.max_stacks.into())),
             ("max_strlen", number(self.max_strlen.into())),
             ("perf_rb_pages", number(u64::from(self.ring_size_bytes) / 4096)),
             ("print_maps_on_exit", Value::Bool(self.runtime.print_maps_on_exit)),
@@ -208,10 +208,10 @@ impl Settings {
     }
 }
 
-/// What is said of a setting that sets nothing: a warning when bpftrace has it, else an error.
+/// The diagnostic for a setting without effect: a warning when bpftrace has it, else an error.
 fn no_effect(entry: &ConfigEntry, name: &str) -> Diagnostic {
     if let Some((_, why)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {
-        return Diagnostic::warning(Code(908), entry.key.span, format!("`{name}` has nothing to set here")).help(*why);
+        return Diagnostic::warning(Code(908), entry.key.span, format!("`{name}` has no effect")).help(*why);
     }
     let message = format!("there is no setting called `{name}`");
     let renamed = RENAMED.iter().find(|(old, _)| *old == name).map(|(_, new)| (*new).to_string());
@@ -256,7 +256,7 @@ fn text(entry: &ConfigEntry) -> Result<String, Diagnostic> {
     }
 }
 
-/// The position of the given word among those that are known.
+/// The index of the given value among the known ones.
 fn one_of(entry: &ConfigEntry, known: &[&str]) -> Result<usize, Diagnostic> {
     let given = text(entry).unwrap_or_default();
     known.iter().position(|word| *word == given).ok_or_else(|| {

@@ -1,7 +1,8 @@
-//! `let @x = kind(entries)`: what a script says of its maps' storage.
+//! `let @x = kind(entries)`: declared storage of maps.
 //!
 //! In: the declarations. Out: a [`Declared`] for each map that has one.
-//! Guarantee: a kind that does not fit what the map holds, and a size that is no constant, are diagnostics.
+//! Guarantee: a kind that does not fit what the map holds, and a size that is not constant, are
+//! diagnostics.
 
 use crate::ast::{Expr, ExprKind, MapDeclaration, Script};
 use crate::check::{Maps, Options, Report};
@@ -18,11 +19,11 @@ const KINDS: [(&str, DeclaredKind); 4] = [
     ("percpulruhash", DeclaredKind { per_cpu: true, evicts: true }),
 ];
 
-/// Most entries of a map; the kernel allows more, its memory does not.
+/// Maximum number of entries of a map. The kernel would allow more, but memory does not.
 const MAX_ENTRIES: u64 = 1 << 26;
 
-/// Puts the declarations of a script to its maps.
-pub fn apply(script: &Script, options: &Options, maps: &mut Maps, report: &mut Report) {
+/// Applies a script's map declarations.
+pub(super) fn apply(script: &Script, options: &Options, maps: &mut Maps, report: &mut Report) {
     for declaration in &script.maps {
         let name = &declaration.name;
         let span = name.span;
@@ -56,7 +57,7 @@ fn read(declaration: &MapDeclaration, script: &Script, options: &Options) -> Res
     };
     let entries = constant(&declaration.entries, script, options).filter(|n| (1..=MAX_ENTRIES).contains(n));
     let Some(entries) = entries else {
-        let message = format!("how many entries a map has is a number from 1 to {MAX_ENTRIES}");
+        let message = format!("the capacity of a map must be a number from 1 to {MAX_ENTRIES}");
         return Err(Diagnostic::error(Code(215), declaration.entries.span, message)
             .help("write it as a number, a `#define`d name or a parameter: `let @x = hash(1000);`"));
     };
@@ -70,15 +71,15 @@ fn constant(expr: &Expr, script: &Script, options: &Options) -> Option<u64> {
         ExprKind::Positional(index) => options.positional.get(*index as usize - 1)?.parse().ok(),
         ExprKind::Name(name) => {
             let define = script.defines.iter().rev().find(|define| define.name.text == *name)?;
-            // A name that stands for a name is not followed: it could lead back to itself.
+            // A `#define` that refers to another name is not resolved: it could be recursive.
             matches!(define.value.kind, ExprKind::Int(_)).then(|| constant(&define.value, script, options))?
         }
         _ => None,
     }
 }
 
-/// Whether a map's storage fits what it holds, once that is known.
-pub fn check(declared: &Declared, name: &str, has_key: bool, value: &MapValue, report: &mut Report) {
+/// Checks that a map's storage fits its contents, once these are known.
+pub(super) fn check(declared: &Declared, name: &str, has_key: bool, value: &MapValue, report: &mut Report) {
     let error = |message: String, help: &str| Diagnostic::error(Code(215), declared.span, message).help(help);
     let is_aggregate = matches!(value, MapValue::Aggregate { .. });
     if !has_key {
@@ -92,21 +93,21 @@ pub fn check(declared: &Declared, name: &str, has_key: bool, value: &MapValue, r
         let message = if is_aggregate {
             format!("`{name}` holds an aggregation, which each CPU keeps for itself")
         } else {
-            format!("`{name}` holds values that are assigned, which all CPUs share")
+            format!("`{name}` holds assigned values, which all CPUs share")
         };
         let help = if is_aggregate { "write percpuhash or percpulruhash" } else { "write hash or lruhash" };
         report.push(error(message, help));
     }
 }
 
-/// The diagnostic for a question that a map whose values are in several entries cannot answer.
+/// The diagnostic for counting the entries of a map that stores each value in several entries.
 pub fn in_pages(name: &str, span: Span) -> Diagnostic {
     let message = format!("the entries of `{name}` cannot be counted inside a program");
     Diagnostic::error(Code(398), span, message)
         .help("a distribution takes an entry for each power of two of its values; count keys in a map of their own")
 }
 
-/// The diagnostic for a question that a map which drops its oldest entries cannot answer.
+/// The diagnostic for counting the entries of a map that evicts its oldest entries.
 pub fn no_length(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code(215), span, format!("the entries of `{name}` cannot be counted"))
         .help("it is declared to drop its oldest entries when it is full; declare it `hash` to know its length")

@@ -1,7 +1,9 @@
-//! C definitions: the types that a script brings along.
+//! C definitions: the types that a script defines itself.
 //!
-//! In: definitions as written, the machine for the types they mention. Out: types in the kernel's format, and diagnostics.
-//! Guarantee: sizes and offsets are those of C on 64-bit machines; a type with a mistake in it is not defined at all.
+//! In: definitions as written, and the target for the types that they mention. Out: types in BTF,
+//! and diagnostics.
+//! Guarantee: sizes and offsets are those of C on 64-bit machines; a type with an error is not
+//! defined at all.
 
 mod constants;
 mod layout;
@@ -17,10 +19,10 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::target::Target;
 
-/// The largest type that may be defined.
+/// Maximum size of a defined type, in bytes.
 const MAX_SIZE_BYTES: u64 = 1 << 20;
 
-/// Most members of a struct, most values of an enum: the format counts in 16 bits.
+/// Maximum number of members of a struct and of values of an enum: BTF stores the count in 16 bits.
 const MAX_PARTS: usize = 65_535;
 
 /// Size and alignment of a type.
@@ -28,13 +30,13 @@ const MAX_PARTS: usize = 65_535;
 struct Extent {
     size_bytes: u32,
     align_bytes: u32,
-    /// Whether its content is known.
+    /// Whether the contents are known.
     complete: bool,
     /// Whether it is an integer, a boolean or an enum.
     is_integer: bool,
 }
 
-/// The types that a script defines.
+/// Defines the types of a script.
 pub fn define(script: &Script, target: &dyn Target) -> (Added, Vec<Diagnostic>) {
     let mut definer = Definer {
         script,
@@ -67,14 +69,15 @@ struct Definer<'a> {
     script: &'a Script,
     target: &'a dyn Target,
     added: Added,
-    /// Of the added types.
+    /// Size and alignment of each added type.
     extents: BTreeMap<BtfId, Extent>,
-    /// Structs, unions and enums of the script; the place of the definition, when there was one.
+    /// Structs, unions and enums of the script; the span is that of the definition, `None` while
+    /// there is none.
     tagged: BTreeMap<(Kind, String), (BtfId, Option<Span>)>,
     typedefs: BTreeMap<String, (BtfId, Span)>,
     /// Values of the script's enums.
     constants: BTreeMap<String, (i64, Span)>,
-    /// Integer types and pointers that were needed so far.
+    /// Integer and pointer types created so far.
     basic: BTreeMap<String, BtfId>,
     problems: Vec<Diagnostic>,
 }
@@ -92,7 +95,7 @@ impl Definer<'_> {
         None
     }
 
-    /// The type in front of the names of a declaration.
+    /// The base type of a declaration, without its declarators.
     fn base(&mut self, ty: &CType) -> Option<BtfId> {
         match &ty.kind {
             CTypeKind::Name(name) => self.named(name, ty.span),
@@ -102,7 +105,7 @@ impl Definer<'_> {
         }
     }
 
-    /// `struct x`: the script's, else the kernel's, else one that may be defined later.
+    /// Resolves `struct x`: the script's type, else the kernel's, else a forward declaration.
     fn tagged(&mut self, tag: TypeTag, name: &Ident) -> BtfId {
         let kind = kind_of(tag);
         if let Some((id, _)) = self.tagged.get(&(kind, name.text.clone())) {
@@ -113,7 +116,7 @@ impl Definer<'_> {
             Kind::Enum => btf.find(Kind::Enum, &name.text).or_else(|| btf.find(Kind::Enum64, &name.text)),
             kind => btf.find(kind, &name.text),
         });
-        // What the script defines further down hides the kernel's type of that name from the start.
+        // A type that the script defines later hides the kernel's type of that name from the start.
         let defined_later =
             self.script.definitions.iter().any(|definition| defines(&definition.kind, kind, &name.text));
         kernel.filter(|_| !defined_later).unwrap_or_else(|| self.announce(kind, &name.text))
@@ -126,7 +129,7 @@ impl Definer<'_> {
         id
     }
 
-    /// The number of a struct, union or enum that is being defined.
+    /// The BTF id of a struct, union or enum whose definition begins.
     fn begin(&mut self, kind: Kind, name: Option<&Ident>) -> Option<BtfId> {
         let Some(name) = name else { return Some(self.added.reserve()) };
         let key = (kind, name.text.clone());
@@ -193,14 +196,14 @@ impl Definer<'_> {
         self.typedefs.insert(name.text.clone(), (id, name.span));
     }
 
-    /// The type of a name: what stands in front of it with its stars and lengths.
+    /// The type of a declarator: the base type with its pointers, parameter list and array lengths.
     fn declared(&mut self, base: BtfId, declarator: &Declarator) -> Option<BtfId> {
         let mut id = base;
         for _ in 0..declarator.pointers {
             id = self.pointer(id);
         }
         if declarator.is_function {
-            // What it points to is of no use to a probe.
+            // A function pointer becomes `void *`: probes have no use for the function type.
             id = self.pointer(BtfId::VOID);
         }
         for (place, length) in declarator.dimensions.iter().enumerate().rev() {
@@ -270,7 +273,7 @@ impl Definer<'_> {
         id
     }
 
-    /// The type of a name without tag.
+    /// Resolves a type name without a tag.
     fn named(&mut self, name: &str, span: Span) -> Option<BtfId> {
         if name == "void" {
             return Some(BtfId::VOID);
@@ -297,14 +300,14 @@ impl Definer<'_> {
         self.fail(Code(370), span, format!("type `{name}` is not known"), &help)
     }
 
-    /// An integer type by its name in C, in the kernel or in scripts.
+    /// Resolves an integer type by its name in C, in the kernel or in scripts.
     fn integer(&mut self, name: &str) -> Option<BtfId> {
         if let Some(id) = self.basic.get(name) {
             return Some(*id);
         }
         let (id, size_bytes) = match name {
             "bool" | "_Bool" => (self.added.boolean(), 1),
-            // Arrays of `char` are strings, and the name tells which these are.
+            // Arrays of `char` are strings; they are recognized by this name.
             "char" => (self.added.int("char", 1, true), 1),
             _ => {
                 let plain = plain_integer(name);
@@ -331,7 +334,7 @@ impl Definer<'_> {
         Extent { size_bytes: btf.size_bytes(id), align_bytes: btf.align_bytes(id), complete, is_integer }
     }
 
-    /// Types that were mentioned and never defined are known by name only.
+    /// Types that are mentioned but never defined become forward declarations.
     fn finish(mut self) -> (Added, Vec<Diagnostic>) {
         for ((kind, name), (id, _)) in &self.tagged {
             if !self.added.is_complete(*id) {
@@ -350,7 +353,7 @@ fn kind_of(tag: TypeTag) -> Kind {
     }
 }
 
-/// Whether a definition gives a tag its content.
+/// Whether a definition defines this tag.
 fn defines(definition: &DefinitionKind, kind: Kind, name: &str) -> bool {
     let (DefinitionKind::Type(ty) | DefinitionKind::Typedef(ty, _)) = definition;
     let named = |ident: &Option<Ident>| ident.as_ref().is_some_and(|ident| ident.text == name);
@@ -361,7 +364,8 @@ fn defines(definition: &DefinitionKind, kind: Kind, name: &str) -> bool {
     }
 }
 
-/// A name of an integer in the form that scripts use: `long unsigned int` is `uint64`, `__u32` is `u32`.
+/// Normalizes an integer type name to the form that scripts use: `long unsigned int` is `uint64`,
+/// `__u32` is `u32`.
 fn plain_integer(name: &str) -> String {
     let words: Vec<&str> = name.split(' ').collect();
     let has = |word: &str| words.contains(&word);

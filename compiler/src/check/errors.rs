@@ -1,7 +1,7 @@
-//! Collecting diagnostics.
+//! Collects diagnostics.
 //!
-//! In: diagnostics as they are found. Out: each once, in the order of the script.
-//! Guarantee: a block that is checked for many attach points reports a mistake once.
+//! In: diagnostics as they are found. Out: each once, in source order.
+//! Guarantee: a block that is checked for many attach points reports an error once.
 
 use crate::diagnostic::Diagnostic;
 
@@ -12,14 +12,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds one, unless it is there.
+    /// Adds a diagnostic, unless an equal one is present.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if !self.list.contains(&diagnostic) {
             self.list.push(diagnostic);
         }
     }
 
-    /// Adds several.
+    /// Adds several diagnostics.
     pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         for diagnostic in diagnostics {
             self.push(diagnostic);
@@ -31,17 +31,17 @@ impl Report {
         self.list.iter().any(Diagnostic::is_error)
     }
 
-    /// The present length, for [`Report::rewind`].
+    /// The current length, for [`Report::rewind`].
     pub fn mark(&self) -> usize {
         self.list.len()
     }
 
-    /// Forgets everything after a mark.
+    /// Drops everything after a mark.
     pub fn rewind(&mut self, mark: usize) {
         self.list.truncate(mark);
     }
 
-    /// All of them by place.
+    /// All diagnostics, sorted by source position.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|d| (d.span, d.code));
         self.list

@@ -1,7 +1,8 @@
-//! Constants of user space and of kernel headers that BTF does not have.
+//! Constants from headers of user space and the kernel that BTF lacks.
 //!
-//! In: a name as scripts take it from a header elsewhere. Out: its value on 64-bit x86 Linux.
-//! Guarantee: sorted by name; those that the kernel has as values of an enum are apart, because there the kernel's own win.
+//! In: a name that scripts elsewhere get from a header. Out: its value on 64-bit x86 Linux.
+//! Guarantee: sorted by name; constants that kernels define in an enum are separate, because the
+//! kernel's own value takes precedence.
 
 /// Values of `#define`s.
 const DEFINES: [(&str, i64); 265] = [
@@ -311,17 +312,17 @@ const ENUMS: [(&str, i64); 35] = [
     ("SOCK_STREAM", 1),
 ];
 
-/// The value of a header's `#define`.
-pub fn header_constant(name: &str) -> Option<i64> {
+/// The value of a `#define` from a header.
+pub(super) fn header_constant(name: &str) -> Option<i64> {
     look_up(&DEFINES, name)
 }
 
-/// The value of a constant that kernels have in an enum, for machines that do not tell theirs.
-pub fn enum_constant(name: &str) -> Option<i64> {
+/// The value of an enum constant, for kernels whose BTF does not provide it.
+pub(super) fn enum_constant(name: &str) -> Option<i64> {
     look_up(&ENUMS, name)
 }
 
-/// Either.
+/// A constant of either table.
 pub fn user_constant(name: &str) -> Option<i64> {
     header_constant(name).or_else(|| enum_constant(name))
 }

@@ -1,188 +1,180 @@
-//! Loops.
+//! Type-checks loops.
 //!
 //! In: loop statements of the tree. Out: typed ones.
-//! Guarantee: `break` and `continue` stand in a loop; a map that is gone over has keys and values that can be read; loops
-//! are no deeper than the kernel's calls.
+//! Guarantee: `break` and `continue` are inside a loop; an iterated map has readable keys and
+//! values; nesting does not exceed the kernel's limit of call frames.
 
-use crate::ast::{Expr, Ident, Stmt, StmtKind};
-use crate::check::Body;
+use crate::ast::{Expr, ExprKind, Ident, Stmt, StmtKind};
+use crate::check::{Body, spans};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::object::Attach;
 use crate::source::Span;
 use crate::typed::{self, MapValue};
 use crate::types::{Int, Type};
 
-/// `unroll` copies its body; bpftrace has the same limit.
+/// Maximum iterations of `unroll`, as in bpftrace. The body is copied.
 const MAX_UNROLL: i64 = 100;
 
-/// Most copies in one probe, where `unroll` stands inside `unroll`: more would not fit into a BPF program anyway.
+/// Maximum number of copies in one probe, for nested `unroll`: more would not fit in a BPF program
+/// anyway.
 const MAX_COPIES: u32 = 10_000;
 
-/// The kernel gives a program eight frames: one for the program, one a loop, one for a loop of our own over CPUs.
+/// Maximum nesting. The kernel allows eight call frames: one for the program, one for each loop,
+/// one for our own loop over CPUs.
 const MAX_DEPTH: u32 = 6;
 
-/// The loops around some code.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Loops {
-    /// All of them.
-    all: u32,
-    /// Those that are more than copies of their body: they run as functions of their own.
-    running: u32,
+/// The keyword of a statement after which the rest of its block is unreachable.
+pub(super) fn leaves(cx: &Body<'_, '_>, kind: &StmtKind) -> Option<&'static str> {
+    match kind {
+        StmtKind::Return(_) => Some("return"),
+        StmtKind::Break if cx.loops.all > 0 => Some("break"),
+        StmtKind::Continue if cx.loops.all > 0 => Some("continue"),
+        _ => None,
+    }
 }
 
-impl Body<'_, '_> {
-    /// The word of a statement behind which its block never goes on.
-    pub(super) fn leaves(&self, kind: &StmtKind) -> Option<&'static str> {
-        match kind {
-            StmtKind::Return(_) => Some("return"),
-            StmtKind::Break if self.loops.all > 0 => Some("break"),
-            StmtKind::Continue if self.loops.all > 0 => Some("continue"),
-            _ => None,
-        }
-    }
+/// `while (cond) { … }`.
+pub(super) fn while_true(cx: &mut Body<'_, '_>, cond: &Expr, body: &[Stmt], span: Span) -> Option<typed::StmtKind> {
+    repeated(cx, span, |cx| {
+        let cond = cx.condition(cond);
+        Some(typed::StmtKind::While(cond, cx.scoped(body)))
+    })
+}
 
-    /// Reports a stack of the kernel that would begin with the frames of a loop: a raw tracepoint has no registers to begin
-    /// at, and how many frames a loop has differs from kernel to kernel.
-    pub fn refuse_stack_in_loop(&mut self, span: Span) -> bool {
-        let refused = self.loops.running > 0 && matches!(self.seed.attach, Attach::RawTracepoint { .. });
-        if refused {
-            let message = "inside a loop, this probe's stack would begin with frames of the loop itself";
-            let help = "take it before the loop, with `$stack = kstack;`, and use `$stack`";
-            self.error(Diagnostic::error(Code(365), span, message).help(help));
-        }
-        refused
+/// `break` or `continue`; reports one outside of a loop.
+pub(super) fn jump(cx: &mut Body<'_, '_>, jump: typed::StmtKind, span: Span) -> Option<typed::StmtKind> {
+    if cx.loops.all > 0 {
+        return Some(jump);
     }
+    cx.error(Diagnostic::error(Code(313), span, "there is no loop to leave or to continue here"));
+    None
+}
 
-    pub(super) fn loop_statement(&mut self, stmt: &Stmt) -> Option<typed::StmtKind> {
-        match &stmt.kind {
-            StmtKind::Unroll { count, body } => self.unroll(count, body),
-            StmtKind::While { cond, body } => self.repeated(stmt.span, |cx| {
-                let cond = cx.condition(cond);
-                Some(typed::StmtKind::While(cond, cx.scoped(body)))
-            }),
-            StmtKind::ForRange { name, start, end, body } => self.for_range(name, start, end, body, stmt.span),
-            StmtKind::ForMap { name, map, body } => self.for_map(name, map, body, stmt.span),
-            StmtKind::Break if self.loops.all > 0 => Some(typed::StmtKind::Break),
-            StmtKind::Continue if self.loops.all > 0 => Some(typed::StmtKind::Continue),
-            _ => {
-                let message = "there is no loop to leave or to continue here";
-                self.error(Diagnostic::error(Code(313), stmt.span, message));
-                None
-            }
+pub(super) fn unroll(cx: &mut Body<'_, '_>, count: &Expr, body: &[Stmt]) -> Option<typed::StmtKind> {
+    let Some(times @ 1..=MAX_UNROLL) = cx.constant_int(count) else {
+        let message = format!("`unroll` repeats a constant number of times, from 1 to {MAX_UNROLL}");
+        cx.error(Diagnostic::error(Code(315), count.span, message));
+        return None;
+    };
+    cx.loops.all += 1;
+    let mut copies = Vec::new();
+    for _ in 0..times {
+        if cx.loops.copies == MAX_COPIES {
+            let message = format!("program too large: `unroll` makes more than {MAX_COPIES} copies in this probe");
+            cx.error(Diagnostic::error(Code(510), count.span, message).help("repeat less often"));
+            break;
         }
+        cx.loops.copies += 1;
+        copies.push(cx.scoped(body));
     }
+    cx.loops.all -= 1;
+    Some(typed::StmtKind::Unroll(copies))
+}
 
-    fn unroll(&mut self, count: &Expr, body: &[Stmt]) -> Option<typed::StmtKind> {
-        let Some(times @ 1..=MAX_UNROLL) = self.constant_int(count) else {
-            let message = format!("`unroll` repeats a constant number of times, from 1 to {MAX_UNROLL}");
-            self.error(Diagnostic::error(Code(315), count.span, message));
+/// Checks a loop that is not unrolled.
+fn repeated(
+    cx: &mut Body<'_, '_>,
+    span: Span,
+    check: impl FnOnce(&mut Body<'_, '_>) -> Option<typed::StmtKind>,
+) -> Option<typed::StmtKind> {
+    if cx.loops.running == MAX_DEPTH {
+        let message = format!("this loop is inside {MAX_DEPTH} others, and the kernel allows no more");
+        cx.error(Diagnostic::error(Code(364), span, message).help("nest fewer loops"));
+        return None;
+    }
+    cx.loops.all += 1;
+    cx.loops.running += 1;
+    let checked = check(cx);
+    cx.loops.running -= 1;
+    cx.loops.all -= 1;
+    checked
+}
+
+/// Reports a loop variable whose name is already a variable.
+pub(super) fn is_new_variable(cx: &mut Body<'_, '_>, name: &Ident) {
+    if cx.vars.find(&name.text).is_some() {
+        let message = format!("`${}` is a variable already, so the loop cannot have one of this name", name.text);
+        cx.error(Diagnostic::error(Code(363), name.span, message).help("use another name"));
+    }
+}
+
+/// Checks a loop's body with the loop's variable in scope.
+fn with_variable(cx: &mut Body<'_, '_>, name: &Ident, ty: Type, body: &[Stmt]) -> (typed::VarIndex, Vec<typed::Stmt>) {
+    is_new_variable(cx, name);
+    cx.in_scope(|cx| {
+        let var = cx.vars.declare(&name.text, ty);
+        (var, cx.scoped(body))
+    })
+}
+
+pub(super) fn for_range(
+    cx: &mut Body<'_, '_>,
+    name: &Ident,
+    range: (&Expr, &Expr),
+    body: &[Stmt],
+    span: Span,
+) -> Option<typed::StmtKind> {
+    let (start, end) = (bound(cx, range.0), bound(cx, range.1));
+    repeated(cx, span, |cx| {
+        let (var, body) = with_variable(cx, name, Type::I64, body);
+        Some(typed::StmtKind::ForRange { var, start, end, body })
+    })
+}
+
+fn bound(cx: &mut Body<'_, '_>, e: &Expr) -> typed::Expr {
+    let checked = cx.expr(e);
+    if matches!(checked.ty, Type::Int(_) | Type::Enum { .. } | Type::Unknown) {
+        return typed::Expr::convert(checked, &Type::I64);
+    }
+    let message = format!("a range goes from one integer to another, this is {}", cx.one(&checked.ty));
+    cx.fail(Diagnostic::error(Code(362), e.span, message))
+}
+
+pub(super) fn for_map(
+    cx: &mut Body<'_, '_>,
+    name: &Ident,
+    map: &Expr,
+    body: &[Stmt],
+    span: Span,
+) -> Option<typed::StmtKind> {
+    if let ExprKind::Name(of) = &map.kind {
+        let index = spans::walk::find(cx, of, map.span)?;
+        return repeated(cx, span, |cx| Some(spans::walk::check(cx, name, index, body)));
+    }
+    // The parser allows nothing else here.
+    let index = cx.whole_map(map)?;
+    // Errors in the loop's body are reported as well.
+    cx.is_walkable(index, "`for`", map.span);
+    let info = cx.env.maps.get(index);
+    if info.key == Some(None) {
+        let message = format!("`{}` has no keys to iterate over", info.name);
+        let (first, help) = (info.key_span, format!("use its value: `{}`", info.name));
+        let diagnostic = Diagnostic::error(Code(361), map.span, message).help(help);
+        cx.error(diagnostic.related(first, "used without a key here"));
+        return None;
+    }
+    let key = info.key.clone().flatten();
+    let value = match info.value.clone() {
+        None => None,
+        Some(MapValue::Plain(ty)) => Some(ty),
+        Some(MapValue::Aggregate { word, signed, .. })
+            if cx.env.catalogue.aggregation_of(&word).reading().is_some() =>
+        {
+            Some(Type::Int(Int { size_bytes: 8, signed }))
+        }
+        Some(MapValue::Aggregate { word, .. }) => {
+            let message = format!("the values of `{word}()` cannot be read inside a probe");
+            let help = "print the map with `print(@x)`; count(), sum(), min(), max() and avg() can be read";
+            cx.error(Diagnostic::error(Code(392), map.span, message).help(help));
             return None;
-        };
-        let outer = self.loops;
-        self.loops.all += 1;
-        let mut copies = Vec::new();
-        for _ in 0..times {
-            if self.copies == MAX_COPIES {
-                let message = format!("program too large: `unroll` makes more than {MAX_COPIES} copies in this probe");
-                self.error(Diagnostic::error(Code(510), count.span, message).help("repeat less often"));
-                break;
-            }
-            self.copies += 1;
-            copies.push(self.scoped(body));
         }
-        self.loops = outer;
-        Some(typed::StmtKind::Unroll(copies))
-    }
-
-    /// Checks what runs in a loop of its own.
-    fn repeated(
-        &mut self,
-        span: Span,
-        check: impl FnOnce(&mut Self) -> Option<typed::StmtKind>,
-    ) -> Option<typed::StmtKind> {
-        if self.loops.running == MAX_DEPTH {
-            let message = format!("this loop is inside {MAX_DEPTH} others, and the kernel allows no more");
-            self.error(Diagnostic::error(Code(364), span, message).help("take the inner loops apart"));
-            return None;
-        }
-        let outer = self.loops;
-        self.loops = Loops { all: outer.all + 1, running: outer.running + 1 };
-        let checked = check(self);
-        self.loops = outer;
-        checked
-    }
-
-    /// Checks a loop's body with the loop's variable in reach.
-    fn with_variable(&mut self, name: &Ident, ty: Type, body: &[Stmt]) -> (typed::VarIndex, Vec<typed::Stmt>) {
-        if self.find_var(&name.text).is_some() {
-            let message = format!("`${}` is a variable already, so the loop cannot have one of this name", name.text);
-            self.error(Diagnostic::error(Code(363), name.span, message).help("use another name"));
-        }
-        self.in_scope(&[], |cx, _| {
-            let var = cx.declare(&name.text, ty);
-            (var, cx.scoped(body))
-        })
-    }
-
-    fn for_range(
-        &mut self,
-        name: &Ident,
-        start: &Expr,
-        end: &Expr,
-        body: &[Stmt],
-        span: Span,
-    ) -> Option<typed::StmtKind> {
-        let (start, end) = (self.bound(start), self.bound(end));
-        self.repeated(span, |cx| {
-            let (var, body) = cx.with_variable(name, Type::I64, body);
-            Some(typed::StmtKind::ForRange { var, start, end, body })
-        })
-    }
-
-    fn bound(&mut self, e: &Expr) -> typed::Expr {
-        let checked = self.expr(e);
-        if matches!(checked.ty, Type::Int(_) | Type::Enum { .. } | Type::Unknown) {
-            return Self::convert(checked, &Type::I64);
-        }
-        let message = format!("a range goes from one integer to another, this is {}", self.one(&checked.ty));
-        self.fail(Diagnostic::error(Code(362), e.span, message))
-    }
-
-    fn for_map(&mut self, name: &Ident, map: &Expr, body: &[Stmt], span: Span) -> Option<typed::StmtKind> {
-        // The parser lets nothing else stand here.
-        let index = self.whole_map(map)?;
-        // What is wrong in the loop is told as well.
-        self.is_walkable(index, "`for`", map.span);
-        let info = self.env.maps.get(index);
-        if info.key == Some(None) {
-            let message = format!("`{}` has no keys to go over", info.name);
-            let (first, help) = (info.key_span, format!("use its value: `{}`", info.name));
-            let diagnostic = Diagnostic::error(Code(361), map.span, message).help(help);
-            self.error(diagnostic.related(first, "used without a key here"));
-            return None;
-        }
-        let key = info.key.clone().flatten();
-        let value = match info.value.clone() {
-            None => None,
-            Some(MapValue::Plain(ty)) => Some(ty),
-            Some(MapValue::Aggregate { word, signed, .. }) if word.reading().is_some() => {
-                Some(Type::Int(Int { size_bytes: 8, signed }))
-            }
-            Some(MapValue::Aggregate { word, .. }) => {
-                let message = format!("the values of `{}()` cannot be read inside a probe", word.name());
-                let help = "print the map with `print(@x)`; count(), sum(), min(), max() and avg() can be read";
-                self.error(Diagnostic::error(Code(392), map.span, message).help(help));
-                return None;
-            }
-        };
-        // Until the map's other uses have told both, nothing is said of the variable.
-        let ty = match (key, value) {
-            (Some(key), Some(value)) if value != Type::Unknown => Type::Tuple(vec![key, value]),
-            _ => Type::Unknown,
-        };
-        self.repeated(span, |cx| {
-            let (var, body) = cx.with_variable(name, ty, body);
-            Some(typed::StmtKind::ForMap { var, map: index, body })
-        })
-    }
+    };
+    // The variable's type is unknown until other uses of the map determine both key and value.
+    let ty = match (key, value) {
+        (Some(key), Some(value)) if value != Type::Unknown => Type::Tuple(vec![key, value]),
+        _ => Type::Unknown,
+    };
+    repeated(cx, span, |cx| {
+        let (var, body) = with_variable(cx, name, ty, body);
+        Some(typed::StmtKind::ForMap { var, map: index, body })
+    })
 }

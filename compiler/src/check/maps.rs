@@ -1,66 +1,75 @@
-//! The maps of a script and what is known of their types.
+//! The maps of a script and their inferred types.
 //!
 //! In: uses, as bodies are checked. Out: [`typed::Map`]s.
 //! Guarantee: a map has one key type and one kind of value; widths only grow.
 
 use std::collections::BTreeMap;
 
-use crate::ast::{ExprKind, STATE_MARK, Script};
-use crate::check::states::StateInfo;
-use crate::check::{Report, declarations, facts, records};
+use crate::ast::{ExprKind, STATE_MARK, Script, StatePart, visit};
+use crate::check::{Report, declarations};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue};
 use crate::types::Type;
 use crate::units::Unit;
 
-/// What is known of a map.
+/// The properties of a state.
+#[derive(Debug, Clone)]
+pub struct StateTraits {
+    /// Whether the key is the thread; the state is then in task storage.
+    pub of_threads: bool,
+    /// The parts of its key.
+    pub key: Vec<StatePart>,
+    /// Pointer fields whose address space was determined by an assignment.
+    pub pointers: Vec<String>,
+}
+
+/// The inferred properties of a map.
 #[derive(Debug)]
-pub struct MapInfo {
-    /// What the tree calls it: the name without sigil, or with that of states.
+pub struct InferredMap {
+    /// Its identifier in the syntax tree: the name without sigil, or with the prefix of states.
     pub id: String,
-    /// Name with sigil; that of a state has none.
+    /// Name with sigil; a state has no sigil.
     pub name: String,
-    /// Where it was seen first.
+    /// Its first occurrence.
     pub span: Span,
-    /// Keyed or not, and its key type; `None` until a use tells.
+    /// The key type, `Some(None)` without a key; `None` until a use determines it.
     pub key: Option<Option<Type>>,
-    /// Where the key was seen first.
+    /// The first occurrence of the key.
     pub key_span: Span,
-    /// What it holds; `None` until something is assigned.
+    /// The value's type or aggregation; `None` until something is assigned.
     pub value: Option<MapValue>,
-    /// Whether an assignment was seen, right or wrong.
+    /// Whether an assignment was seen, valid or not.
     pub is_written: bool,
-    /// Where a value was assigned first.
+    /// The first assignment.
     pub value_span: Span,
-    /// Fields of the record that it holds, where the script names them first.
+    /// Fields of the record that it holds, each with its first occurrence.
     pub fields: Vec<(String, Span)>,
-    /// What its fields count, as `unit` says of a whole value.
+    /// Units of its fields; see `unit`.
     pub field_units: Vec<(String, Option<Unit>)>,
-    /// Its storage, when the script declares it.
+    /// Its storage, if the script declares it.
     pub declared: Option<typed::Declared>,
-    /// What its declaration says, when it holds states.
-    pub state: Option<StateInfo>,
-    /// What its values count; none when they differ, `None` as long as only bare numbers were assigned.
+    /// Its declaration, if it is a state.
+    pub state: Option<StateTraits>,
+    /// The unit of its values: none if they differ, `None` while only bare numbers were assigned.
     pub unit: Option<Unit>,
 }
 
-/// All maps, sorted by name.
+/// All maps, sorted by identifier.
 #[derive(Debug, Default)]
 pub struct Maps {
-    /// The maps.
-    pub list: Vec<MapInfo>,
+    pub list: Vec<InferredMap>,
 }
 
-impl MapInfo {
-    /// Whether the script declares it with the types of its fields.
+impl InferredMap {
+    /// Whether it is a state, which declares the types of its fields.
     pub fn is_state(&self) -> bool {
         self.state.is_some()
     }
 }
 
 impl Maps {
-    /// The maps that a script mentions, nothing known of them.
+    /// Collects the maps that a script mentions, with unknown types.
     pub fn collect(script: &Script) -> Maps {
         let mut spans: BTreeMap<String, Span> = BTreeMap::new();
         let mut note = |e: &crate::ast::Expr| {
@@ -69,24 +78,24 @@ impl Maps {
             }
         };
         for block in &script.blocks {
-            block.predicate.iter().for_each(|e| facts::walk_expr(e, &mut note));
-            facts::walk_stmts(&block.body, &mut note);
+            block.predicate.iter().for_each(|e| visit::walk_expr(e, &mut note));
+            visit::walk_stmts(&block.body, &mut note);
         }
-        // A state that is not declared is no map.
+        // An undeclared state is not a map.
         let is_map = |id: &str| {
             id.strip_prefix(STATE_MARK).is_none_or(|name| script.states.iter().any(|state| state.name.text == name))
         };
         let shown = script.views.iter().flat_map(|view| &view.of).filter(|map| is_map(&map.text));
         let shown: Vec<(String, Span)> = shown.map(|map| (map.text.clone(), map.span)).collect();
         for span in &script.spans {
-            span.exprs().for_each(|e| facts::walk_expr(e, &mut note));
+            span.exprs().for_each(|e| visit::walk_expr(e, &mut note));
         }
-        // A constant may stand for a map.
-        script.defines.iter().for_each(|define| facts::walk_expr(&define.value, &mut note));
+        // A constant may be the name of a map.
+        script.defines.iter().for_each(|define| visit::walk_expr(&define.value, &mut note));
         for (name, span) in shown {
             spans.entry(name).or_insert(span);
         }
-        let info = |(name, span): (String, Span)| MapInfo {
+        let info = |(name, span): (String, Span)| InferredMap {
             name: name.strip_prefix(STATE_MARK).map_or_else(|| format!("@{name}"), str::to_owned),
             id: name,
             span,
@@ -104,34 +113,34 @@ impl Maps {
         Maps { list: spans.into_iter().map(info).collect() }
     }
 
-    /// The map of a name without sigil.
+    /// The map with an identifier. Panics if the map was not collected.
     pub fn index(&self, name: &str) -> MapIndex {
         let found = self.list.binary_search_by(|m| m.id.as_str().cmp(name));
         MapIndex(found.unwrap_or_else(|_| panic!("map @{name} was not collected")))
     }
 
-    /// What is known of a map.
-    pub fn get(&self, map: MapIndex) -> &MapInfo {
+    /// The properties of a map.
+    pub fn get(&self, map: MapIndex) -> &InferredMap {
         &self.list[map.0]
     }
 
-    /// The same, to change it.
-    pub fn get_mut(&mut self, map: MapIndex) -> &mut MapInfo {
+    /// The same, mutable.
+    pub fn get_mut(&mut self, map: MapIndex) -> &mut InferredMap {
         &mut self.list[map.0]
     }
 
-    /// Whether there is a map that is assigned to and of whose values nothing is known.
+    /// Whether any map has assignments but an unknown value type.
     pub fn have_unknown(&self) -> bool {
-        self.list.iter().any(|info| matches!(&info.value, Some(MapValue::Plain(ty)) if records::has_unknown(ty)))
+        self.list.iter().any(|info| matches!(&info.value, Some(MapValue::Plain(ty)) if has_unknown(ty)))
     }
 
-    /// Gives maps of which nothing is known integers as values; whether there were any.
+    /// Sets unknown value types to integers; returns whether there were any.
     pub fn assume_integers(&mut self) -> bool {
         let mut unknown = false;
         for info in &mut self.list {
             match &mut info.value {
-                Some(MapValue::Plain(ty @ Type::Record(_))) if records::has_unknown(ty) => {
-                    records::assume_integers(ty);
+                Some(MapValue::Plain(ty @ Type::Record(_))) if has_unknown(ty) => {
+                    assume_integers(ty);
                     unknown = true;
                 }
                 None | Some(MapValue::Plain(Type::Unknown)) => {
@@ -144,16 +153,16 @@ impl Maps {
         unknown
     }
 
-    /// The maps for lowering; a map that was used and never written is an error, unless the block that writes it may be one that
-    /// was left out.
+    /// The maps for lowering. A map that is used but never written is an error, unless the block
+    /// that writes it may have been left out.
     pub fn finish(&mut self, report: &mut Report) -> Vec<typed::Map> {
         let mut maps = Vec::with_capacity(self.list.len());
         for info in &self.list {
-            let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(ty) if records::has_unknown(ty)));
+            let known = info.value.clone().filter(|v| !matches!(v, MapValue::Plain(ty) if has_unknown(ty)));
             let Some(value) = known else {
                 match info.is_written {
                     false => report.push(never_assigned(info)),
-                    // A wrong assignment was reported where it stands.
+                    // An invalid assignment was reported at its place.
                     true if report.has_errors() => {}
                     true => report.push(no_type(info)),
                 }
@@ -174,14 +183,32 @@ impl Maps {
     }
 }
 
-fn never_assigned(info: &MapInfo) -> Diagnostic {
+fn never_assigned(info: &InferredMap) -> Diagnostic {
     let message = format!("nothing is ever assigned to `{}`", info.name);
     let help = format!("assign to it in some probe: `{} = count();`", info.name);
     Diagnostic::error(Code(204), info.span, message).label("used here").help(help)
 }
 
-fn no_type(info: &MapInfo) -> Diagnostic {
+fn no_type(info: &InferredMap) -> Diagnostic {
     let message =
-        format!("what `{}` holds cannot be told: its values come from maps that hold nothing else", info.name);
+        format!("cannot infer the type of `{}`: its values come only from maps without a known type", info.name);
     Diagnostic::error(Code(204), info.span, message).help("assign a value to one of them, or use a cast: `(uint64)`")
+}
+
+/// Whether a type or a part of it is unknown.
+pub(super) fn has_unknown(ty: &Type) -> bool {
+    match ty {
+        Type::Unknown => true,
+        Type::Record(parts) => parts.iter().any(|(_, ty)| has_unknown(ty)),
+        _ => false,
+    }
+}
+
+/// Sets the unknown parts of a type to integers.
+pub(super) fn assume_integers(ty: &mut Type) {
+    match ty {
+        Type::Unknown => *ty = Type::I64,
+        Type::Record(parts) => parts.iter_mut().for_each(|(_, ty)| assume_integers(ty)),
+        _ => {}
+    }
 }

@@ -1,23 +1,26 @@
 //! The check stage: a syntax tree becomes a typed program.
 //!
-//! In: the tree, the words, the target, the options. Out: [`typed::Program`] and diagnostics.
-//! Guarantee: without an error among the diagnostics, the program lowers. Nothing here names a word of the language.
+//! In: the tree, the catalogue, the target, the options. Out: [`typed::Program`] and diagnostics.
+//! Guarantee: if no diagnostic is an error, the program lowers. Nothing here names a function or
+//! builtin of the language.
 //!
-//! Order: settings and constants; every attach point expanded to programs ([`Seed`]s); then all bodies, again and again
-//! until the types of maps and variables no longer change. Only the last round's diagnostics are kept.
+//! Order: settings and constants; then each attach point is expanded to programs ([`Seed`]s); then
+//! all bodies are checked repeatedly until the types of maps and variables stop changing. Only the
+//! diagnostics of the last round are kept.
 
 mod assign;
 mod body;
 mod calls;
+mod conditions;
 mod config;
-mod constant;
 mod declarations;
 mod definitions;
 mod elements;
+mod env;
 mod errors;
 mod expr;
-mod facts;
 mod fields;
+pub mod getopt;
 mod header_constants;
 mod hoist;
 mod literals;
@@ -26,111 +29,63 @@ mod maps;
 mod module_types;
 mod named;
 mod names;
+mod nesting;
 mod operators;
-pub mod parameters;
+mod options;
 mod params;
 mod points;
+mod program;
+mod reached;
 mod records;
+mod scope;
 mod spans;
+mod stacks;
+mod statements;
 mod states;
 mod statistics;
+mod tuples;
+mod turns;
+mod type_names;
 mod types;
 mod units;
+mod unless;
+mod unread;
+mod used_names;
+mod variables;
 mod views;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use body::Body;
-pub use config::MissingProbes;
-pub use constant::constant;
 pub use declarations::{in_pages, no_length};
 pub use definitions::define;
+pub use env::{Env, LeftOut};
 pub use errors::Report;
-pub use expr::truncate;
-pub use facts::Facts;
 pub use header_constants::user_constant;
-pub use maps::{MapInfo, Maps};
+pub use maps::{InferredMap, Maps};
 pub use module_types::module_types;
-pub use named::ProbeFilter;
-pub use params::{declared_params, given_params};
+pub use options::{MissingProbes, Options, PidFilter, ProbeFilter, Succession};
+pub use params::{declared_params, with_values};
 pub use points::{ArgField, Points, Seed};
-pub use spans::{SpanInfo, Spans};
+pub use spans::{InferredSpan, Spans};
 pub use statistics::only_printed;
 pub use types::{named_int, unify, widest};
 pub use units::strict_units;
+pub use used_names::UsedNames;
 
 use crate::ast;
+use crate::catalogue::Catalogue;
+use crate::check::reached::Reached;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
-use crate::params::Param;
 use crate::source::Span;
 use crate::target::Target;
 use crate::typed;
-use crate::types::StackMode;
-use crate::words::Catalogue;
 
-/// What a user asked for on the command line.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// Only this process.
-    pub pid: Option<u32>,
-    /// The process of `-c`.
-    pub child_pid: Option<u32>,
-    /// `$1`, `$2`, ….
-    pub positional: Vec<String>,
-    /// `--name=value` behind `--`; a switch has no value.
-    pub named: Vec<(String, Option<String>)>,
-    /// Whether functions that change the system may be used.
-    pub allow_unsafe: bool,
-    /// Settings of the environment: names in small letters, without `BPFTRACE_`.
-    pub settings: Vec<(String, String)>,
-    /// Whether reads that fail and keys that are missing are reported.
-    pub report_failures: bool,
-    /// Only probes whose names it takes; `begin`, `end` and `self` are never left out.
-    pub probe_filter: Option<ProbeFilter>,
-    /// What to do about functions and static probes of programs that do not exist here, unless the script says.
-    pub missing_in_programs: MissingProbes,
-}
-
-/// What all bodies of a script share while they are checked.
-#[derive(Debug)]
-pub struct Env<'a> {
-    /// The machine.
-    pub target: &'a dyn Target,
-    /// The command line.
-    pub options: &'a Options,
-    /// The words.
-    pub catalogue: &'a Catalogue,
-    /// `#define`d constants.
-    pub defines: BTreeMap<String, ast::Expr>,
-    /// The maps.
-    pub maps: Maps,
-    /// The spans.
-    pub spans: Spans,
-    /// Room of a string that the script does not size.
-    pub max_strlen: u32,
-    /// How stacks are printed that do not say how.
-    pub stack_mode: StackMode,
-    /// What scripts see of the settings.
-    pub settings: Vec<(&'static str, parameters::Value)>,
-    /// The script's parameters, with their values.
-    pub params: Vec<Param>,
-    /// What is wrong.
-    pub report: Report,
-    /// What to do about probes that do not exist here, when the script says.
-    pub missing: Option<MissingProbes>,
-    /// Probes that were left out.
-    pub left_out: Vec<LeftOut>,
-    /// Whether a type changed in this round.
-    pub changed: bool,
-    /// Whether an operand of which nothing is known takes the other side's type: the last resort.
-    pub guesses: bool,
-}
-
-/// Most rounds of inference; widths only grow, so real scripts need three.
+/// Maximum number of inference rounds; widths only grow, so real scripts need three.
 const MAX_ROUNDS: usize = 16;
 
-/// Most BPF programs of one script, as in bpftrace.
+/// Maximum number of BPF programs per script, as in bpftrace.
 const MAX_PROGRAMS: usize = 1024;
 
 /// Checks a script.
@@ -154,62 +109,71 @@ pub fn check(
         params: Vec::new(),
         report: Report::default(),
         missing: settings.missing_probes,
+        replaceable: Vec::new(),
         left_out: Vec::new(),
         changed: false,
         guesses: false,
     };
     env.report.extend(settings.diagnostics);
     env.params = params::declare(script, options, target, &mut env.report);
-    parameters::check(script, options, &env.params, &mut env.report);
+    getopt::check(script, options, &env.params, &mut env.report);
     states::declare(script, &mut env);
     records::collect(script, &mut env.maps);
     declarations::apply(script, options, &mut env.maps, &mut env.report);
     let mut program = typed::Program {
         config: settings.runtime,
         max_map_keys: settings.max_map_keys,
+        max_stacks: settings.max_stacks,
         ring_size_bytes: settings.ring_size_bytes,
         reports_failures: options.report_failures,
         max_map_memory_bytes: settings.max_map_memory_bytes,
         ..typed::Program::default()
     };
     spans::collect(script, &mut env);
+    unless::declare(script, &mut env);
     let work = expand(script, &mut env, &mut program.probe_names);
     limit_probes(&work, settings.max_probes, &mut env);
-    // The blocks whose probes exist are checked even when others do not, so that all mistakes are told at once; but a map may
-    // get its value in a block that could not be checked.
+    // Blocks whose probes exist are checked even when others are missing, so that all errors are
+    // reported at once. But a map may get its value in a block that could not be checked.
     named::require_one(script, &work, &mut env);
     let is_whole = !env.report.has_errors();
     program.probes = infer(&work, &mut env);
     if is_whole {
         program.maps = env.maps.finish(&mut env.report);
         program.spans = env.spans.finish(catalogue);
+        program.leave_out_keys_of_threads();
     }
     program.params = env.params;
-    params::check_regexes(&program.params, &mut env.report);
+    params::check_patterns(&program.params, &mut env.report);
     if is_whole && !env.report.has_errors() {
-        program.views = views::check(script, &program.maps, &mut program.params, target, &mut env.report);
+        program.views = views::check(script, &mut program, (catalogue, target), &mut env.report);
+        let unread = match options.succession {
+            Succession::None => unread::of(script, &env.maps, catalogue),
+            Succession::HandOver => BTreeSet::new(),
+        };
+        turns::insert(&mut program, catalogue, &unread);
     }
     (program, env.report.finish())
 }
 
-/// One program, and what it is for.
+/// One program and its purpose.
 #[derive(Debug)]
 struct Work<'a> {
     subject: Subject<'a>,
     seed: Seed,
 }
 
-/// What a program is for.
+/// What a program implements.
 #[derive(Debug)]
 enum Subject<'a> {
     /// A block.
     Block(&'a ast::ProbeBlock),
-    /// Stages of a span, or its sweep.
+    /// Stages of a span, or its sweep program.
     Span(spans::Part<'a>),
 }
 
 impl Subject<'_> {
-    /// All of it, as written.
+    /// The source range of the whole block or definition.
     fn whole(&self) -> Span {
         match self {
             Subject::Block(block) => block.span,
@@ -217,7 +181,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The first attach point, as written.
+    /// The source range of the first attach point.
     fn place(&self) -> Span {
         match self {
             Subject::Block(block) => block.points.first().map_or(block.span, |point| point.span),
@@ -226,12 +190,18 @@ impl Subject<'_> {
     }
 }
 
-/// Turns every attach point into the programs that it needs.
+/// Expands each attach point to the programs that it needs.
 fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<String>) -> Vec<Work<'a>> {
     let mut work = Vec::new();
+    let mut reached: BTreeMap<(usize, Vec<u32>), Reached> = BTreeMap::new();
     for part in spans::parts(script, env) {
         let (left_out, programs) = (env.left_out.len(), work.len());
+        let stages = part.stages.iter().map(|stage| stage.span.start).collect();
+        let reached = reached.entry((part.index, stages)).or_default();
         for mut seed in part.seeds(env) {
+            if !reached.keep(&mut seed, env.target) {
+                continue;
+            }
             name_probes(&mut seed, None, probe_names);
             work.push(Work { subject: Subject::Span(part.clone()), seed });
         }
@@ -241,14 +211,17 @@ fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<
         env.say_what_is_left_out(left_out, work.len() == programs);
     }
     for block in &script.blocks {
-        let facts = Facts::of(block);
+        let facts = UsedNames::of(block);
+        let mut reached = Reached::default();
         let (left_out, programs) = (env.left_out.len(), work.len());
         for point in &block.points {
             if env.spans.has(&point.kind.text) {
                 continue;
             }
             for mut seed in Points::new(env, facts.clone()).expand(point) {
-                if !named::keep(&mut seed, block.name.as_ref(), env.options.probe_filter.as_ref()) {
+                if !named::keep(&mut seed, block.name.as_ref(), env.options.probe_filter.as_ref())
+                    || !reached.keep(&mut seed, env.target)
+                {
                     continue;
                 }
                 name_probes(&mut seed, block.name.as_ref(), probe_names);
@@ -263,7 +236,8 @@ fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<
     work
 }
 
-/// Reports the limit; what is beyond it is not looked at, for there is no end to what a script may ask for.
+/// Reports more than `MAX_PROGRAMS` programs. Expansion stops there, because a script can ask for
+/// any number.
 fn too_many_programs(work: &[Work<'_>], span: Span, env: &mut Env<'_>) -> bool {
     if work.len() > MAX_PROGRAMS {
         let message = format!("this script needs {} BPF programs up to here, the limit is {MAX_PROGRAMS}", work.len());
@@ -273,7 +247,7 @@ fn too_many_programs(work: &[Work<'_>], span: Span, env: &mut Env<'_>) -> bool {
     work.len() > MAX_PROGRAMS
 }
 
-/// Reports the first probe that is one too many, and scripts of which no probe is left.
+/// Reports the first probe above the limit, and a script that has no probe left.
 fn limit_probes(work: &[Work<'_>], most: u32, env: &mut Env<'_>) {
     let mut count = 0;
     for item in work {
@@ -286,60 +260,17 @@ fn limit_probes(work: &[Work<'_>], most: u32, env: &mut Env<'_>) {
             return;
         }
     }
-    // Who asks for it may have a script of `BEGIN` alone.
+    // With an explicit `missing_probes` setting, a script may consist of `BEGIN` alone.
     let is_nothing = |item: &Work<'_>| env.missing.is_none() && matches!(item.seed.attach, Attach::Begin | Attach::End);
-    if let Some(first) = env.left_out.first().filter(|_| work.iter().all(is_nothing))
+    if let Some(first) = env.left_out.iter().find(|it| !it.has_stand_in).filter(|_| work.iter().all(is_nothing))
         && !env.report.has_errors()
     {
         env.report.push(Diagnostic::error(Code(605), first.span, "none of this script's probes exists here"));
     }
 }
 
-/// A probe that does not exist here and need not.
-#[derive(Debug)]
-pub struct LeftOut {
-    /// Where it stands.
-    pub span: Span,
-    /// What is missing, with its name in quotes first.
-    pub what: String,
-    /// What to use instead; then a block without any of its probes is an error. A library may lack a function that another
-    /// version has; what is gone from the kernel is what the script is about.
-    pub instead: Option<String>,
-}
-
-/// Most missing things that a warning names.
-const MOST_NAMED: usize = 8;
-
-impl Env<'_> {
-    /// Warns of the probes of one block that were left out, which are those from `first` on.
-    fn say_what_is_left_out(&mut self, first: usize, is_whole_block: bool) {
-        let Some([LeftOut { span, what, instead }, more @ ..]) =
-            self.left_out.get(first..).filter(|_| self.missing != Some(MissingProbes::Ignore))
-        else {
-            return;
-        };
-        let message = match more.len() {
-            0 => format!("{what} does not exist here"),
-            more => format!("{what} and {more} more do not exist here"),
-        };
-        if let Some(instead) = instead.as_ref().filter(|_| is_whole_block && self.missing.is_none()) {
-            self.report.push(Diagnostic::error(Code(405), *span, message).help(instead.clone()));
-            return;
-        }
-        let label = if is_whole_block { "the whole block is left out" } else { "left out" };
-        let mut warning = Diagnostic::warning(Code(903), *span, message).label(label);
-        if !more.is_empty() {
-            // What is missing is described with its name in quotes first.
-            let name = |it: &LeftOut| it.what.split('`').nth(1).unwrap_or(&it.what).to_string();
-            let named: Vec<String> = more.iter().take(MOST_NAMED).map(name).collect();
-            let dots = if more.len() > MOST_NAMED { ", …" } else { "" };
-            warning = warning.help(format!("also missing: {}{dots}", named.join(", ")));
-        }
-        self.report.push(warning);
-    }
-}
-
-/// Gives a program's probes (and functions) their numbers. A block's own name is that of all its probes.
+/// Assigns indices to a program's probe and function names. The name of a named block replaces
+/// those of all its probes.
 fn name_probes(seed: &mut Seed, own_name: Option<&ast::Ident>, probe_names: &mut Vec<String>) {
     seed.context.first_name = probe_names.len() as u32;
     probe_names.extend(seed.names.iter().map(|name| own_name.map_or(name, |own| &own.text).clone()));
@@ -347,7 +278,7 @@ fn name_probes(seed: &mut Seed, own_name: Option<&ast::Ident>, probe_names: &mut
     probe_names.extend(seed.functions.iter().cloned());
 }
 
-/// Checks all bodies until no type changes any more.
+/// Checks all bodies repeatedly until no type changes.
 fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
     let mut vars: Vec<Vec<typed::Var>> = vec![Vec::new(); work.len()];
     for _ in 0..MAX_ROUNDS {
@@ -357,19 +288,19 @@ fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
         for (item, vars) in work.iter().zip(&mut vars) {
             let body = Body::new(env, &item.seed, std::mem::take(vars));
             let probe = match &item.subject {
-                Subject::Block(block) => body.check(block),
-                Subject::Span(part) => body.check_span(part),
+                Subject::Block(block) => program::of_block(body, block),
+                Subject::Span(part) => spans::check(body, part),
             };
             vars.clone_from(&probe.vars);
             probes.push(probe);
         }
         let have_unknown = env.maps.have_unknown() || env.spans.have_unknown();
         let is_settled = !env.changed && (env.guesses || !have_unknown);
-        // A map that only blocks which are left out assign to is empty.
+        // A map that is assigned only in left-out blocks is empty.
         if is_settled && (env.left_out.is_empty() || !env.maps.assume_integers()) {
             return probes;
         }
-        // `@x = @x + 1` says nothing else of what `@x` holds.
+        // `@x = @x + 1` gives no other hint about the type of `@x`.
         env.guesses |= !env.changed;
         env.report.rewind(mark);
     }

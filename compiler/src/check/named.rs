@@ -1,38 +1,18 @@
-//! Probes chosen by their names, as `--probe-filter` asks.
+//! Selects probes by name, for `--probe-filter`.
 //!
-//! In: the programs of an attach point. Out: those of them, and of their probes, that are wanted.
-//! Guarantee: the probes that belong to the run itself (`begin`, `end`, `self`) stay.
-
-use std::fmt;
-use std::rc::Rc;
+//! In: the programs of an attach point. Out: the selected programs and probes.
+//! Guarantee: the probes that belong to the run itself (`begin`, `end`, `self`) are always kept.
 
 use crate::ast::{Ident, Script};
-use crate::check::{Env, Seed, Work};
+use crate::check::{Env, ProbeFilter, Seed, Work};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
-
-/// Which probes are wanted: by what its maker makes of their names.
-#[derive(Clone)]
-pub struct ProbeFilter(Rc<dyn Fn(&str) -> bool>);
-
-impl ProbeFilter {
-    /// Those whose full name, or whose block's own name, `takes` is true of.
-    pub fn new(takes: impl Fn(&str) -> bool + 'static) -> ProbeFilter {
-        ProbeFilter(Rc::new(takes))
-    }
-}
-
-impl fmt::Debug for ProbeFilter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProbeFilter").finish_non_exhaustive()
-    }
-}
 
 fn belongs_to_the_run(attach: &Attach) -> bool {
     matches!(attach, Attach::Begin | Attach::End | Attach::Signal)
 }
 
-/// Whether a program is wanted; takes the probes out of it that are not.
+/// Whether a program is selected; removes its probes that are not.
 pub(super) fn keep(seed: &mut Seed, own_name: Option<&Ident>, filter: Option<&ProbeFilter>) -> bool {
     let Some(ProbeFilter(takes)) = filter.filter(|_| !belongs_to_the_run(&seed.attach)) else { return true };
     if let Some(own) = own_name {
@@ -46,11 +26,11 @@ pub(super) fn keep(seed: &mut Seed, own_name: Option<&Ident>, filter: Option<&Pr
     count > 0
 }
 
-/// A program of several probes is attached at those that are wanted only.
+/// Removes the probes that are not selected from a program with several probes.
 fn take_out(seed: &mut Seed, wanted: &[bool]) {
     let all = wanted.len();
     match (&mut seed.attach, &mut seed.context.syscalls) {
-        // The position of a call's number is that of its name.
+        // Syscall numbers and names are parallel lists.
         (_, Some(filter)) if filter.numbers.len() == all => {
             retain(&mut filter.numbers, wanted);
             retain(&mut seed.names, wanted);
@@ -59,10 +39,11 @@ fn take_out(seed: &mut Seed, wanted: &[bool]) {
             retain(names, wanted);
             retain(&mut seed.names, wanted);
         }
-        // Here cookies refer to the names by number.
+        // Cookies refer to the names by index, so the names stay.
         (Attach::Uprobe { sites, .. }, _) if sites.len() == all => retain(sites, wanted),
         (Attach::Kprobe { sites, .. }, _) if sites.len() == all => retain(sites, wanted),
-        // Elsewhere (a static probe with several sites) the program's probes stay together.
+        // In all other cases (a static probe with several sites), the program keeps all of its
+        // probes.
         _ => return,
     }
     seed.points = wanted.iter().filter(|wanted| **wanted).count() as u32;
@@ -73,14 +54,14 @@ fn retain<T>(items: &mut Vec<T>, wanted: &[bool]) {
     items.retain(|_| wanted.next().is_some_and(|wanted| *wanted));
 }
 
-/// Reports a script of which the filter leaves nothing.
+/// Reports a script with no probe left after filtering.
 pub(super) fn require_one(script: &Script, work: &[Work<'_>], env: &mut Env<'_>) {
     let is_own = |work: &Work<'_>| belongs_to_the_run(&work.seed.attach);
     if env.options.probe_filter.is_none() || env.report.has_errors() || !work.iter().all(is_own) {
         return;
     }
     let Some(point) = script.blocks.iter().flat_map(|block| &block.points).next() else { return };
-    let message = "no probes to attach: none of this script's has a name that `--probe-filter` takes";
-    let help = "the names are those that `probe` prints, such as `interval:s:1`, or the block's own";
+    let message = "no probes to attach: none of this script's probes matches `--probe-filter`";
+    let help = "the filter matches the names that `probe` prints, such as `interval:s:1`, or the block's own name";
     env.report.push(Diagnostic::error(Code(446), point.span, message).help(help));
 }

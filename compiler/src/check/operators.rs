@@ -1,11 +1,12 @@
 //! Operators and the types of their results.
 //!
-//! In: operands, typed. Out: an expression whose operands have one type.
-//! Guarantee: arithmetic is done in 64 bits. A result is unsigned when both sides are (a literal that is not negative
-//! takes the other side's sign); a shift has its left side's; a difference is always signed.
+//! In: typed operands. Out: an expression whose operands have one type.
+//! Guarantee: arithmetic is done in 64 bits. A result is unsigned if both operands are (a
+//! non-negative literal takes the other operand's sign); a shift takes the sign of its left
+//! operand; a difference is always signed.
 
-use crate::ast::{BinaryOp, Expr, UnaryOp};
-use crate::check::{Body, expr::truncate, unify};
+use crate::ast::{self, BinaryOp, Expr, UnaryOp};
+use crate::check::{Body, fields, unify};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::source::Span;
@@ -13,51 +14,18 @@ use crate::typed::{self, ExprKind};
 use crate::types::{Int, Type};
 
 impl Body<'_, '_> {
-    /// `op e`.
-    pub fn unary(&mut self, op: UnaryOp, inner: &Expr, span: Span) -> typed::Expr {
-        match op {
-            UnaryOp::Deref => return self.deref(inner, span),
-            UnaryOp::AddressOf => return self.address_of(inner, span),
-            UnaryOp::Not => {
-                let value = self.condition(inner);
-                return match value.kind {
-                    ExprKind::Int(n) if value.ty != Type::Unknown => {
-                        typed::Expr { kind: ExprKind::Int(i64::from(n == 0)), ty: Type::Bool, span }
-                    }
-                    _ => typed::Expr { kind: ExprKind::Unary(op, Box::new(value)), ty: Type::Bool, span },
-                };
-            }
-            UnaryOp::Neg | UnaryOp::BitNot => {}
-        }
-        let value = self.expr(inner);
-        let Some(int) = value.ty.as_int() else {
-            if value.ty == Type::Unknown {
-                return value;
-            }
-            let message = format!("`{}` takes a number, this is {}", op.symbol(), self.one(&value.ty));
-            return self.fail(Diagnostic::error(Code(303), inner.span, message));
-        };
-        let ty = if op == UnaryOp::Neg || int.signed { Type::I64 } else { Type::U64 };
-        if let ExprKind::Int(n) = value.kind {
-            let n = if op == UnaryOp::Neg { n.wrapping_neg() } else { !n };
-            return typed::Expr { kind: ExprKind::Int(n), ty, span };
-        }
-        let value = Self::convert(value, &ty);
-        typed::Expr { kind: ExprKind::Unary(op, Box::new(value)), ty, span }
-    }
-
-    /// `a op b`.
+    /// `a op b` of typed operands.
     pub fn binary(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
         if a.ty == Type::Unknown || b.ty == Type::Unknown {
-            return self.binary_unknown(op, a, b, span);
+            return binary_unknown(self, op, a, b, span);
         }
         match op {
-            BinaryOp::LogicalAnd | BinaryOp::LogicalOr => return self.logical(op, a, b, span),
+            BinaryOp::LogicalAnd | BinaryOp::LogicalOr => return logical(self, op, a, b, span),
             BinaryOp::Equal | BinaryOp::NotEqual if a.ty.as_int().is_none() || b.ty.as_int().is_none() => {
-                return self.compare_memory(op, a, b, span);
+                return compare_memory(self, op, a, b, span);
             }
             BinaryOp::Add | BinaryOp::Sub if matches!(a.ty, Type::Pointer { .. }) => {
-                return self.pointer_arithmetic(op, a, b, span);
+                return pointer_arithmetic(self, op, a, b, span);
             }
             _ => {}
         }
@@ -66,11 +34,11 @@ impl Body<'_, '_> {
             let message = format!("`{}` takes numbers, this is {}", op.symbol(), self.one(ty));
             return self.fail(Diagnostic::error(Code(303), wrong, message));
         };
-        // A shift is of its left side; the count has no say.
+        // The sign of a shift is that of its left operand; the count does not matter.
         let is_shift = matches!(op, BinaryOp::ShiftLeft | BinaryOp::ShiftRight);
         let signed = if is_shift { left.signed } else { is_signed(&a, left, &b, right) };
         let operands = if signed { Type::I64 } else { Type::U64 };
-        let (a, b) = (Self::convert(a, &operands), Self::convert(b, &operands));
+        let (a, b) = (typed::Expr::convert(a, &operands), typed::Expr::convert(b, &operands));
         let ty = match op {
             _ if is_comparison(op) => Type::Bool,
             BinaryOp::Sub => Type::I64,
@@ -81,107 +49,150 @@ impl Body<'_, '_> {
         }
         typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty, span }
     }
-
-    /// While a side's type is not known yet, the result's type is guessed, to be mended in the next round.
-    fn binary_unknown(&self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
-        let ty = if is_comparison(op) || matches!(op, BinaryOp::LogicalAnd | BinaryOp::LogicalOr) {
-            Type::Bool
-        } else if self.env.guesses {
-            let known = if a.ty == Type::Unknown { &b.ty } else { &a.ty };
-            known.as_int().map_or(Type::Unknown, |int| if int.signed { Type::I64 } else { Type::U64 })
-        } else {
-            Type::Unknown
-        };
-        typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty, span }
-    }
-
-    fn logical(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
-        for side in [&a, &b] {
-            if !side.ty.is_scalar() {
-                let message = format!("`{}` takes conditions, this is {}", op.symbol(), self.one(&side.ty));
-                return self.fail(Diagnostic::error(Code(305), side.span, message));
-            }
-        }
-        typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty: Type::Bool, span }
-    }
-
-    fn compare_memory(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
-        let (a, b) = match (&a.ty, &b.ty) {
-            (Type::Tuple(_), Type::Tuple(_))
-            | (Type::Record(_), Type::Record(_))
-            | (Type::Buf { .. }, Type::Buf { .. })
-            | (Type::Array { .. }, _) => match unify(&a.ty, &b.ty).filter(is_bytes) {
-                Some(ty) => (Self::convert(a, &ty), Self::convert(b, &ty)),
-                None => (a, b),
-            },
-            _ => (a, b),
-        };
-        let comparable =
-            matches!((&a.ty, &b.ty), (Type::Str { .. }, Type::Str { .. })) || (a.ty == b.ty && is_bytes(&a.ty));
-        if !comparable {
-            let message = format!("{} and {} cannot be compared", self.one(&a.ty), self.one(&b.ty));
-            let mut diagnostic = Diagnostic::error(Code(308), span, message);
-            let may_be_address = |e: &typed::Expr| e.ty.is_scalar() && !matches!(e.kind, ExprKind::Int(_));
-            match (&a.ty, &b.ty) {
-                (Type::Str { .. }, _) if may_be_address(&b) => {
-                    diagnostic = diagnostic.help("read the string behind the pointer with `str(…)`");
-                }
-                (_, Type::Str { .. }) if may_be_address(&a) => {
-                    diagnostic = diagnostic.help("read the string behind the pointer with `str(…)`");
-                }
-                (Type::Struct { .. }, Type::Struct { .. }) => {
-                    diagnostic = diagnostic.help("compare their fields, as in `$a.x == $b.x`");
-                }
-                (Type::Tuple(_) | Type::Record(_), _) => {
-                    diagnostic = diagnostic.help("compare their parts, as in `$t.0 == 1`");
-                }
-                _ => {}
-            }
-            return self.fail(diagnostic);
-        }
-        typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty: Type::Bool, span }
-    }
-
-    /// A distance in elements behind a pointer of this type, in bytes.
-    pub(super) fn elements_apart(&mut self, pointer: &Type, count: typed::Expr) -> typed::Expr {
-        let span = count.span;
-        let size = self.step_size(pointer).unwrap_or(1);
-        if size == 1 || matches!(count.ty, Type::Pointer { .. } | Type::Unknown) {
-            return count;
-        }
-        let size = typed::Expr { kind: ExprKind::Int(size), ty: Type::I64, span };
-        self.binary(BinaryOp::Mul, count, size, span)
-    }
-
-    fn pointer_arithmetic(&mut self, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
-        let Type::Pointer { to, .. } = a.ty.clone() else { return Self::poison(span) };
-        let ty = a.ty.clone();
-        let element = i64::from(layout::of(&to, self.env.target.btf()).size_bytes.max(1));
-        let whole = |a, b, op, ty: &Type| {
-            let (a, b) = (Self::convert(a, ty), Self::convert(b, ty));
-            typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty: ty.clone(), span }
-        };
-        let size = typed::Expr { kind: ExprKind::Int(element), ty: Type::U64, span: b.span };
-        if matches!(b.ty, Type::Pointer { .. }) {
-            if op == BinaryOp::Add {
-                return self.fail(Diagnostic::error(Code(303), span, "two pointers cannot be added"));
-            }
-            // As in C: how many elements lie between.
-            let bytes = whole(a, b, BinaryOp::Sub, &Type::I64);
-            return if element == 1 { bytes } else { whole(bytes, size, BinaryOp::Div, &Type::I64) };
-        }
-        if b.ty.as_int().is_none() {
-            let message = format!("only a number can be added to a pointer, this is {}", self.one(&b.ty));
-            return self.fail(Diagnostic::error(Code(303), b.span, message));
-        }
-        let b = Self::convert(b, &Type::U64);
-        let scaled = if element == 1 { b } else { whole(b, size, BinaryOp::Mul, &Type::U64) };
-        let sum = whole(a, scaled, op, &Type::U64);
-        Self::convert(sum, &ty)
-    }
 }
 
-/// Whether equal values of a type are equal bytes.
+/// `op e`.
+pub(super) fn unary(cx: &mut Body<'_, '_>, op: UnaryOp, inner: &Expr, span: Span) -> typed::Expr {
+    match op {
+        UnaryOp::Deref => return fields::deref(cx, inner, span),
+        UnaryOp::AddressOf => return fields::address_of(cx, inner, span),
+        UnaryOp::Not => {
+            let value = cx.condition(inner);
+            return match value.kind {
+                ExprKind::Int(n) if value.ty != Type::Unknown => {
+                    typed::Expr { kind: ExprKind::Int(i64::from(n == 0)), ty: Type::Bool, span }
+                }
+                _ => typed::Expr { kind: ExprKind::Unary(op, Box::new(value)), ty: Type::Bool, span },
+            };
+        }
+        UnaryOp::Neg | UnaryOp::BitNot => {}
+    }
+    let value = cx.expr(inner);
+    let Some(int) = value.ty.as_int() else {
+        if value.ty == Type::Unknown {
+            return value;
+        }
+        let message = format!("`{}` takes a number, this is {}", op.symbol(), cx.one(&value.ty));
+        return cx.fail(Diagnostic::error(Code(303), inner.span, message));
+    };
+    // As in bpftrace, an integer keeps its type. Literals, booleans and addresses are widened
+    // to 64 bits.
+    let is_literal = matches!(inner.kind, ast::ExprKind::Int(_) | ast::ExprKind::Duration(_));
+    let ty = match value.ty {
+        Type::Int(int) if !is_literal || op == UnaryOp::BitNot => Type::Int(int),
+        _ if op == UnaryOp::Neg || int.signed => Type::I64,
+        _ => Type::U64,
+    };
+    if let ExprKind::Int(n) = value.kind {
+        let n = if op == UnaryOp::Neg { n.wrapping_neg() } else { !n };
+        return typed::Expr { kind: ExprKind::Int(ty.as_int().map_or(n, |int| int.truncate(n))), ty, span };
+    }
+    let wide = if int.signed { Type::I64 } else { Type::U64 };
+    let value = typed::Expr::convert(value, &wide);
+    let result = typed::Expr { kind: ExprKind::Unary(op, Box::new(value)), ty: wide, span };
+    typed::Expr::convert(result, &ty)
+}
+
+/// While an operand's type is unknown, the result's type is guessed; the next round corrects
+/// it.
+fn binary_unknown(cx: &Body<'_, '_>, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
+    let ty = if is_comparison(op) || matches!(op, BinaryOp::LogicalAnd | BinaryOp::LogicalOr) {
+        Type::Bool
+    } else if cx.env.guesses {
+        let known = if a.ty == Type::Unknown { &b.ty } else { &a.ty };
+        known.as_int().map_or(Type::Unknown, |int| if int.signed { Type::I64 } else { Type::U64 })
+    } else {
+        Type::Unknown
+    };
+    typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty, span }
+}
+
+fn logical(cx: &mut Body<'_, '_>, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
+    for side in [&a, &b] {
+        if !side.ty.is_scalar() {
+            let message = format!("`{}` takes conditions, this is {}", op.symbol(), cx.one(&side.ty));
+            return cx.fail(Diagnostic::error(Code(305), side.span, message));
+        }
+    }
+    typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty: Type::Bool, span }
+}
+
+fn compare_memory(cx: &mut Body<'_, '_>, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
+    let (a, b) = match (&a.ty, &b.ty) {
+        (Type::Tuple(_), Type::Tuple(_))
+        | (Type::Record(_), Type::Record(_))
+        | (Type::Buf { .. }, Type::Buf { .. })
+        | (Type::Array { .. }, _) => match unify(&a.ty, &b.ty).filter(is_bytes) {
+            Some(ty) => (typed::Expr::convert(a, &ty), typed::Expr::convert(b, &ty)),
+            None => (a, b),
+        },
+        _ => (a, b),
+    };
+    let comparable =
+        matches!((&a.ty, &b.ty), (Type::Str { .. }, Type::Str { .. })) || (a.ty == b.ty && is_bytes(&a.ty));
+    if !comparable {
+        let message = format!("{} and {} cannot be compared", cx.one(&a.ty), cx.one(&b.ty));
+        let mut diagnostic = Diagnostic::error(Code(308), span, message);
+        let may_be_address = |e: &typed::Expr| e.ty.is_scalar() && !matches!(e.kind, ExprKind::Int(_));
+        match (&a.ty, &b.ty) {
+            (Type::Str { .. }, _) if may_be_address(&b) => {
+                diagnostic = diagnostic.help("read the string behind the pointer with `str(…)`");
+            }
+            (_, Type::Str { .. }) if may_be_address(&a) => {
+                diagnostic = diagnostic.help("read the string behind the pointer with `str(…)`");
+            }
+            (Type::Struct { .. }, Type::Struct { .. }) => {
+                diagnostic = diagnostic.help("compare their fields, as in `$a.x == $b.x`");
+            }
+            (Type::Tuple(_) | Type::Record(_), _) => {
+                diagnostic = diagnostic.help("compare their parts, as in `$t.0 == 1`");
+            }
+            _ => {}
+        }
+        return cx.fail(diagnostic);
+    }
+    typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty: Type::Bool, span }
+}
+
+/// Scales a number of elements to bytes, by the element size of this pointer type.
+pub(super) fn elements_apart(cx: &mut Body<'_, '_>, pointer: &Type, count: typed::Expr) -> typed::Expr {
+    let span = count.span;
+    let size = step_size(cx, pointer).unwrap_or(1);
+    if size == 1 || matches!(count.ty, Type::Pointer { .. } | Type::Unknown) {
+        return count;
+    }
+    let size = typed::Expr { kind: ExprKind::Int(size), ty: Type::I64, span };
+    cx.binary(BinaryOp::Mul, count, size, span)
+}
+
+fn pointer_arithmetic(cx: &mut Body<'_, '_>, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
+    let Type::Pointer { to, .. } = a.ty.clone() else { return typed::Expr::poison(span) };
+    let ty = a.ty.clone();
+    let element = i64::from(layout::of(&to, cx.env.target.btf()).size_bytes.max(1));
+    let whole = |a, b, op, ty: &Type| {
+        let (a, b) = (typed::Expr::convert(a, ty), typed::Expr::convert(b, ty));
+        typed::Expr { kind: ExprKind::Binary(op, Box::new(a), Box::new(b)), ty: ty.clone(), span }
+    };
+    let size = typed::Expr { kind: ExprKind::Int(element), ty: Type::U64, span: b.span };
+    if matches!(b.ty, Type::Pointer { .. }) {
+        if op == BinaryOp::Add {
+            return cx.fail(Diagnostic::error(Code(303), span, "two pointers cannot be added"));
+        }
+        // As in C: the distance in elements.
+        let bytes = whole(a, b, BinaryOp::Sub, &Type::I64);
+        return if element == 1 { bytes } else { whole(bytes, size, BinaryOp::Div, &Type::I64) };
+    }
+    if b.ty.as_int().is_none() {
+        let message = format!("only a number can be added to a pointer, this is {}", cx.one(&b.ty));
+        return cx.fail(Diagnostic::error(Code(303), b.span, message));
+    }
+    let b = typed::Expr::convert(b, &Type::U64);
+    let scaled = if element == 1 { b } else { whole(b, size, BinaryOp::Mul, &Type::U64) };
+    let sum = whole(a, scaled, op, &Type::U64);
+    typed::Expr::convert(sum, &ty)
+}
+
+/// Whether values of a type are equal if and only if their bytes are equal.
 fn is_bytes(ty: &Type) -> bool {
     match ty {
         Type::Array { of, .. } => of.is_scalar() || is_bytes(of),
@@ -204,8 +215,8 @@ fn is_comparison(op: BinaryOp) -> bool {
     matches!(op, Equal | NotEqual | Less | Greater | LessEqual | GreaterEqual)
 }
 
-/// Whether an operation on two integers is signed: a literal that is not negative has no say, and neither have unsigned
-/// types narrower than 8 bytes when the other side is signed.
+/// Whether an operation on two integers is signed: a non-negative literal takes the other operand's
+/// sign; otherwise one signed operand suffices.
 fn is_signed(a: &typed::Expr, left: Int, b: &typed::Expr, right: Int) -> bool {
     let neutral = |e: &typed::Expr| matches!(e.kind, ExprKind::Int(n) if n >= 0 && e.ty == Type::I64);
     match (neutral(a), neutral(b)) {
@@ -216,7 +227,8 @@ fn is_signed(a: &typed::Expr, left: Int, b: &typed::Expr, right: Int) -> bool {
     }
 }
 
-/// The result of an operation on constants; division by zero is 0 and the remainder then the dividend, as in the kernel.
+/// Folds an operation on constants. As in the kernel, division by zero yields 0, and the remainder
+/// is then the dividend.
 fn fold(op: BinaryOp, a: i64, b: i64, signed: bool) -> i64 {
     let (ua, ub) = (a as u64, b as u64);
     let order = if signed { a.cmp(&b) } else { ua.cmp(&ub) };
@@ -243,6 +255,15 @@ fn fold(op: BinaryOp, a: i64, b: i64, signed: bool) -> i64 {
         BinaryOp::LessEqual => i64::from(order.is_le()),
         BinaryOp::GreaterEqual => i64::from(order.is_ge()),
         BinaryOp::LogicalAnd => i64::from(a != 0 && b != 0),
-        BinaryOp::LogicalOr => truncate(i64::from(a != 0 || b != 0), Int::I64),
+        BinaryOp::LogicalOr => i64::from(a != 0 || b != 0),
+    }
+}
+
+/// By how much `++` changes a value of a type: a pointer by the size of what it points to.
+pub(super) fn step_size(cx: &Body<'_, '_>, ty: &Type) -> Option<i64> {
+    match ty {
+        Type::Int(_) | Type::Unknown => Some(1),
+        Type::Pointer { to, .. } => Some(i64::from(layout::of(to, cx.env.target.btf()).size_bytes.max(1))),
+        _ => None,
     }
 }

@@ -1,75 +1,73 @@
-//! Attach points, expanded to programs.
+//! Expands attach points to programs.
 //!
-//! In: an attach point and what its block uses. Out: [`Seed`]s, made by the probe kinds.
-//! Guarantee: a point that matches nothing is a diagnostic with the nearest names.
+//! In: an attach point and what its block uses. Out: [`Seed`]s, created by the probe kinds.
+//! Guarantee: an attach point that matches nothing is a diagnostic with the nearest names.
 
 use crate::ast::{AttachPoint, Ident};
 use crate::btf::BtfId;
-use crate::check::{Env, Facts, LeftOut, MissingProbes};
+use crate::check::{Env, LeftOut, MissingProbes, PidFilter, UsedNames};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::foreign;
 use crate::object::Attach;
 use crate::similar;
 use crate::source::Span;
 use crate::target::TargetError;
 use crate::typed::{Context, ContextKind, ExprKind};
 use crate::types::{Space, Type};
-use crate::words::foreign;
 
 /// One BPF program that an attach point needs, before its body is checked.
 #[derive(Debug, Clone)]
 pub struct Seed {
-    /// The probes it serves, in full.
+    /// Full names of the probes that it serves.
     pub names: Vec<String>,
-    /// The functions they sit in, in the same order; empty where there is none.
+    /// The functions that contain the probes, in the same order; empty if not applicable.
     pub functions: Vec<String>,
-    /// Number of the first function among the program's names.
+    /// Index of the first function among the program's names.
     pub first_function: u32,
-    /// How many attach points it counts for.
+    /// The number of attach points that it counts as.
     pub points: u32,
     /// How it is attached.
     pub attach: Attach,
     /// ELF section.
     pub section: String,
-    /// What the program sees.
+    /// The context that the program receives.
     pub context: Context,
-    /// Whose memory an address is in when nothing else tells.
+    /// Default address space of a pointer.
     pub pointer_space: Space,
-    /// What `args.x` can be.
+    /// The fields of `args`.
     pub args: Vec<ArgField>,
-    /// Advice when there is none.
+    /// Help for scripts that use `args` where there are none.
     pub no_args: &'static str,
-    /// Whether `arg0` … are the `u64`s of the context.
+    /// Whether `arg0`, `arg1`, ... are the `u64` words of the context.
     pub raw_args: bool,
-    /// What `retval` is at the exit of a function that BTF describes.
+    /// The value of `retval` at the exit of a function that BTF describes.
     pub retval: Option<ArgField>,
-    /// Whether `-p` must be tested in the program.
-    pub filter_pid: bool,
-    /// The struct that `ctx` points to, where it has fields for scripts.
+    /// The command-line processes that the program itself must filter for.
+    pub pid_filter: PidFilter,
+    /// The struct that `ctx` points to, if its fields are available to scripts.
     pub context_struct: Option<BtfId>,
 }
 
 /// A field of `args`.
 #[derive(Debug, Clone)]
 pub struct ArgField {
-    /// Its name.
     pub name: String,
-    /// How it is read.
+    /// The expression that reads it.
     pub kind: ExprKind,
-    /// Its type.
     pub ty: Type,
 }
 
-/// The surroundings of an attach point.
+/// The environment in which an attach point is expanded.
 #[derive(Debug)]
 pub struct Points<'a, 'e> {
-    /// What all bodies share.
+    /// State shared by all bodies.
     pub env: &'a mut Env<'e>,
-    /// What the block uses.
-    pub facts: Facts,
+    /// The names and arguments that the block uses.
+    pub facts: UsedNames,
 }
 
 impl Seed {
-    /// A program for one probe with nothing special about it.
+    /// Creates the seed of a program for one probe, with default properties.
     pub fn new(name: String, section: String, kind: ContextKind, attach: Attach) -> Seed {
         Seed {
             names: vec![name],
@@ -78,26 +76,38 @@ impl Seed {
             points: 1,
             attach,
             section,
-            context: Context { kind, syscalls: None, first_name: 0, preemptible: false, static_arguments: Vec::new() },
+            context: Context {
+                kind,
+                syscalls: None,
+                first_name: 0,
+                preemptible: false,
+                static_arguments: Vec::new(),
+                typed_words: Vec::new(),
+            },
             pointer_space: Space::Kernel,
             args: Vec::new(),
             no_args: "tracepoints have `args`; `profiler list -v PROBE` shows them",
             raw_args: false,
             retval: None,
-            filter_pid: false,
+            pid_filter: PidFilter::Nothing,
             context_struct: None,
         }
     }
 }
 
 impl<'a, 'e> Points<'a, 'e> {
-    /// For one block.
-    pub fn new(env: &'a mut Env<'e>, facts: Facts) -> Points<'a, 'e> {
+    /// Creates the environment for one block.
+    pub fn new(env: &'a mut Env<'e>, facts: UsedNames) -> Points<'a, 'e> {
         Points { env, facts }
     }
 
-    /// The programs of one attach point.
+    /// The programs of one attach point; none if another is used instead (`unless`).
     pub fn expand(&mut self, point: &AttachPoint) -> Vec<Seed> {
+        if self.is_left_to_another(point) { Vec::new() } else { self.programs(point) }
+    }
+
+    /// The programs of one attach point, regardless of `unless`.
+    pub(super) fn programs(&mut self, point: &AttachPoint) -> Vec<Seed> {
         let Some(point) = self.substitute(point) else { return Vec::new() };
         let catalogue = self.env.catalogue;
         if let Some(kind) = catalogue.probe(&point.kind.text) {
@@ -106,12 +116,12 @@ impl<'a, 'e> Points<'a, 'e> {
         let name = point.kind.text.as_str();
         if let Some((_, instead)) = catalogue.absent_probes.iter().find(|(absent, _)| absent.eq_ignore_ascii_case(name))
         {
-            let message = format!("`{name}` probes are not there yet");
+            let message = format!("`{name}` probes are not supported yet");
             self.error(Diagnostic::error(Code(408), point.kind.span, message).help(*instead));
             return Vec::new();
         }
         if let Some(foreign) = foreign::probe(name) {
-            let message = format!("`{name}` probes are those of {}", foreign.language);
+            let message = format!("`{name}` is a kind of probe from {}", foreign.language);
             self.error(Diagnostic::error(Code(248), point.kind.span, message).help(foreign.instead));
             return Vec::new();
         }
@@ -132,7 +142,8 @@ impl<'a, 'e> Points<'a, 'e> {
         self.env.report.push(diagnostic);
     }
 
-    /// Replaces `$1`, `$2`, … in the kind, which may bring parts of its own (`interval:s:1`), and in the parts.
+    /// Substitutes `$1`, `$2`, ... in the parts and in the kind, which may then consist of several
+    /// parts (`interval:s:1`).
     fn substitute(&mut self, point: &AttachPoint) -> Option<AttachPoint> {
         let mut point = point.clone();
         if point.kind.text.contains('$') {
@@ -178,7 +189,7 @@ impl<'a, 'e> Points<'a, 'e> {
         Some(text)
     }
 
-    /// Reports unless the point has this many parts.
+    /// The parts of an attach point, if it has this number of them; reports any other number.
     pub fn parts<const N: usize>(&mut self, point: &AttachPoint, form: &str) -> Option<[String; N]> {
         let texts: Vec<String> = point.parts.iter().map(|p| p.text.clone()).collect();
         if let Ok(parts) = <[String; N]>::try_from(texts) {
@@ -188,13 +199,13 @@ impl<'a, 'e> Points<'a, 'e> {
         None
     }
 
-    /// Reports an attach point that is not written as its kind wants it.
+    /// Reports an attach point that does not have the form of its kind.
     pub fn wrong_form(&mut self, point: &AttachPoint, form: &str) {
         let message = format!("`{}` probes are not written like this", point.kind.text);
         self.error(Diagnostic::error(Code(403), point.span, message).help(format!("write `{form}`")));
     }
 
-    /// A period: `s:1`, `ms:10`, `us:50`, `hz:99`, `10ms`, or nanoseconds. Yields it and whether it is a frequency.
+    /// Parses a period or frequency: `s:1`, `ms:10`, `us:50`, `hz:99`, `10ms`, or nanoseconds.
     pub fn rate(&mut self, point: &AttachPoint, form: &str) -> Option<crate::object::Rate> {
         use crate::object::Rate;
         let texts: Vec<&str> = point.parts.iter().map(|p| p.text.as_str()).collect();
@@ -224,36 +235,30 @@ impl<'a, 'e> Points<'a, 'e> {
         }
     }
 
-    /// Reports what the target said of a function in a program, in a library or in the kernel, of which scripts may name some that
-    /// only other versions have.
+    /// Reports the target's error for a function in a program, library or the kernel. A script may
+    /// refer to functions that exist only in other versions.
     pub fn refused_in_program(&mut self, span: Span, what: &str, error: TargetError) {
         let missing = self.env.missing.unwrap_or(self.env.options.missing_in_programs);
-        self.report_refusal(span, what, error, missing, None);
+        self.report_refusal(LeftOut::new(span, what, None), error, missing);
     }
 
-    /// The same of a function of the kernel, with what to use instead.
+    /// The same for a kernel function, with help on what to use instead.
     pub fn refused_in_kernel(&mut self, span: Span, what: &str, error: TargetError, instead: String) {
         let missing = self.env.missing.unwrap_or(self.env.options.missing_in_programs);
-        self.report_refusal(span, what, error, missing, Some(instead));
+        self.report_refusal(LeftOut::new(span, what, Some(instead)), error, missing);
     }
 
-    /// Reports what the target said of a probe.
+    /// Reports the target's error for a probe.
     pub fn refused(&mut self, span: Span, what: &str, error: TargetError) {
-        self.report_refusal(span, what, error, self.env.missing.unwrap_or_default(), None);
+        self.report_refusal(LeftOut::new(span, what, None), error, self.env.missing.unwrap_or_default());
     }
 
-    fn report_refusal(
-        &mut self,
-        span: Span,
-        what: &str,
-        error: TargetError,
-        missing: MissingProbes,
-        instead: Option<String>,
-    ) {
+    fn report_refusal(&mut self, probe: LeftOut, error: TargetError, missing: MissingProbes) {
         if matches!(error, TargetError::Missing { .. }) && missing != MissingProbes::Error {
-            self.env.left_out.push(LeftOut { span, what: what.to_string(), instead });
+            self.env.left_out.push(probe);
             return;
         }
+        let LeftOut { span, what, instead, .. } = probe;
         let diagnostic = match error {
             TargetError::Missing { near } => {
                 let diagnostic = Diagnostic::error(Code(405), span, format!("{what} does not exist here"));
@@ -274,10 +279,10 @@ impl<'a, 'e> Points<'a, 'e> {
     }
 }
 
-/// A year: longer ones are slips.
+/// One year: longer periods are assumed to be mistakes.
 const LONGEST_PERIOD_NS: u64 = 365 * 86_400_000_000_000;
 
-/// So many units; too many to count are the most that can be counted.
+/// A period of `count` units; saturates at the maximum.
 fn period(count: u64, unit_ns: u64) -> crate::object::Rate {
     crate::object::Rate::Period(count.saturating_mul(unit_ns))
 }

@@ -1,20 +1,17 @@
-//! Relations between types, and types as written.
+//! Relations between types, and resolution of written types.
 //!
 //! In: two types, or a type's name. Out: the type that holds both, or the type of the name.
 //! Guarantee: unifying never narrows.
 
-use crate::ast::{Expr, ExprKind, TypeName, TypeSuffix, TypeTag};
+use crate::ast::{TypeName, TypeTag};
 use crate::btf::{Btf, Kind};
-use crate::check::Body;
-use crate::diagnostic::{Code, Diagnostic};
-use crate::layout;
-use crate::similar;
 use crate::types::{Int, Space, Type};
 
-/// Most bytes of one value.
-pub const MAX_VALUE_BYTES: u32 = 16 << 10;
+/// Maximum size of a value in bytes.
+pub(super) const MAX_VALUE_BYTES: u32 = 16 << 10;
 
-/// The narrowest integer type that holds the values of both; mixed signs with 8 unsigned bytes give `int64`.
+/// The narrowest integer type that holds the values of both; a signed type with an 8-byte unsigned
+/// one gives `int64`.
 pub fn widest(a: Int, b: Int) -> Int {
     if a.signed == b.signed {
         return Int { size_bytes: a.size_bytes.max(b.size_bytes), signed: a.signed };
@@ -24,7 +21,7 @@ pub fn widest(a: Int, b: Int) -> Int {
     Int { size_bytes: signed.max((unsigned * 2).min(8)), signed: true }
 }
 
-/// The type that holds values of both, when there is one.
+/// The type that holds the values of both, if there is one.
 pub fn unify(a: &Type, b: &Type) -> Option<Type> {
     match (a, b) {
         (Type::Unknown, other) | (other, Type::Unknown) => Some(other.clone()),
@@ -45,7 +42,7 @@ pub fn unify(a: &Type, b: &Type) -> Option<Type> {
             unify(a, b).filter(|of| **a == *of).map(|of| Type::Array { of: Box::new(of), len: *m })
         }
         (Type::Record(a), Type::Record(b)) if a.len() == b.len() => {
-            // The first one's order holds.
+            // The order of the first record's fields is kept.
             let part = |(name, ty): &(String, Type)| {
                 let (_, other) = b.iter().find(|(other, _)| other == name)?;
                 Some((name.clone(), unify(ty, other)?))
@@ -57,8 +54,9 @@ pub fn unify(a: &Type, b: &Type) -> Option<Type> {
             let same = alike(a, b) || **a == Type::None || **b == Type::None;
             same.then(|| Type::Pointer { to: to.clone(), space: *space })
         }
-        // A number beside a pointer is an address. The pointer stays what it is: were the result a number, the numbers of
-        // further uses would change its sign, and a next pointer would change it back.
+        // An integer combined with a pointer is an address. The result stays a pointer: as an
+        // integer it would change sign with the next integer, and change back with the next
+        // pointer, so inference would not converge.
         (pointer @ Type::Pointer { .. }, Type::Int(_)) | (Type::Int(_), pointer @ Type::Pointer { .. }) => {
             Some(pointer.clone())
         }
@@ -69,7 +67,7 @@ pub fn unify(a: &Type, b: &Type) -> Option<Type> {
     }
 }
 
-/// Whether two types are the same but for whose memory is meant.
+/// Whether two types are equal except for address spaces.
 fn alike(a: &Type, b: &Type) -> bool {
     match (a, b) {
         (Type::Struct { id: a, .. }, Type::Struct { id: b, .. }) => a == b,
@@ -78,8 +76,8 @@ fn alike(a: &Type, b: &Type) -> bool {
     }
 }
 
-/// The smallest type of a literal.
-pub fn smallest_int(n: u64) -> Type {
+/// The smallest type that holds a literal.
+pub(super) fn smallest_int(n: u64) -> Type {
     let size_bytes = match n {
         0..=0x7f => 1,
         0x80..=0x7fff => 2,
@@ -105,103 +103,6 @@ pub fn named_int(name: &str) -> Option<Int> {
     Some(Int { size_bytes, signed })
 }
 
-impl Body<'_, '_> {
-    /// The type that a name means; reports unknown ones.
-    pub fn type_named(&mut self, name: &TypeName) -> Option<Type> {
-        let mut ty = self.base_type(name)?;
-        for (index, suffix) in name.suffixes.iter().enumerate() {
-            let sized = if index == 0 && name.tag == TypeTag::None { name.name.as_str() } else { "" };
-            ty = match suffix {
-                TypeSuffix::Pointer => Type::Pointer { to: Box::new(ty), space: self.seed.pointer_space },
-                TypeSuffix::Array(len) if sized == "string" => Type::Str { capacity_bytes: *len },
-                TypeSuffix::Array(len) if sized == "buffer" => Type::Buf { capacity_bytes: *len },
-                TypeSuffix::Array(_) if sized == "inet" => Type::Inet,
-                TypeSuffix::Array(len) => {
-                    let size = u64::from(layout::of(&ty, self.env.target.btf_if_needed(&ty)).size_bytes);
-                    if size * u64::from(*len) > u64::from(MAX_VALUE_BYTES) {
-                        let message = format!(
-                            "this type takes {} bytes, and the limit is {MAX_VALUE_BYTES}",
-                            size * u64::from(*len)
-                        );
-                        self.error(Diagnostic::error(Code(375), name.span, message));
-                        return None;
-                    }
-                    Type::Array { of: Box::new(ty), len: *len }
-                }
-            };
-        }
-        Some(ty)
-    }
-
-    /// The type of `typeof(…)`.
-    fn type_of(&mut self, name: &TypeName) -> Option<Type> {
-        if let Some(inner) = &name.inner {
-            return self.type_named(inner);
-        }
-        let ty = match name.of.as_deref() {
-            Some(Expr { kind: ExprKind::Type(given), .. }) => return self.type_named(given),
-            Some(value) => self.type_or_value(value),
-            None => Type::Unknown,
-        };
-        match ty {
-            Type::Unknown => None,
-            Type::None => {
-                self.error(Diagnostic::error(Code(318), name.span, "this has no value, so it has no type"));
-                None
-            }
-            ty => Some(ty),
-        }
-    }
-
-    fn base_type(&mut self, name: &TypeName) -> Option<Type> {
-        if name.name.is_empty() {
-            return self.type_of(name);
-        }
-        if name.tag == TypeTag::None {
-            match name.name.as_str() {
-                "bool" => return Some(Type::Bool),
-                "void" => return Some(Type::None),
-                "string" => return Some(Type::Str { capacity_bytes: self.env.max_strlen }),
-                "buffer" => return Some(Type::Buf { capacity_bytes: self.env.max_strlen }),
-                "inet" => return Some(Type::Inet),
-                other => {
-                    if let Some(int) = named_int(other) {
-                        return Some(Type::Int(int));
-                    }
-                }
-            }
-        }
-        let Some(btf) = self.env.target.btf() else {
-            self.error(
-                Diagnostic::error(Code(205), name.span, format!("type `{}` is not known", name.name))
-                    .help("kernel types need the kernel's BTF, and /sys/kernel/btf/vmlinux cannot be read here"),
-            );
-            return None;
-        };
-        let found = find_type(btf, name);
-        if found.is_none() {
-            let message = format!("there is no type called `{}` in this kernel", name.name);
-            let help = other_type(btf, name).unwrap_or_else(|| {
-                "kernel types come from its BTF: `bpftool btf dump file /sys/kernel/btf/vmlinux` lists them".into()
-            });
-            self.error(Diagnostic::error(Code(205), name.span, message).help(help));
-        }
-        found
-    }
-}
-
-/// What may have been meant by an unknown type: the same name with another tag, or a near integer type.
-fn other_type(btf: &Btf, name: &TypeName) -> Option<String> {
-    let tags = [("struct", TypeTag::Struct), ("union", TypeTag::Union), ("enum", TypeTag::Enum)];
-    let is = |tag: TypeTag| find_type(btf, &TypeName { tag, ..name.clone() }).is_some();
-    if let Some((word, _)) = tags.into_iter().find(|(_, tag)| *tag != name.tag && is(*tag)) {
-        return Some(format!("write `{word} {}`", name.name));
-    }
-    let integers = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "string"];
-    let near = similar::nearest(&name.name, integers, 1);
-    (name.tag == TypeTag::None).then(|| near.first().map(|near| format!("did you mean `{near}`?")))?
-}
-
 pub(super) fn find_type(btf: &Btf, name: &TypeName) -> Option<Type> {
     let kinds: &[Kind] = match name.tag {
         TypeTag::Struct => &[Kind::Struct, Kind::Forward],
@@ -212,8 +113,8 @@ pub(super) fn find_type(btf: &Btf, name: &TypeName) -> Option<Type> {
     kinds.iter().find_map(|kind| btf.find(*kind, &name.name)).map(|id| btf.to_type(id))
 }
 
-/// The space of addresses behind a pointer type, or the given one.
-pub fn space_of(ty: &Type, default: Space) -> Space {
+/// The address space of a pointer type, or the default for other types.
+pub(super) fn space_of(ty: &Type, default: Space) -> Space {
     match ty {
         Type::Pointer { space, .. } => *space,
         _ => default,

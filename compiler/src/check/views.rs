@@ -1,45 +1,65 @@
-//! Views: which maps, which columns, when.
+//! Checks views: their maps, columns, order, filter and period.
 //!
-//! In: the views of the tree, and the maps whose types are known. Out: [`View`]s.
-//! Guarantee: every column of a view can be told from its maps, and what one view clears no other view shows.
+//! In: the views of the tree, and the typed maps. Out: [`View`]s.
+//! Guarantee: every column of a view can be computed from its maps; a map that one view clears is
+//! shown by no view that does not clear it.
 
 mod columns;
+mod feeds;
+mod formulas;
 mod names;
+mod spelling;
 
 use crate::ast::{self, ExprKind, Ident, STATE_MARK, Script};
 use crate::btf::Btf;
+use crate::catalogue::Catalogue;
 use crate::check::{Report, params};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::params::{Param, Type as ParamType};
 use crate::similar;
 use crate::target::Target;
-use crate::typed::Map;
+use crate::typed::{self, Map, Program};
 use crate::types::Type;
-use crate::view::{Every, Order, Source, Top, View};
+use crate::view::{Computed, Every, Order, Source, Top, View};
 use names::KeyNames;
 
-/// The shortest time between two windows.
+/// Minimum period of a view.
 const MIN_PERIOD_NS: u64 = 1_000_000;
 
-/// The longest: a day.
+/// Maximum period of a view: a day.
 const MAX_PERIOD_NS: u64 = 86_400_000_000_000;
 
-/// Most rows of a view.
+/// Maximum number of rows of a view.
 const MAX_ROWS: u64 = 1_000_000;
 
-/// The views of a script.
-pub fn check(
+/// Checks the views of a script.
+pub(super) fn check(
     script: &Script,
-    maps: &[Map],
-    params: &mut [Param],
-    target: &dyn Target,
+    program: &mut Program,
+    (catalogue, target): (&Catalogue, &dyn Target),
     report: &mut Report,
 ) -> Vec<View> {
+    let (maps, spans, params) = (&program.maps, &program.spans, &mut program.params);
     let names = KeyNames::of(script);
     let mut views = Vec::new();
     for written in &script.views {
-        match (Reader { written, maps, params, names: &names, btf: target.btf(), shown: Vec::new() }).view() {
-            Ok(view) => views.push(view),
+        let reader = Reader {
+            written,
+            maps,
+            params,
+            names: &names,
+            btf: target.btf(),
+            spans,
+            catalogue,
+            target,
+            shown: Vec::new(),
+            computed: Vec::new(),
+        };
+        match reader.view() {
+            Ok(view) => {
+                let shown: Vec<String> = view.maps.iter().map(|map| id(&maps[*map])).collect();
+                views.push(View { fed: feeds::fed(script, &shown), ..view });
+            }
             Err(diagnostic) => report.push(diagnostic),
         }
     }
@@ -49,7 +69,7 @@ pub fn check(
     views
 }
 
-/// Whether the windows of all views go together.
+/// Checks that the periods of all views are compatible.
 fn windows(script: &Script, views: &[View], maps: &[Map], report: &mut Report) {
     let clears = |view: &View| view.every.filter(|every| every.clear).map(|every| every.period_ns);
     let both = || views.iter().zip(&script.views);
@@ -61,7 +81,7 @@ fn windows(script: &Script, views: &[View], maps: &[Map], report: &mut Report) {
             let span = written.every.as_ref().map_or(written.span, |every| every.period.span);
             let other = first_written.every.as_ref().map_or(written.span, |every| every.period.span);
             report.push(
-                Diagnostic::error(Code(234), span, "all windows of a script have the same length")
+                Diagnostic::error(Code(234), span, "all windows of a script must have the same length")
                     .related(other, "this one is of another length"),
             );
             return;
@@ -85,15 +105,20 @@ fn windows(script: &Script, views: &[View], maps: &[Map], report: &mut Report) {
     }
 }
 
-/// One view being read.
+/// The state of reading one view.
 struct Reader<'a> {
     written: &'a ast::View,
     maps: &'a [Map],
     params: &'a mut [Param],
     names: &'a KeyNames,
     btf: Option<&'a Btf>,
-    /// Its maps, by their place among all.
+    spans: &'a [typed::TimeSpan],
+    catalogue: &'a Catalogue,
+    target: &'a dyn Target,
+    /// Indices of the view's maps among all maps.
     shown: Vec<usize>,
+    /// Computed columns and sort keys.
+    computed: Vec<Computed>,
 }
 
 impl Reader<'_> {
@@ -105,12 +130,9 @@ impl Reader<'_> {
                 let mut sources = columns.iter().map(|column| column.source);
                 sources.find(Source::is_number).map(|by| Order { by, ascending: false })
             }
-            Some(sort) => {
-                let by = self.source(&sort.name)?;
-                self.can_sort(by, &columns, sort)?;
-                Some(Order { by, ascending: sort.ascending.unwrap_or(!by.is_number()) })
-            }
+            Some(sort) => Some(self.order(sort, &columns)?),
         };
+        let (requires, filter) = self.conditions(&columns)?;
         let top = match &self.written.top {
             None => None,
             Some(top) => {
@@ -123,10 +145,21 @@ impl Reader<'_> {
                 .amount(&every.period, ("every", ParamType::Duration), period)?
                 .map(|period_ns| Every { period_ns, clear: every.clear }),
         };
-        Ok(View { title: self.written.title.text.clone(), maps: self.shown, columns, order, top, every })
+        Ok(View {
+            title: self.written.title.text.clone(),
+            maps: self.shown,
+            columns,
+            computed: self.computed,
+            filter,
+            requires,
+            fed: Vec::new(),
+            order,
+            top,
+            every,
+        })
     }
 
-    /// The number of a clause, which a parameter may give.
+    /// The number in a clause, possibly from a parameter.
     fn amount<T>(
         &mut self,
         written: &ast::Expr,
@@ -142,14 +175,14 @@ impl Reader<'_> {
         &self.maps[self.shown[place]]
     }
 
-    /// A map that nothing is assigned to, or a state that is not declared.
+    /// The diagnostic for a map that is never assigned, or for an undeclared state.
     fn missing(&self, ident: &Ident) -> Diagnostic {
         let Some(name) = ident.text.strip_prefix(STATE_MARK) else {
             let message = format!("nothing is ever assigned to `@{}`", ident.text);
             return Diagnostic::error(Code(204), ident.span, message);
         };
         let error = Diagnostic::error(Code(259), ident.span, format!("there is no state `{name}`"));
-        // What modules keep to themselves has a quote in its name.
+        // Names private to a module contain a quote.
         let own = self.maps.iter().map(|map| map.name.as_str()).filter(|name| !name.contains('\''));
         let known: Vec<&str> = own.collect();
         match similar::nearest(name, known.iter().map(|name| name.trim_start_matches('@')), 1).first() {
@@ -163,14 +196,14 @@ impl Reader<'_> {
 
     fn find_maps(&mut self) -> Result<(), Diagnostic> {
         for ident in &self.written.of {
-            // What nothing is assigned to was reported as such.
+            // A map that is never assigned was reported already.
             let found = self.maps.iter().position(|map| id(map) == ident.text).ok_or_else(|| self.missing(ident))?;
             if self.shown.contains(&found) {
                 let message = format!("`{}` is in this view already", self.maps[found].name);
                 return Err(Diagnostic::error(Code(235), ident.span, message));
             }
             if self.written.every.as_ref().is_some_and(|every| every.clear) && ident.text.starts_with(STATE_MARK) {
-                let message = "a view of a state shows how things are, and has no windows";
+                let message = "a view of a state shows current values, and has no windows";
                 return Err(Diagnostic::error(Code(260), ident.span, message)
                     .help("leave `clear` out; what happens in a window is counted in a map"));
             }
@@ -194,18 +227,19 @@ impl Reader<'_> {
     }
 }
 
-/// What a map is called in the tree.
+/// The identifier of a map in the syntax tree.
 fn id(map: &Map) -> String {
     map.name.strip_prefix('@').map_or_else(|| format!("{STATE_MARK}{}", map.name), str::to_owned)
 }
 
-/// What a map of the tree is called by its user. What a module keeps to itself has the module's name and a quote in front.
+/// The name of a map as the user writes it. The identifier of a map private to a module begins with
+/// the module's name and a quote.
 fn spelled(id: &str) -> String {
     let (sigil, name) = id.strip_prefix(STATE_MARK).map_or(("@", id), |name| ("", name));
     format!("{sigil}{}", name.rsplit('\'').next().unwrap_or(name))
 }
 
-/// Whether keys of two maps can be the same.
+/// Whether keys of two maps are comparable.
 fn same_key(one: Option<&Type>, other: Option<&Type>) -> bool {
     match (one, other) {
         (None, None) => true,

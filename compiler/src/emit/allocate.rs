@@ -1,7 +1,8 @@
 //! Register allocation by graph colouring.
 //!
-//! In: a machine function over virtual registers. Out: the same function over `r0` to `r9`, with values that found no
-//! register in 8-byte aligned stack slots (the verifier then keeps the type of a spilled pointer).
+//! In: a machine function over virtual registers. Out: the same function over `r0` to `r9`. Values
+//! that got no register are in 8-byte aligned stack slots, so the verifier keeps the type of a
+//! spilled pointer.
 //! Guarantee: every read sees the value that the virtual register had.
 
 use super::graph::Graph;
@@ -9,11 +10,13 @@ use super::liveness::{self, RegSet};
 use super::machine::{Function, Op, Reg};
 use super::spill::spill;
 
-/// Rounds of spilling after which something is wrong; each round makes the remaining ranges shorter, a few suffice.
+/// Limit of spilling rounds. Each round makes the remaining live ranges shorter, so a few suffice;
+/// reaching the limit is a bug.
 const ROUND_LIMIT: usize = 64;
 
-/// Assigns machine registers. `None` when the function cannot be coloured, which no function within the stack limit shows.
-pub fn allocate(function: &mut Function) -> Option<()> {
+/// Assigns machine registers. `None` when the function cannot be coloured, which does not happen to
+/// functions within the stack limit.
+pub(super) fn allocate(function: &mut Function) -> Option<()> {
     let mut reloads = RegSet::new(0);
     for _ in 0..ROUND_LIMIT {
         let live_out = liveness::prune_and_analyse(function);
@@ -38,7 +41,7 @@ pub fn allocate(function: &mut Function) -> Option<()> {
     None
 }
 
-/// What it costs to keep each node in memory: its reads and writes, weighted by how often they run.
+/// The cost of keeping each node in memory: its reads and writes, weighted by block frequency.
 fn spill_costs(function: &Function, graph: &Graph, frequency: &[u64], reloads: &RegSet) -> Vec<u64> {
     let mut costs = vec![0_u64; function.regs as usize];
     let mut add = |reg: Reg, cost: u64| {
@@ -48,7 +51,8 @@ fn spill_costs(function: &Function, graph: &Graph, frequency: &[u64], reloads: &
     for (block, frequency) in function.blocks.iter().zip(frequency) {
         for (op, _) in &block.ops {
             op.each_use(|reg| add(reg, *frequency));
-            // A constant is made again where it is read: setting it in memory costs nothing.
+            // A constant is rematerialised where it is read, so its definitions cost nothing when
+            // it is spilled.
             if op.constant_result().is_none() {
                 op.each_def(|reg| add(reg, *frequency));
             }
@@ -61,7 +65,7 @@ fn spill_costs(function: &Function, graph: &Graph, frequency: &[u64], reloads: &
     costs
 }
 
-/// Writes the machine registers in; moves from a register to itself go.
+/// Replaces registers with their machine registers and drops moves from a register to itself.
 fn assign(function: &mut Function, colours: &[Reg]) {
     for block in &mut function.blocks {
         for (op, _) in &mut block.ops {

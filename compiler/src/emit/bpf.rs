@@ -1,38 +1,42 @@
 //! The BPF instruction as a plain value.
 //!
-//! In: registers, operations and offsets of the other `emit` files. Out: [`Insn`]s and their 8-byte encoding.
-//! Guarantee: an `Insn` encodes to exactly the kernel's `struct bpf_insn`, little-endian; `ld_imm64` is two of them.
+//! In: registers, operations and offsets from the other `emit` files. Out: [`Insn`]s and their
+//! 8-byte encoding.
+//! Guarantee: an `Insn` encodes to exactly the kernel's `struct bpf_insn`, little-endian;
+//! `ld_imm64` is two of them.
 
 use aya_obj::generated as uapi;
 use aya_obj::generated::bpf_insn;
 
 use crate::ir::{BinOp, CmpOp, Size, Width};
 
-/// A machine register of the BPF virtual machine, `r0` to `r10`.
+/// A register of the BPF VM, `r0` to `r10`.
 pub type RegNumber = u8;
 
 /// The read-only frame pointer.
 pub const R10: RegNumber = 10;
 
-/// Bytes of one encoded instruction.
+/// Size of one encoded instruction.
 pub const INSN_SIZE_BYTES: usize = 8;
 
-/// One slot of the instruction stream.
+/// One 8-byte slot of the instruction stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Insn {
-    /// Class, operation and source kind.
+    /// Opcode: class, operation and source kind.
     pub code: u8,
     /// Destination register.
     pub dst: RegNumber,
-    /// Source register, or the kind of a pseudo source.
+    /// Source register, or a pseudo source such as `PSEUDO_CALL`.
     pub src: RegNumber,
-    /// Memory offset, or jump distance in instructions from the next one.
+    /// Memory offset, or jump distance in instructions from the next instruction.
     pub off: i16,
     /// Immediate.
     pub imm: i32,
 }
 
-/// The source of a call that is one of a function of the kernel, by its number in BTF.
+/// Pseudo source register of a call of a subprogram.
+pub const PSEUDO_CALL: RegNumber = 1;
+/// Pseudo source register of a call of a kfunc by its BTF id.
 pub const PSEUDO_KFUNC_CALL: RegNumber = 2;
 
 /// The class bits of an opcode.
@@ -56,20 +60,20 @@ pub const JMP32: u8 = uapi::BPF_JMP32 as u8;
 
 /// The operation bits of an arithmetic or jump opcode.
 pub const OP_MASK: u8 = 0xf0;
-/// Assignment.
+/// Move.
 pub const MOV: u8 = uapi::BPF_MOV as u8;
 /// Byte order conversion.
 pub const END: u8 = uapi::BPF_END as u8;
 /// Unconditional jump.
 pub const JA: u8 = uapi::BPF_JA as u8;
-/// Helper call.
+/// Call of a helper, subprogram or kfunc.
 pub const CALL: u8 = uapi::BPF_CALL as u8;
-/// End of the program.
+/// Return from the function.
 pub const EXIT: u8 = uapi::BPF_EXIT as u8;
 
-/// Source operand is a register.
+/// The source operand is a register.
 pub const X: u8 = uapi::BPF_X as u8;
-/// Source operand is the immediate.
+/// The source operand is the immediate.
 pub const K: u8 = uapi::BPF_K as u8;
 /// Plain memory access.
 pub const MEM: u8 = uapi::BPF_MEM as u8;
@@ -79,7 +83,7 @@ pub const ATOMIC: u8 = uapi::BPF_ATOMIC as u8;
 pub const MODE_MASK: u8 = 0xe0;
 /// The size bits of a load or store.
 pub const SIZE_MASK: u8 = 0x18;
-/// An atomic returns the old value.
+/// The atomic operation returns the old value.
 pub const FETCH: i32 = uapi::BPF_FETCH as i32;
 /// Atomic exchange.
 pub const XCHG: i32 = uapi::BPF_XCHG as i32;
@@ -89,7 +93,7 @@ pub const CMPXCHG: i32 = uapi::BPF_CMPXCHG as i32;
 pub const LD_IMM64: u8 = LD | uapi::BPF_IMM as u8 | uapi::BPF_DW as u8;
 
 impl Insn {
-    /// The eight bytes of the object file.
+    /// The eight-byte encoding.
     pub fn to_bytes(self) -> [u8; INSN_SIZE_BYTES] {
         let off = self.off.to_le_bytes();
         let imm = self.imm.to_le_bytes();
@@ -116,12 +120,12 @@ impl Insn {
         self.code == LD_IMM64
     }
 
-    /// Whether it is a jump with a distance (not a call, not an exit).
+    /// Whether it has a jump distance (not a call, not an exit).
     pub fn is_jump(self) -> bool {
         matches!(self.class(), JMP | JMP32) && !matches!(self.operation(), CALL | EXIT)
     }
 
-    /// `dst = src`, 64 bits or 32 bits with zero extension.
+    /// `dst = src`: 64 bits, or 32 bits with zero extension.
     pub fn mov(width: Width, dst: RegNumber, src: RegNumber) -> Insn {
         Insn { code: alu_class(width) | MOV | X, dst, src, ..Insn::default() }
     }
@@ -141,7 +145,8 @@ impl Insn {
         Insn { code: alu_class(width) | alu_op(op) | K, dst, imm, ..Insn::default() }
     }
 
-    /// `dst` = its low bytes in big-endian order: a byte swap, as the object is little-endian.
+    /// `dst` = its low bytes in big-endian order, which is a byte swap because the object is
+    /// little-endian.
     pub fn to_big_endian(dst: RegNumber, size: Size) -> Insn {
         let imm = size.bytes() as i32 * 8;
         Insn { code: ALU32 | END | uapi::BPF_TO_BE as u8, dst, imm, ..Insn::default() }
@@ -167,8 +172,8 @@ impl Insn {
         Insn { code: STX | ATOMIC | size_bits(size), dst: base, src, off, imm: operation }
     }
 
-    /// Both halves of `dst = imm`. In the object, a relocation says when the immediate is an address:
-    /// of a map (0), or of a data section (the offset into it).
+    /// Both halves of `dst = imm`. In the object, a relocation marks an immediate that is an
+    /// address: of a map (immediate 0), or of a data section (immediate: the offset into it).
     pub fn load_imm64(dst: RegNumber, imm: u64) -> [Insn; 2] {
         let low = Insn { code: LD_IMM64, dst, imm: imm as i32, ..Insn::default() };
         [low, Insn { imm: (imm >> 32) as i32, ..Insn::default() }]
@@ -179,12 +184,17 @@ impl Insn {
         Insn { code: JMP | CALL, imm: helper as i32, ..Insn::default() }
     }
 
-    /// A call of a function of the kernel, by its number in the kernel's BTF.
+    /// A call of a subprogram; its offset is filled in when the file is written.
+    pub fn call_function(function: u32) -> Insn {
+        Insn { code: JMP | CALL, src: PSEUDO_CALL, imm: function as i32, ..Insn::default() }
+    }
+
+    /// A call of a kfunc by its BTF id.
     pub fn call_kernel(id: u32) -> Insn {
         Insn { code: JMP | CALL, src: PSEUDO_KFUNC_CALL, imm: id as i32, ..Insn::default() }
     }
 
-    /// The end of the program.
+    /// The exit instruction.
     pub fn exit() -> Insn {
         Insn { code: JMP | EXIT, ..Insn::default() }
     }
@@ -194,17 +204,17 @@ impl Insn {
         Insn { code: JMP | JA, ..Insn::default() }
     }
 
-    /// `if dst op src goto`, distance filled in later.
+    /// `if dst op src goto`; the distance is filled in later.
     pub fn branch(op: CmpOp, width: Width, dst: RegNumber, src: RegNumber) -> Insn {
         Insn { code: jump_class(width) | jump_op(op) | X, dst, src, ..Insn::default() }
     }
 
-    /// `if dst op imm goto`, distance filled in later.
+    /// `if dst op imm goto`; the distance is filled in later.
     pub fn branch_imm(op: CmpOp, width: Width, dst: RegNumber, imm: i32) -> Insn {
         Insn { code: jump_class(width) | jump_op(op) | K, dst, imm, ..Insn::default() }
     }
 
-    /// Bytes that a load, store or atomic touches.
+    /// The size of a memory access.
     pub fn access_size(self) -> Size {
         match u32::from(self.code & SIZE_MASK) {
             uapi::BPF_B => Size::B1,
@@ -214,39 +224,14 @@ impl Insn {
         }
     }
 
-    /// The arithmetic operation, when it is one of the IR's.
+    /// The arithmetic operation, if the IR has it.
     pub fn bin_op(self) -> Option<BinOp> {
-        const ALL: [BinOp; 11] = [
-            BinOp::Add,
-            BinOp::Sub,
-            BinOp::Mul,
-            BinOp::Div,
-            BinOp::Mod,
-            BinOp::And,
-            BinOp::Or,
-            BinOp::Xor,
-            BinOp::Shl,
-            BinOp::Shr,
-            BinOp::Sar,
-        ];
-        ALL.into_iter().find(|op| alu_op(*op) == self.operation())
+        BinOp::ALL.into_iter().find(|op| alu_op(*op) == self.operation())
     }
 
     /// The comparison of a conditional jump.
     pub fn cmp_op(self) -> Option<CmpOp> {
-        const ALL: [CmpOp; 10] = [
-            CmpOp::Eq,
-            CmpOp::Ne,
-            CmpOp::Lt,
-            CmpOp::Le,
-            CmpOp::Gt,
-            CmpOp::Ge,
-            CmpOp::SLt,
-            CmpOp::SLe,
-            CmpOp::SGt,
-            CmpOp::SGe,
-        ];
-        ALL.into_iter().find(|op| jump_op(*op) == self.operation())
+        CmpOp::ALL.into_iter().find(|op| jump_op(*op) == self.operation())
     }
 
     /// The width of an arithmetic or conditional-jump instruction.
@@ -261,7 +246,7 @@ impl From<&bpf_insn> for Insn {
     }
 }
 
-/// The atomic operation's immediate, when BPF has one for it.
+/// The immediate of an atomic operation, if BPF has one for it.
 pub fn atomic_op(op: BinOp, fetch: bool) -> Option<i32> {
     let code = match op {
         BinOp::Add | BinOp::And | BinOp::Or | BinOp::Xor => i32::from(alu_op(op)),

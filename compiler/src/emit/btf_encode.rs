@@ -1,17 +1,18 @@
-//! BTF, the kernel's type format, and its companion with line numbers.
+//! Encodes BTF, the kernel's type format, and `.BTF.ext` with function and line records.
 //!
-//! In: types and strings as they are needed. Out: the bytes of the sections `.BTF` and `.BTF.ext`.
-//! Guarantees: type and string ids are given out in the order of the calls; equal strings share one id.
+//! In: types and strings, added as needed. Out: the bytes of the sections `.BTF` and `.BTF.ext`.
+//! Guarantees: type ids and string offsets are assigned in call order; equal strings share one
+//! offset.
 
 use std::collections::HashMap;
 
-/// A type of the section.
+/// The id of a type in the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TypeId(pub u32);
+pub(super) struct TypeId(pub u32);
 
-/// A string of the section: its byte offset.
+/// The byte offset of a string in the section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StringId(u32);
+pub(super) struct StringId(u32);
 
 const MAGIC: u16 = 0xeb9f;
 const VERSION: u8 = 1;
@@ -33,18 +34,18 @@ const KIND_DATASEC: u32 = 15;
 const INT_SIGNED: u32 = 1;
 const LINKAGE_GLOBAL: u32 = 1;
 
-/// Who can see a function.
+/// The linkage of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Linkage {
-    /// Its object only: what the kernel demands of functions that helpers call.
+pub(super) enum Linkage {
+    /// Visible only in its object: the kernel requires this of callbacks.
     Static = 0,
-    /// All.
+    /// Visible everywhere.
     Global = 1,
 }
 
 /// The `.BTF` section under construction.
 #[derive(Default)]
-pub struct Btf {
+pub(super) struct Btf {
     types: Vec<u8>,
     count: u32,
     strings: Vec<u8>,
@@ -52,13 +53,13 @@ pub struct Btf {
 }
 
 impl Btf {
-    /// No types; the empty string.
-    pub fn new() -> Btf {
+    /// A section without types; its only string is the empty string.
+    pub(super) fn new() -> Btf {
         Btf { strings: vec![0], ..Btf::default() }
     }
 
-    /// The id of a string.
-    pub fn string(&mut self, text: &str) -> StringId {
+    /// The id of a string; adds the string if it is new.
+    pub(super) fn string(&mut self, text: &str) -> StringId {
         if text.is_empty() {
             return StringId(0);
         }
@@ -81,24 +82,24 @@ impl Btf {
         TypeId(self.count)
     }
 
-    /// An integer.
-    pub fn int(&mut self, name: &str, size_bytes: u32, signed: bool) -> TypeId {
+    /// Adds an integer type.
+    pub(super) fn int(&mut self, name: &str, size_bytes: u32, signed: bool) -> TypeId {
         let encoding = if signed { INT_SIGNED } else { 0 };
         self.add(name, KIND_INT, 0, size_bytes, &[(encoding << 24) | (size_bytes * 8)])
     }
 
-    /// A pointer.
-    pub fn pointer(&mut self, to: TypeId) -> TypeId {
+    /// Adds a pointer type.
+    pub(super) fn pointer(&mut self, to: TypeId) -> TypeId {
         self.add("", KIND_PTR, 0, to.0, &[])
     }
 
-    /// An array.
-    pub fn array(&mut self, element: TypeId, index: TypeId, length: u32) -> TypeId {
+    /// Adds an array type.
+    pub(super) fn array(&mut self, element: TypeId, index: TypeId, length: u32) -> TypeId {
         self.add("", KIND_ARRAY, 0, 0, &[element.0, index.0, length])
     }
 
-    /// A structure; members are name, type, and offset in bytes.
-    pub fn structure(&mut self, name: &str, size_bytes: u32, members: &[(&str, TypeId, u32)]) -> TypeId {
+    /// Adds a structure; members are name, type, and offset in bytes.
+    pub(super) fn structure(&mut self, name: &str, size_bytes: u32, members: &[(&str, TypeId, u32)]) -> TypeId {
         let mut rest = Vec::with_capacity(members.len() * 3);
         for (name, ty, offset_bytes) in members {
             rest.extend([self.string(name).0, ty.0, offset_bytes * 8]);
@@ -106,30 +107,30 @@ impl Btf {
         self.add(name, KIND_STRUCT, members.len(), size_bytes, &rest)
     }
 
-    /// The type of a function.
-    pub fn prototype(&mut self, result: TypeId, parameters: &[(&str, TypeId)]) -> TypeId {
+    /// Adds a function prototype.
+    pub(super) fn prototype(&mut self, result: TypeId, parameters: &[(&str, TypeId)]) -> TypeId {
         let rest: Vec<u32> = parameters.iter().flat_map(|(name, ty)| [self.string(name).0, ty.0]).collect();
         self.add("", KIND_FUNC_PROTO, parameters.len(), result.0, &rest)
     }
 
-    /// A function.
-    pub fn function(&mut self, name: &str, prototype: TypeId, linkage: Linkage) -> TypeId {
+    /// Adds a function.
+    pub(super) fn function(&mut self, name: &str, prototype: TypeId, linkage: Linkage) -> TypeId {
         self.add(name, KIND_FUNC, linkage as usize, prototype.0, &[])
     }
 
-    /// A global variable.
-    pub fn variable(&mut self, name: &str, ty: TypeId) -> TypeId {
+    /// Adds a global variable.
+    pub(super) fn variable(&mut self, name: &str, ty: TypeId) -> TypeId {
         self.add(name, KIND_VAR, 0, ty.0, &[LINKAGE_GLOBAL])
     }
 
-    /// A section of variables, each with offset and size in bytes.
-    pub fn section(&mut self, name: &str, size_bytes: u32, variables: &[(TypeId, u32, u32)]) -> TypeId {
+    /// Adds a section of variables, each with type, offset and size in bytes.
+    pub(super) fn section(&mut self, name: &str, size_bytes: u32, variables: &[(TypeId, u32, u32)]) -> TypeId {
         let rest: Vec<u32> = variables.iter().flat_map(|(ty, offset, size)| [ty.0, *offset, *size]).collect();
         self.add(name, KIND_DATASEC, variables.len(), size_bytes, &rest)
     }
 
     /// The section's bytes.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = header(HEADER_BYTES);
         for word in [0, self.types.len() as u32, self.types.len() as u32, self.strings.len() as u32] {
             out.extend(word.to_le_bytes());
@@ -140,32 +141,32 @@ impl Btf {
     }
 }
 
-/// One instruction's place in the script.
-pub struct Line {
+/// One instruction's location in the script.
+pub(super) struct Line {
     /// Byte offset of the instruction in its section.
     pub offset_bytes: u32,
     /// The script's name.
     pub file: StringId,
     /// The text of the line.
     pub text: StringId,
-    /// Line, from 1.
+    /// Line number, from 1.
     pub number: u32,
-    /// Column, from 1.
+    /// Column number, from 1.
     pub column: u32,
 }
 
 /// The records of one program section.
-pub struct SectionRecords {
+pub(super) struct SectionRecords {
     /// The section's name.
     pub name: StringId,
     /// Byte offset and type of each function.
     pub functions: Vec<(u32, TypeId)>,
-    /// Lines, by ascending offset.
+    /// Line records, by ascending offset.
     pub lines: Vec<Line>,
 }
 
 /// The bytes of `.BTF.ext`.
-pub fn extension(sections: &[SectionRecords]) -> Vec<u8> {
+pub(super) fn extension(sections: &[SectionRecords]) -> Vec<u8> {
     let mut functions = Vec::new();
     let mut lines = Vec::new();
     if !sections.is_empty() {

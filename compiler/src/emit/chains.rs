@@ -1,25 +1,30 @@
-//! The stack of programs and what they call.
+//! Checks the stack use of programs and the functions that they call.
 //!
-//! In: the IR, and the stack that each emitted function uses. Out: a diagnostic for every program whose deepest chain of
-//! calls needs more than the kernel gives. Guarantee: counts as Linux 6.1 does, which gives all frames of a chain 512 bytes
-//! together; later kernels round less.
+//! In: the IR, and the stack that each emitted function uses. Out: a diagnostic for every program
+//! whose deepest call chain needs more stack than the kernel allows. Guarantee: counts as Linux 6.1
+//! does, which allows 512 bytes for all frames of a chain together; later kernels round up less.
 
 use super::EmittedFunction;
 use super::frame::STACK_LIMIT_BYTES;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{Arg, Function, FunctionId, Helper, Inst, Program};
 
-/// Every frame is rounded up to this.
+/// Frame sizes are rounded up to a multiple of this.
 const FRAME_STEP_BYTES: u32 = 32;
 
-/// The kernel puts `bpf_loop` into its caller as a real loop, which keeps three registers on the stack.
+/// The kernel inlines `bpf_loop` into its caller as a real loop, which keeps three registers on the
+/// stack.
 const INLINED_LOOP_BYTES: u32 = 24;
 
 /// Checks all programs.
-pub fn check(program: &Program, functions: &[EmittedFunction], subprograms: &[EmittedFunction]) -> Vec<Diagnostic> {
+pub(super) fn check(
+    program: &Program,
+    functions: &[EmittedFunction],
+    subprograms: &[EmittedFunction],
+) -> Vec<Diagnostic> {
     let mut below: Vec<u32> = Vec::with_capacity(subprograms.len());
     for (function, emitted) in program.subprograms.iter().zip(subprograms) {
-        // A subprogram names only earlier ones, so theirs are known.
+        // A subprogram refers only to earlier ones, so their sizes are known.
         below.push(chain_bytes(function, emitted, &below));
     }
     let mut diagnostics = Vec::new();
@@ -39,7 +44,7 @@ pub fn check(program: &Program, functions: &[EmittedFunction], subprograms: &[Em
     diagnostics
 }
 
-/// The stack of a function and of the deepest chain of calls below it.
+/// The stack bytes of a function and of the deepest call chain below it.
 fn chain_bytes(function: &Function, emitted: &EmittedFunction, below: &[u32]) -> u32 {
     let callees = callees(function);
     let inlined = if callees.iter().any(|(helper, _)| *helper == Helper::Loop) { INLINED_LOOP_BYTES } else { 0 };
@@ -67,7 +72,7 @@ mod tests {
     use crate::ir::build::FunctionBuilder;
     use crate::source::Span;
 
-    /// A program that runs a loop in a loop, with so many bytes of stack each, from the inside.
+    /// A program that runs a loop in a loop, with these stack sizes in bytes, innermost first.
     fn diagnostics(stacks: [u32; 3]) -> Vec<Diagnostic> {
         let call = |b: &mut FunctionBuilder, id| {
             b.call_void(Helper::Loop, &[1.into(), Arg::Function(FunctionId(id)), 0.into(), 0.into()]);
@@ -97,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_frames_of_a_chain_share_the_stack() {
-        // 0 counts as a frame of 32; a caller of `bpf_loop` has 24 bytes more.
+        // 0 counts as a frame of 32 bytes; a caller of `bpf_loop` needs 24 bytes more.
         assert!(diagnostics([0, 136, 296]).is_empty());
         let [diagnostic] = &diagnostics([0, 137, 296])[..] else { panic!("no diagnostic") };
         assert_eq!((diagnostic.code.0, diagnostic.span), (511, Span::new(3, 5)));

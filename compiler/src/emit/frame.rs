@@ -1,34 +1,35 @@
-//! The stack frame.
+//! Stack frame layout.
 //!
 //! In: a function. Out: each slot's offset from the frame pointer.
-//! Guarantees: slots that may be in use at the same time do not overlap, each is aligned as it asks, and the bytes used
-//! are a multiple of 8.
+//! Guarantees: slots that may be live at the same time do not overlap, each slot has its requested
+//! alignment, and the frame size is a multiple of 8.
 //!
-//! Two slots share bytes when one is last mentioned before the other is first mentioned. That order exists only without
-//! loops: then every path visits blocks in one topological order. A slot whose address is taken is in use to the end.
+//! Two slots share bytes when the last mention of one comes before the first mention of the other.
+//! This order exists only without loops: then every path visits blocks in one topological order. A
+//! slot whose address is taken is live to the end.
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{Addr, Arg, Base, Function, Inst, SlotId, Terminator};
 use crate::source::Span;
 
-/// What the kernel gives a program.
-pub const STACK_LIMIT_BYTES: u32 = 512;
+/// The kernel's stack limit for a program.
+pub(super) const STACK_LIMIT_BYTES: u32 = 512;
 
-/// Where a function's slots lie.
-pub struct Frame {
+/// The positions of a function's slots.
+pub(super) struct Frame {
     offsets: Vec<i32>,
-    /// Bytes in use.
+    /// Frame size in bytes.
     pub size_bytes: u32,
 }
 
-/// From the first to the last mention of a slot, in block order; `first > last` when there is none.
+/// The first and last mention of a slot, in block order; `first > last` when there is none.
 #[derive(Clone, Copy)]
 struct Mentions {
     first: u32,
     last: u32,
 }
 
-/// A slot's bytes, counted downwards from the frame pointer: `above..below`.
+/// The bytes of a slot, as distances down from the frame pointer: `above..below`.
 struct Placed {
     above: u64,
     below: u64,
@@ -36,8 +37,8 @@ struct Placed {
 }
 
 impl Frame {
-    /// Lays the slots out below the frame pointer, most aligned and largest first.
-    pub fn new(function: &Function) -> Frame {
+    /// Places the slots below the frame pointer, in order of decreasing alignment and size.
+    pub(super) fn new(function: &Function) -> Frame {
         let mentions = mentions(function);
         let mut order: Vec<usize> = (0..function.slots.len()).filter(|index| mentions[*index].exist()).collect();
         order.sort_by_key(|index| {
@@ -57,8 +58,8 @@ impl Frame {
         Frame { offsets, size_bytes: u32::try_from(used).unwrap_or(u32::MAX) }
     }
 
-    /// The slot's first byte, relative to the frame pointer.
-    pub fn offset(&self, slot: SlotId) -> i32 {
+    /// The offset of the slot's first byte from the frame pointer.
+    pub(super) fn offset(&self, slot: SlotId) -> i32 {
         self.offsets[slot.0 as usize]
     }
 }
@@ -75,7 +76,7 @@ impl Mentions {
     }
 }
 
-/// The place nearest to the frame pointer that is free while the slot is mentioned.
+/// The position closest to the frame pointer that is free while the slot is live.
 fn place(placed: &[Placed], size: u64, align: u64, mentions: Mentions) -> Placed {
     let mut start = 0;
     loop {
@@ -106,7 +107,7 @@ fn mentions(function: &Function) -> Vec<Mentions> {
     found
 }
 
-/// Reachable blocks, each before those it leads to, and whether some edge contradicts that.
+/// The reachable blocks in reverse postorder, and whether there is a back edge.
 fn block_order(function: &Function) -> (Vec<usize>, bool) {
     let mut order = Vec::new();
     let mut seen = vec![false; function.blocks.len()];
@@ -147,7 +148,8 @@ fn successors(end: &Terminator) -> [Option<usize>; 2] {
     }
 }
 
-/// Calls `visit` for each slot that an instruction mentions, and whether it keeps the slot's address.
+/// Calls `visit` for each slot that an instruction mentions, with whether the instruction takes the
+/// slot's address.
 fn each_slot(inst: &Inst, mut visit: impl FnMut(SlotId, bool)) {
     let mut memory = |addr: Addr| {
         if let Base::Slot(slot) = addr.base {
@@ -179,6 +181,7 @@ fn each_slot(inst: &Inst, mut visit: impl FnMut(SlotId, bool)) {
         | Inst::Extend { .. }
         | Inst::Swap { .. }
         | Inst::Clamp { .. }
+        | Inst::Peek { .. }
         | Inst::Context { .. }
         | Inst::Parameter { .. }
         | Inst::DataAddr { .. } => {}
@@ -186,7 +189,7 @@ fn each_slot(inst: &Inst, mut visit: impl FnMut(SlotId, bool)) {
 }
 
 /// Checks a frame against the kernel's limit.
-pub fn check(size_bytes: u32, span: Span) -> Result<(), Diagnostic> {
+pub(super) fn check(size_bytes: u32, span: Span) -> Result<(), Diagnostic> {
     if size_bytes <= STACK_LIMIT_BYTES {
         return Ok(());
     }

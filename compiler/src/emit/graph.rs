@@ -1,29 +1,31 @@
 //! The interference graph: which registers may not share a machine register.
 //!
-//! In: a machine function with its liveness. Out: a graph that can merge registers joined by a move, and be coloured.
-//! Guarantees: two registers with an edge never get the same machine register; the outcome depends only on the input.
+//! In: a machine function with its liveness. Out: a graph that can coalesce registers joined by a
+//! move, and be coloured.
+//! Guarantees: two registers with an edge never get the same machine register; the result depends
+//! only on the input.
 
 use super::liveness::RegSet;
 use super::machine::{Function, Op, Reg};
 
-/// Machine registers that values may live in: `r0` to `r9`.
-pub const COLOURS: u32 = 10;
+/// The number of allocatable machine registers: `r0` to `r9`.
+pub(super) const COLOURS: u32 = 10;
 
-/// The graph. Nodes are registers; merged registers share the node that [`Graph::node`] gives.
-pub struct Graph {
+/// The graph. Nodes are registers; coalesced registers share the node that [`Graph::node`] returns.
+pub(super) struct Graph {
     nodes: u32,
     words_per_row: usize,
     matrix: Vec<u64>,
     neighbours: Vec<Vec<Reg>>,
     degree: Vec<u32>,
     merged_into: Vec<Reg>,
-    /// Pairs joined by a move, the most often run first.
+    /// Pairs joined by a move, the most frequently executed first.
     moves: Vec<(Reg, Reg)>,
 }
 
 impl Graph {
-    /// Builds the graph.
-    pub fn new(function: &Function, live_out: &[RegSet], frequency: &[u64]) -> Graph {
+    /// Builds the graph; all machine registers interfere with each other.
+    pub(super) fn new(function: &Function, live_out: &[RegSet], frequency: &[u64]) -> Graph {
         let nodes = function.regs;
         let words_per_row = (nodes as usize).div_ceil(64);
         let mut graph = Graph {
@@ -45,7 +47,8 @@ impl Graph {
             let mut live = live_out.clone();
             block.end.each_use(|reg| live.insert(reg));
             for (op, _) in block.ops.iter().rev() {
-                // A move's two sides hold the same value: that alone does not keep them apart.
+                // The two sides of a move hold the same value, so the move alone is no
+                // interference.
                 let copied = match op {
                     Op::Mov { dst, src } if *src != Reg::FRAME => {
                         moves.push((std::cmp::Reverse(*frequency), *dst, *src));
@@ -72,8 +75,8 @@ impl Graph {
         (a.0 as usize * self.words_per_row + b.0 as usize / 64, 1 << (b.0 % 64))
     }
 
-    /// Whether two nodes have an edge.
-    pub fn interferes(&self, a: Reg, b: Reg) -> bool {
+    /// Whether there is an edge between two nodes.
+    pub(super) fn interferes(&self, a: Reg, b: Reg) -> bool {
         let (word, bit) = self.cell(a, b);
         self.matrix[word] & bit != 0
     }
@@ -90,8 +93,8 @@ impl Graph {
         }
     }
 
-    /// The node that stands for a register.
-    pub fn node(&self, reg: Reg) -> Reg {
+    /// The node that represents a register.
+    pub(super) fn node(&self, reg: Reg) -> Reg {
         let mut node = reg;
         while self.merged_into[node.0 as usize] != node {
             node = self.merged_into[node.0 as usize];
@@ -99,19 +102,19 @@ impl Graph {
         node
     }
 
-    /// Nodes that are not merged into others.
+    /// Whether a register is a node, not coalesced into another.
     fn is_node(&self, reg: Reg) -> bool {
         self.merged_into[reg.0 as usize] == reg
     }
 
-    /// The nodes with an edge to `node`.
+    /// The nodes that share an edge with `node`.
     fn adjacent(&self, node: Reg) -> impl Iterator<Item = Reg> + '_ {
         self.neighbours[node.0 as usize].iter().copied().filter(|other| self.is_node(*other))
     }
 
-    /// Merges the two sides of moves wherever the graph certainly stays as easy to colour, but for those that are to be
-    /// `kept` apart.
-    pub fn coalesce(&mut self, kept: &[Reg]) {
+    /// Coalesces the two sides of moves wherever the graph provably stays as easy to colour, except
+    /// registers in `kept`.
+    pub(super) fn coalesce(&mut self, kept: &[Reg]) {
         let mut moves = self.moves.clone();
         moves.retain(|(dst, src)| !kept.contains(dst) && !kept.contains(src));
         let mut changed = true;
@@ -119,7 +122,7 @@ impl Graph {
             changed = false;
             for (dst, src) in &moves {
                 let (dst, src) = (self.node(*dst), self.node(*src));
-                // A machine register stays the node of what is merged with it.
+                // A machine register stays the representative of the registers coalesced into it.
                 let (keep, gone) = if src.is_machine() || !dst.is_machine() { (src, dst) } else { (dst, src) };
                 if keep != gone && !gone.is_machine() && !self.interferes(keep, gone) && self.is_safe(keep, gone) {
                     self.merge(keep, gone);
@@ -132,10 +135,10 @@ impl Graph {
     fn is_safe(&self, keep: Reg, gone: Reg) -> bool {
         let easy = |other: Reg| !other.is_machine() && self.degree[other.0 as usize] < COLOURS;
         if keep.is_machine() {
-            // George: each neighbour is no harder to colour than before.
+            // George's test: each neighbour is no harder to colour than before.
             return self.adjacent(gone).all(|other| easy(other) || self.interferes(other, keep));
         }
-        // Briggs: fewer neighbours that matter than colours.
+        // Briggs' test: fewer significant neighbours than colours.
         let of_gone = self.adjacent(gone).filter(|other| !easy(*other));
         let of_keep = self.adjacent(keep).filter(|other| !easy(*other) && !self.interferes(*other, gone));
         of_gone.chain(of_keep).count() < COLOURS as usize
@@ -152,9 +155,9 @@ impl Graph {
         }
     }
 
-    /// Gives every node a machine register, or returns the nodes that found none.
-    /// `cost` is what keeping a node in memory would cost.
-    pub fn colour(&self, cost: &[u64]) -> Result<Vec<Reg>, Vec<Reg>> {
+    /// Assigns every node a machine register, or returns the nodes that got none. `cost` is the
+    /// cost of spilling each node.
+    pub(super) fn colour(&self, cost: &[u64]) -> Result<Vec<Reg>, Vec<Reg>> {
         let order = self.simplify(cost);
         let mut colours: Vec<Option<Reg>> = (0..self.nodes).map(|n| (n < COLOURS).then_some(Reg(n))).collect();
         let partners = self.partners();
@@ -178,7 +181,7 @@ impl Graph {
         Ok((0..self.nodes).map(|reg| colours[self.node(Reg(reg)).0 as usize].unwrap_or(Reg(reg))).collect())
     }
 
-    /// For each node, the nodes at the other end of moves that could not be merged.
+    /// For each node, the nodes at the other end of moves that could not be coalesced.
     fn partners(&self) -> Vec<Vec<Reg>> {
         let mut partners = vec![Vec::new(); self.nodes as usize];
         for (dst, src) in &self.moves {
@@ -191,7 +194,8 @@ impl Graph {
         partners
     }
 
-    /// The order in which nodes leave the graph: easy ones first, then whichever costs least to keep in memory.
+    /// The order in which nodes are removed from the graph: those of low degree first, then the one
+    /// with the lowest cost per degree.
     fn simplify(&self, cost: &[u64]) -> Vec<Reg> {
         let mut degree = self.degree.clone();
         let mut gone: Vec<bool> = (0..self.nodes).map(|n| n < Reg::FIRST_VIRTUAL || !self.is_node(Reg(n))).collect();
@@ -226,5 +230,5 @@ impl Graph {
     }
 }
 
-/// Registers that calls spoil come first: the others cost the kernel's JIT a save and a restore.
+/// Caller-saved registers come first, because the kernel's JIT must save and restore the others.
 const COLOUR_PREFERENCE: [u32; COLOURS as usize] = [1, 2, 3, 4, 5, 0, 6, 7, 8, 9];

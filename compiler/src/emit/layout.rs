@@ -1,8 +1,10 @@
 //! Block order and encoding.
 //!
-//! In: a machine function with machine registers. Out: instructions with every jump distance filled in.
-//! Guarantees: only reachable code is emitted (the verifier rejects the rest), expected paths fall through, and
-//! a jump that does not fit 16 bits is an error, not a wrong distance.
+//! In: a machine function over machine registers. Out: instructions with all jump distances
+//! resolved.
+//! Guarantees: only reachable code is emitted (the verifier rejects unreachable code). Expected
+//! paths fall through. A jump that might exceed 16 bits after the kernel's rewrites is an error,
+//! never a wrong distance.
 
 use super::Note;
 use super::bpf::{self, Insn};
@@ -10,24 +12,31 @@ use super::machine::{Block, End, Function, Op, Reg, Right};
 use crate::ir::{BinOp, CmpOp, Likely, Size, Width};
 use crate::source::Span;
 
-/// Instructions of one program, and what is known about each.
+/// The instructions of one function, with their spans and notes.
 #[derive(Debug, Clone, Default)]
-pub struct Code {
-    /// The stream; an `ld_imm64` takes two elements.
+pub(super) struct Code {
+    /// The instructions; an `ld_imm64` takes two elements.
     pub insns: Vec<Insn>,
-    /// For each instruction, the characters that it came from.
+    /// For each instruction, its span in the script.
     pub spans: Vec<Span>,
     /// For each instruction, the symbol in its immediate.
     pub notes: Vec<Option<Note>>,
 }
 
-/// Encodes `function`; `None` when a jump is too far.
-pub fn encode(function: &Function) -> Option<Code> {
+/// The maximum jump distance in instructions. The offset field has 16 bits. The kernel rejects a
+/// program ("cannot be patched due to 16-bit range") if a jump no longer fits after it replaced
+/// single instructions with sequences: array lookups, context accesses, pointer arithmetic. Random
+/// scripts of 20,000 instructions grew by a factor of 1.5.
+const MAX_JUMP_INSNS: u64 = 16_000;
+
+/// Encodes `function`; `None` if a jump is too far.
+pub(super) fn encode(function: &Function) -> Option<Code> {
     let order = block_order(function);
     let mut code = Code::default();
     let mut start = vec![0; function.blocks.len()];
     let mut jumps = Vec::new();
-    // Where programs end already: a block that only returns jumps there instead of repeating it.
+    // Return sequences emitted so far: a block that only returns jumps to one of them instead of
+    // repeating it.
     let mut exits: Vec<(i32, usize)> = Vec::new();
     for (at, index) in order.iter().enumerate() {
         start[*index] = code.insns.len();
@@ -50,20 +59,20 @@ pub fn encode(function: &Function) -> Option<Code> {
     }
     for (at, target) in jumps {
         let distance = start[target] as i64 - at as i64 - 1;
-        code.insns[at].off = i16::try_from(distance).ok()?;
+        code.insns[at].off = i16::try_from(distance).ok().filter(|_| distance.unsigned_abs() <= MAX_JUMP_INSNS)?;
     }
     Some(code)
 }
 
-/// Whether the block placed before `index` goes on there.
+/// Whether the block placed before `index` can continue there.
 fn falls_through(function: &Function, before: usize, index: usize) -> bool {
     function.blocks[before].end.successors().any(|next| resolve(function, next) == index)
 }
 
-/// Where a jump to `index` ends up: blocks that only jump are passed through.
+/// The final target of a jump to `index`, after following blocks that only jump.
 fn resolve(function: &Function, index: usize) -> usize {
     let mut at = index;
-    // As many steps as there are blocks: a loop of empty blocks has no end to find.
+    // Bounded by the number of blocks, because a cycle of empty blocks has no end.
     for _ in 0..function.blocks.len() {
         match &function.blocks[at] {
             Block { ops, end: End::Jump(to), .. } if ops.is_empty() => at = *to,
@@ -73,7 +82,7 @@ fn resolve(function: &Function, index: usize) -> usize {
     index
 }
 
-/// Traces of blocks that fall through to each other; unexpected sides come last.
+/// Orders blocks as traces that fall through; unlikely sides come last.
 fn block_order(function: &Function) -> Vec<usize> {
     let mut order = Vec::new();
     let mut placed = vec![false; function.blocks.len()];
@@ -109,7 +118,8 @@ struct Sides {
     rest_is_unlikely: bool,
 }
 
-/// Which side of a branch falls through. Without advice: the one that does not end the program, else `then`.
+/// Chooses the side of a branch that falls through. Without a hint: the side that does not return,
+/// else `then`.
 fn preferred(function: &Function, then: usize, otherwise: usize, likely: Likely) -> Sides {
     let returns = |index: usize| matches!(function.blocks[index].end, End::Return(_));
     let otherwise_first = match likely {
@@ -164,6 +174,9 @@ impl Code {
             Op::AluImm { op, width, dst, imm } => Insn::alu_imm(op, width, number(dst), imm),
             Op::Swap { dst, size } => Insn::to_big_endian(number(dst), size),
             Op::Load { dst, base, offset, size } => Insn::load(size, number(dst), number(base), offset),
+            Op::Peek { dst, base, offset, size } => {
+                return self.push(Insn::load(size, number(dst), number(base), offset), span, Some(Note::Peek));
+            }
             Op::Store { base, offset, src, size } => Insn::store(size, number(base), offset, number(src)),
             Op::StoreImm { base, offset, imm, size } => Insn::store_imm(size, number(base), offset, imm),
             Op::Atomic { operation, base, offset, src, size }
@@ -172,6 +185,9 @@ impl Code {
             }
             Op::CompareExchange { base, offset, src } => {
                 Insn::atomic(bpf::CMPXCHG, Size::B8, number(base), offset, number(src))
+            }
+            Op::CallFunction { function, .. } => {
+                return self.push(Insn::call_function(function.0), span, Some(Note::Call(function)));
             }
             Op::Call { helper, .. } => {
                 return self.push(Insn::call(helper as u32), span, Some(Note::Helper(helper)));

@@ -1,40 +1,41 @@
-//! Script lines of instructions.
+//! Maps instructions to script lines.
 //!
-//! In: a source and the spans of a function's instructions. Out: the instructions at which the line changes.
+//! In: a source and the spans of a function's instructions. Out: the instructions at which the line
+//! changes.
 //! Guarantee: the first instruction always has a line.
 
 use super::EmittedFunction;
 use crate::source::Source;
 
-/// The script line from one instruction on.
+/// The script line that applies from an instruction on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LineStart {
+pub(super) struct LineStart {
     /// Index of the instruction.
     pub insn: usize,
-    /// Line of its file, from 1.
+    /// Line number in its file, from 1.
     pub line: u32,
-    /// Column, from 1.
+    /// Column number, from 1.
     pub column: u32,
-    /// The line's first byte in the source.
+    /// The byte offset of the line in the source.
     pub start: u32,
 }
 
-/// Finds lines in one source quickly.
-pub struct LineTable<'a> {
+/// An index of the line starts of a source.
+pub(super) struct LineTable<'a> {
     source: &'a Source,
     starts: Vec<u32>,
 }
 
 impl<'a> LineTable<'a> {
-    /// Scans the source once.
-    pub fn new(source: &'a Source) -> LineTable<'a> {
+    /// Builds the index in one pass over the source.
+    pub(super) fn new(source: &'a Source) -> LineTable<'a> {
         let ends = source.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(ends.map(|(at, _)| at as u32 + 1)).collect();
         LineTable { source, starts }
     }
 
-    /// Where the line changes along a function's instructions.
-    pub fn of(&self, function: &EmittedFunction) -> Vec<LineStart> {
+    /// The instructions of a function at which the line changes.
+    pub(super) fn of(&self, function: &EmittedFunction) -> Vec<LineStart> {
         let mut found: Vec<LineStart> = Vec::new();
         for (insn, span) in function.spans.iter().enumerate() {
             let index = self.starts.partition_point(|start| *start <= span.start).saturating_sub(1);
@@ -49,7 +50,7 @@ impl<'a> LineTable<'a> {
     }
 
     /// The text of a line, and the name of its file.
-    pub fn text(&self, line: &LineStart) -> (&'a str, &'a str) {
+    pub(super) fn text(&self, line: &LineStart) -> (&'a str, &'a str) {
         let rest = self.source.text.get(line.start as usize..).unwrap_or("");
         (rest.lines().next().unwrap_or(""), self.source.file_at(line.start).0)
     }

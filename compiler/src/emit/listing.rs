@@ -1,6 +1,6 @@
-//! Bytecode as text, in the style of the kernel's verifier log.
+//! Prints bytecode as text, in the style of the kernel's verifier log.
 //!
-//! In: an emitted program. Out: one line an instruction, with the script's line where it changes.
+//! In: an emitted program. Out: one line per instruction, and the script's line where it changes.
 //! Guarantee: maps, data sections and helpers appear by name; the text depends only on the input.
 
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use super::{Emitted, EmittedFunction, Note};
 use crate::ir::{BinOp, CmpOp, Helper, Program, Section, Size, Width};
 use crate::source::Source;
 
-/// The text of `-d bpf`.
+/// The output of `-d bpf`.
 pub fn listing(emitted: &Emitted, program: &Program, source: &Source) -> String {
     let lines = LineTable::new(source);
     let mut out = String::new();
@@ -48,7 +48,7 @@ fn instruction(insn: Insn, second: Insn, note: Option<Note>, program: &Program) 
         bpf::STX if insn.code & bpf::MODE_MASK == bpf::ATOMIC => atomic(insn),
         bpf::STX => format!("*({} *)(r{} {:+}) = r{}", size_name(insn), insn.dst, insn.off, insn.src),
         bpf::ALU32 | bpf::ALU64 => arithmetic(insn),
-        _ => jump(insn, note),
+        _ => jump(insn, note, program),
     }
 }
 
@@ -77,7 +77,7 @@ fn size_name(insn: Insn) -> &'static str {
     }
 }
 
-/// `r1`, or `w1` where only the low half counts.
+/// `r1`, or `w1` in a 32-bit operation.
 fn register(insn: Insn, number: u8) -> String {
     match insn.width() {
         Width::W32 => format!("w{number}"),
@@ -142,13 +142,17 @@ fn atomic_name(operation: i32) -> (&'static str, &'static str) {
     }
 }
 
-fn jump(insn: Insn, note: Option<Note>) -> String {
+fn jump(insn: Insn, note: Option<Note>, program: &Program) -> String {
     match (insn.operation(), note) {
         (bpf::CALL, Some(Note::Helper(helper))) if helper.kernel_function().is_some() => {
             format!("call {}", helper.kernel_function().unwrap_or_default())
         }
         (bpf::CALL, Some(Note::Helper(helper))) => {
             format!("call {}#{}", helper_name(helper), insn.imm)
+        }
+        (bpf::CALL, Some(Note::Call(id))) => {
+            let name = program.subprograms.get(id.0 as usize).map_or("?", |function| function.name.as_str());
+            format!("call {name}")
         }
         (bpf::CALL, _) => format!("call #{}", insn.imm),
         (bpf::EXIT, _) => "exit".to_owned(),

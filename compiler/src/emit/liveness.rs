@@ -1,7 +1,9 @@
-//! Which registers hold a value that is still needed.
+//! Liveness analysis and block frequencies.
 //!
-//! In: a machine function. Out: the registers live at the end of each block, and how often each block is thought to run.
-//! Guarantee: a register read on some path from a point is live at that point; unreachable blocks have empty sets.
+//! In: a machine function. Out: the registers live at the end of each block, and the estimated
+//! frequency of each block.
+//! Guarantee: a register that is read on some path from a point is live at that point; unreachable
+//! blocks have empty sets.
 
 use super::machine::{Function, Reg};
 use crate::ir::Likely;
@@ -10,35 +12,35 @@ use super::machine::End;
 
 /// A set of registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegSet {
+pub(super) struct RegSet {
     words: Vec<u64>,
 }
 
 impl RegSet {
-    /// No registers, room for `regs`.
-    pub fn new(regs: u32) -> RegSet {
+    /// The empty set, with capacity for `regs` registers.
+    pub(super) fn new(regs: u32) -> RegSet {
         RegSet { words: vec![0; (regs as usize).div_ceil(64)] }
     }
 
-    /// Adds one. The frame pointer is always there and never in a set.
-    pub fn insert(&mut self, reg: Reg) {
+    /// Adds a register. The frame pointer is always live and never in a set.
+    pub(super) fn insert(&mut self, reg: Reg) {
         if reg != Reg::FRAME {
             self.words[reg.0 as usize / 64] |= 1 << (reg.0 % 64);
         }
     }
 
-    /// Removes one.
-    pub fn remove(&mut self, reg: Reg) {
+    /// Removes a register.
+    pub(super) fn remove(&mut self, reg: Reg) {
         self.words[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
     }
 
-    /// Whether it is there.
-    pub fn contains(&self, reg: Reg) -> bool {
+    /// Whether the set contains a register.
+    pub(super) fn contains(&self, reg: Reg) -> bool {
         self.words[reg.0 as usize / 64] & (1 << (reg.0 % 64)) != 0
     }
 
-    /// Adds all of `other`; says whether that changed anything.
-    pub fn union(&mut self, other: &RegSet) -> bool {
+    /// Adds the registers of `other`; returns whether the set changed.
+    pub(super) fn union(&mut self, other: &RegSet) -> bool {
         let mut changed = false;
         for (word, more) in self.words.iter_mut().zip(&other.words) {
             changed |= *more & !*word != 0;
@@ -48,7 +50,7 @@ impl RegSet {
     }
 
     /// The registers in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Reg> + '_ {
         self.words.iter().enumerate().flat_map(|(index, word)| {
             let mut rest = *word;
             std::iter::from_fn(move || {
@@ -63,8 +65,9 @@ impl RegSet {
     }
 }
 
-/// Removes operations whose result nobody reads and returns the registers live at the end of each block.
-pub fn prune_and_analyse(function: &mut Function) -> Vec<RegSet> {
+/// Removes operations whose result is never read; returns the registers live at the end of each
+/// block.
+pub(super) fn prune_and_analyse(function: &mut Function) -> Vec<RegSet> {
     loop {
         let live_out = analyse(function);
         if !prune(function, &live_out) {
@@ -118,8 +121,8 @@ fn prune(function: &mut Function, live_out: &[RegSet]) -> bool {
     removed
 }
 
-/// Reachable blocks, each after those that it leads to (back edges aside).
-pub fn postorder(function: &Function) -> Vec<usize> {
+/// The reachable blocks in postorder: each after its successors (except along back edges).
+pub(super) fn postorder(function: &Function) -> Vec<usize> {
     let mut order = Vec::new();
     let mut seen = vec![false; function.blocks.len()];
     let mut stack = vec![(0, function.blocks[0].end.successors())];
@@ -140,8 +143,9 @@ pub fn postorder(function: &Function) -> Vec<usize> {
     order
 }
 
-/// How often a block runs, roughly: 8 times as often for each loop around it, rarely on an unlikely side.
-pub fn frequencies(function: &Function) -> Vec<u64> {
+/// Estimated block frequencies: multiplied by 8 for each enclosing loop, divided by 8 on an
+/// unlikely side.
+pub(super) fn frequencies(function: &Function) -> Vec<u64> {
     const ONCE: u64 = 8;
     let order = postorder(function);
     let mut position = vec![usize::MAX; function.blocks.len()];
@@ -170,8 +174,8 @@ pub fn frequencies(function: &Function) -> Vec<u64> {
     frequency
 }
 
-/// The side of a branch that is not expected.
-pub fn unlikely_side(end: &End) -> Option<usize> {
+/// The unlikely side of a branch, if there is one.
+pub(super) fn unlikely_side(end: &End) -> Option<usize> {
     match *end {
         End::Branch { otherwise, likely: Likely::Then, .. } => Some(otherwise),
         End::Branch { then, likely: Likely::Otherwise, .. } => Some(then),
@@ -179,7 +183,7 @@ pub fn unlikely_side(end: &End) -> Option<usize> {
     }
 }
 
-/// The blocks of the loop from `head` back to it through `tail`.
+/// The blocks of the natural loop with header `head` and back edge from `tail`.
 fn natural_loop(head: usize, tail: usize, predecessors: &[Vec<usize>]) -> Vec<usize> {
     let mut members = vec![head];
     let mut waiting = vec![tail];

@@ -1,27 +1,27 @@
-//! Machine code before registers are chosen.
+//! Machine code over virtual registers.
 //!
-//! In: nothing; this is the data that `select` fills, `allocate` rewrites and `layout` encodes.
-//! Guarantees: each [`Op`] names every register that it reads or writes, implicit ones (call arguments, `r0`) included;
-//! control flow exists only at the end of a [`Block`].
+//! In: nothing; `select` creates this data, `allocate` rewrites it and `layout` encodes it.
+//! Guarantees: each [`Op`] names every register that it reads or writes, including implicit ones
+//! (call arguments, `r0`); control flow exists only at the end of a [`Block`].
 
 use super::bpf::RegNumber;
 use crate::ir::{BinOp, CmpOp, FunctionId, Helper, Likely, MapId, Section, Size, Width};
 use crate::source::Span;
 
-/// A register: a machine register (0 to 10) or, from [`Reg::FIRST_VIRTUAL`], a virtual one.
+/// A register: a machine register (0 to 10) or, from [`Reg::FIRST_VIRTUAL`] on, a virtual one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Reg(pub u32);
+pub(super) struct Reg(pub u32);
 
-/// One operation: one instruction of the target, or a fixed pair.
+/// One operation: one BPF instruction, or a fixed pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Op {
+pub(super) enum Op {
     /// `dst = src`.
     Mov { dst: Reg, src: Reg },
     /// `dst` = the low 32 bits of `src`.
     Mov32 { dst: Reg, src: Reg },
-    /// `dst` = a constant: one or two instructions, whichever it takes.
+    /// `dst` = a constant, in one instruction or an `ld_imm64`.
     Const { dst: Reg, value: u64 },
-    /// `dst` = a map.
+    /// `dst` = the address of a map.
     MapAddr { dst: Reg, map: MapId },
     /// `dst` = the address of a subprogram.
     FunctionAddr { dst: Reg, function: FunctionId },
@@ -33,88 +33,92 @@ pub enum Op {
     Alu { op: BinOp, width: Width, dst: Reg, src: Reg },
     /// `dst op= imm`.
     AluImm { op: BinOp, width: Width, dst: Reg, imm: i32 },
-    /// `dst` = its low bytes reversed.
+    /// `dst` = its low `size` bytes reversed.
     Swap { dst: Reg, size: Size },
     /// `dst = *(size *)(base + offset)`.
     Load { dst: Reg, base: Reg, offset: i16, size: Size },
+    /// Like `Load`, but from kernel memory that may be unmapped: then 0.
+    Peek { dst: Reg, base: Reg, offset: i16, size: Size },
     /// `*(size *)(base + offset) = src`.
     Store { base: Reg, offset: i16, src: Reg, size: Size },
     /// `*(size *)(base + offset) = imm`.
     StoreImm { base: Reg, offset: i16, imm: i32, size: Size },
-    /// An atomic that returns nothing.
+    /// An atomic that does not return the old value.
     Atomic { operation: i32, base: Reg, offset: i16, src: Reg, size: Size },
     /// An atomic that returns the old value in `src`.
     AtomicFetch { operation: i32, base: Reg, offset: i16, src: Reg, size: Size },
-    /// Compares `r0` with memory; `r0` receives the old value.
+    /// Compares `r0` with memory and stores `src` if they are equal; `r0` receives the old value.
     CompareExchange { base: Reg, offset: i16, src: Reg },
-    /// Reads `r1` to `r{arguments}`, writes `r0`, spoils `r1` to `r5`.
+    /// Reads `r1` to `r{arguments}`, writes `r0`, clobbers `r1` to `r5`.
     Call { helper: Helper, arguments: u8 },
+    /// The same for a call of a subprogram.
+    CallFunction { function: FunctionId, arguments: u8 },
 }
 
 /// The right side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Right {
+pub(super) enum Right {
     Reg(Reg),
     Imm(i32),
 }
 
 /// How a block ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub(super) enum End {
     Jump(usize),
     Branch { op: CmpOp, width: Width, left: Reg, right: Right, then: usize, otherwise: usize, likely: Likely },
     Return(i32),
 }
 
-/// Straight-line code with one way out.
+/// Straight-line code that ends in one terminator.
 #[derive(Debug, Clone)]
-pub struct Block {
+pub(super) struct Block {
     pub ops: Vec<(Op, Span)>,
     pub end: End,
     pub end_span: Span,
 }
 
-/// One program.
+/// One BPF program or subprogram.
 #[derive(Debug, Clone)]
-pub struct Function {
+pub(super) struct Function {
     /// Execution starts at block 0.
     pub blocks: Vec<Block>,
     /// One past the highest register number.
     pub regs: u32,
-    /// Bytes of the frame in use, a multiple of 8.
+    /// Used bytes of the frame, a multiple of 8.
     pub frame_bytes: u32,
-    /// Short-lived registers that stay in a machine register, neither spilled nor merged with others.
+    /// Short-lived registers that must stay in a machine register: neither spilled nor coalesced.
     pub kept: Vec<Reg>,
 }
 
 impl Reg {
     /// The lowest number of a virtual register.
-    pub const FIRST_VIRTUAL: u32 = 11;
-    /// The frame pointer, which no one allocates.
-    pub const FRAME: Reg = Reg(10);
+    pub(super) const FIRST_VIRTUAL: u32 = 11;
+    /// The frame pointer, which is never allocated.
+    pub(super) const FRAME: Reg = Reg(10);
 
     /// A machine register.
-    pub const fn machine(number: RegNumber) -> Reg {
+    pub(super) const fn machine(number: RegNumber) -> Reg {
         Reg(number as u32)
     }
 
     /// Whether it is a machine register.
-    pub fn is_machine(self) -> bool {
+    pub(super) fn is_machine(self) -> bool {
         self.0 < Reg::FIRST_VIRTUAL
     }
 }
 
 impl Function {
     /// A new virtual register.
-    pub fn fresh(&mut self) -> Reg {
+    pub(super) fn fresh(&mut self) -> Reg {
         self.regs += 1;
         Reg(self.regs - 1)
     }
 }
 
 impl End {
-    /// The blocks that may run next.
-    pub fn successors(&self) -> impl Iterator<Item = usize> + use<> {
+    /// The possible successor blocks.
+    pub(super) fn successors(&self) -> impl Iterator<Item = usize> + use<> {
         let (first, second) = match *self {
             End::Jump(to) => (Some(to), None),
             End::Branch { then, otherwise, .. } => (Some(then), Some(otherwise)),
@@ -123,8 +127,8 @@ impl End {
         first.into_iter().chain(second)
     }
 
-    /// Calls `visit` for every register that it reads.
-    pub fn each_use(&self, mut visit: impl FnMut(Reg)) {
+    /// Calls `visit` for every register that the terminator reads.
+    pub(super) fn each_use(&self, mut visit: impl FnMut(Reg)) {
         if let End::Branch { left, right, .. } = *self {
             visit(left);
             if let Right::Reg(right) = right {
@@ -133,8 +137,8 @@ impl End {
         }
     }
 
-    /// Replaces every register that it reads.
-    pub fn replace_uses(&mut self, mut with: impl FnMut(Reg) -> Reg) {
+    /// Replaces every register that the terminator reads.
+    pub(super) fn replace_uses(&mut self, mut with: impl FnMut(Reg) -> Reg) {
         if let End::Branch { left, right, .. } = self {
             *left = with(*left);
             if let Right::Reg(right) = right {
@@ -144,19 +148,23 @@ impl End {
     }
 }
 
-/// What an operation does with the register that it is asked about.
+/// How an operation uses a register operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     Read,
     Write,
     ReadWrite,
 }
 
 impl Op {
-    /// Calls `visit` for every explicit register operand, with what happens to it; the frame pointer included.
+    /// Calls `visit` for every explicit register operand, including the frame pointer, with its
+    /// role.
     fn each_operand(&mut self, mut visit: impl FnMut(&mut Reg, Role)) {
         match self {
-            Op::Mov { dst, src } | Op::Mov32 { dst, src } | Op::Load { dst, base: src, .. } => {
+            Op::Mov { dst, src }
+            | Op::Mov32 { dst, src }
+            | Op::Load { dst, base: src, .. }
+            | Op::Peek { dst, base: src, .. } => {
                 visit(src, Role::Read);
                 visit(dst, Role::Write);
             }
@@ -179,19 +187,19 @@ impl Op {
                 visit(base, Role::Read);
                 visit(src, Role::ReadWrite);
             }
-            Op::Call { .. } => {}
+            Op::Call { .. } | Op::CallFunction { .. } => {}
         }
     }
 
-    /// Calls `visit` for every register that it reads, implicit ones included.
-    pub fn each_use(mut self, mut visit: impl FnMut(Reg)) {
+    /// Calls `visit` for every register that the operation reads, including implicit ones.
+    pub(super) fn each_use(mut self, mut visit: impl FnMut(Reg)) {
         self.each_operand(|reg, role| {
             if role != Role::Write {
                 visit(*reg);
             }
         });
         match self {
-            Op::Call { arguments, .. } => {
+            Op::Call { arguments, .. } | Op::CallFunction { arguments, .. } => {
                 (1..=arguments).for_each(|number| visit(Reg::machine(number)));
             }
             Op::CompareExchange { .. } => visit(Reg::machine(0)),
@@ -199,27 +207,29 @@ impl Op {
         }
     }
 
-    /// Calls `visit` for every register that it writes or spoils, implicit ones included.
-    pub fn each_def(mut self, mut visit: impl FnMut(Reg)) {
+    /// Calls `visit` for every register that the operation writes or clobbers, including implicit
+    /// ones.
+    pub(super) fn each_def(mut self, mut visit: impl FnMut(Reg)) {
         self.each_operand(|reg, role| {
             if role != Role::Read {
                 visit(*reg);
             }
         });
         match self {
-            Op::Call { .. } => (0..=5).for_each(|number| visit(Reg::machine(number))),
+            Op::Call { .. } | Op::CallFunction { .. } => (0..=5).for_each(|number| visit(Reg::machine(number))),
             Op::CompareExchange { .. } => visit(Reg::machine(0)),
             _ => {}
         }
     }
 
-    /// Replaces every explicit register.
-    pub fn replace(&mut self, mut with: impl FnMut(Reg, Role) -> Reg) {
+    /// Replaces every explicit register operand.
+    pub(super) fn replace(&mut self, mut with: impl FnMut(Reg, Role) -> Reg) {
         self.each_operand(|reg, role| *reg = with(*reg, role));
     }
 
-    /// The register that it computes, when that is all it does: such an operation goes when nobody reads the result.
-    pub fn pure_result(self) -> Option<Reg> {
+    /// The result register of an operation without other effects; such an operation is dead when
+    /// its result is unused.
+    pub(super) fn pure_result(self) -> Option<Reg> {
         match self {
             Op::Mov { dst, .. }
             | Op::Mov32 { dst, .. }
@@ -231,13 +241,15 @@ impl Op {
             | Op::Alu { dst, .. }
             | Op::AluImm { dst, .. }
             | Op::Swap { dst, .. }
-            | Op::Load { dst, .. } => Some(dst),
+            | Op::Load { dst, .. }
+            | Op::Peek { dst, .. } => Some(dst),
             _ => None,
         }
     }
 
-    /// The register that it sets from nothing: such a value is computed again rather than kept in memory.
-    pub fn constant_result(self) -> Option<Reg> {
+    /// The result register of an operation without inputs; such a value is rematerialised instead
+    /// of spilled.
+    pub(super) fn constant_result(self) -> Option<Reg> {
         match self {
             Op::Const { dst, .. }
             | Op::MapAddr { dst, .. }

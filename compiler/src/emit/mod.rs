@@ -1,12 +1,13 @@
-//! The emit stage: IR to one BPF object file in memory.
+//! The emit stage: compiles IR to one BPF object file in memory.
 //!
-//! In: an [`ir::Program`] that its verifier accepts. Out: [`Emitted`], an ELF file that libbpf, bpftool and aya load.
-//! Guarantees: the same input gives the same bytes; limits (stack, size) are diagnostics at the function's span;
-//! every instruction knows the script's characters it came from.
+//! In: an [`ir::Program`] that its verifier accepts. Out: [`Emitted`], an ELF file that libbpf,
+//! bpftool and aya load.
+//! Guarantees: the same input gives the same bytes. Exceeded limits (stack, size) are diagnostics
+//! at the function's span. Every instruction has a span in the script.
 //!
-//! Order of work, each step a file: `frame` places the slots, `select` picks instructions over virtual registers,
-//! `allocate` (on `liveness`, `graph`, `spill`) gives them machine registers, `layout` orders blocks and fills in jumps,
-//! `btf_encode` and `object_file` wrap the result.
+//! The steps, one file each: `frame` places the slots, `select` selects instructions over virtual
+//! registers, `allocate` (with `liveness`, `graph`, `spill`) assigns machine registers, `layout`
+//! orders blocks and resolves jumps, `btf_encode` and `object_file` write the object.
 
 mod allocate;
 pub mod bpf;
@@ -14,7 +15,6 @@ mod btf_encode;
 mod chains;
 mod frame;
 mod graph;
-pub mod interp;
 mod layout;
 mod lines;
 mod listing;
@@ -38,30 +38,52 @@ pub use listing::{helper_name, listing};
 pub struct Emitted {
     /// The relocatable object file.
     pub elf: Vec<u8>,
-    /// Its BPF programs, in the order of the IR's functions.
+    /// The BPF programs, in the order of the IR's functions.
     pub functions: Vec<EmittedFunction>,
-    /// What helpers call back, in the order of the IR's subprograms.
+    /// The subprograms, in the order of the IR's subprograms.
     pub subprograms: Vec<EmittedFunction>,
 }
 
-/// One BPF program of the object.
+/// One BPF program or subprogram of the object.
 #[derive(Debug, Clone)]
 pub struct EmittedFunction {
     /// Symbol name.
     pub name: String,
     /// ELF section.
     pub section: String,
-    /// The instructions as in the object; an `ld_imm64` is two.
+    /// The instructions as in the object; an `ld_imm64` takes two.
     pub insns: Vec<bpf::Insn>,
-    /// For each instruction, the script's characters it came from.
+    /// For each instruction, its span in the script.
     pub spans: Vec<Span>,
     /// For each instruction, what its immediate refers to.
     pub notes: Vec<Option<Note>>,
-    /// Bytes of stack: slots and spilled registers.
+    /// Stack use in bytes: slots and spilled registers.
     pub stack_bytes: u32,
 }
 
-/// What an instruction's immediate stands for.
+impl Emitted {
+    /// The script span of an instruction of a loaded program. libbpf lays out a program as its own
+    /// instructions followed by each subprogram where it is first referenced, and that subprogram
+    /// is directly followed by those that it references.
+    pub fn span_in_program(&self, name: &str, at: usize) -> Option<Span> {
+        let program = self.functions.iter().find(|function| function.name == name)?;
+        let (mut spans, mut placed) = (program.spans.clone(), BTreeSet::new());
+        self.place_subprograms(program, &mut spans, &mut placed);
+        spans.get(at).copied()
+    }
+
+    fn place_subprograms(&self, function: &EmittedFunction, spans: &mut Vec<Span>, placed: &mut BTreeSet<u32>) {
+        for note in function.notes.iter().flatten() {
+            let (Note::Function(id) | Note::Call(id)) = note else { continue };
+            if let Some(subprogram) = self.subprograms.get(id.0 as usize).filter(|_| placed.insert(id.0)) {
+                spans.extend(&subprogram.spans);
+                self.place_subprograms(subprogram, spans, placed);
+            }
+        }
+    }
+}
+
+/// What an instruction's immediate refers to, or what else is known about the instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
     /// A map's address.
@@ -70,31 +92,36 @@ pub enum Note {
     Data(Section, u32),
     /// The address of a subprogram.
     Function(FunctionId),
-    /// A helper.
+    /// A call of a subprogram.
+    Call(FunctionId),
+    /// A helper call.
     Helper(Helper),
+    /// The immediate refers to nothing; the instruction is a load of memory that may be unmapped.
+    Peek,
 }
 
-/// Most IR instructions of a function, before they are optimised: a jump reaches 32767 BPF instructions, and the verifier
-/// follows a million in all.
-const MAX_FUNCTION_INSTS: usize = 32 << 10;
+/// The maximum number of IR instructions in a function, before optimisation. A jump reaches 32767
+/// BPF instructions, and the verifier processes at most a million in total.
+pub const MAX_FUNCTION_INSTS: usize = 32 << 10;
 
-/// Refuses functions that no later stage could make small enough, before effort goes into them.
-pub fn check_size(program: &ir::Program) -> Result<(), Vec<Diagnostic>> {
+/// Rejects functions with more than `most` instructions, before the expensive passes run.
+pub fn check_size(program: &ir::Program, most: usize) -> Result<(), Vec<Diagnostic>> {
     let size = |function: &ir::Function| function.blocks.iter().map(|block| block.insts.len() + 1).sum::<usize>();
     let too_large: Vec<Diagnostic> = program
         .functions
         .iter()
         .chain(&program.subprograms)
-        .filter(|function| size(function) > MAX_FUNCTION_INSTS)
+        .filter(|function| size(function) > most)
         .map(|function| {
-            let label = format!("about {} instructions, and the limit is {MAX_FUNCTION_INSTS}", size(function));
+            let label = format!("about {} instructions, and the limit is {most}", size(function));
             too_large(function.span).label(label)
         })
         .collect();
     if too_large.is_empty() { Ok(()) } else { Err(too_large) }
 }
 
-/// Compiles a program. Every function is tried, so that all limits exceeded are reported.
+/// Compiles a program. All functions are compiled even if one fails, so that every exceeded limit
+/// is reported.
 pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     let mut all = |functions: &[ir::Function]| -> Vec<EmittedFunction> {
@@ -121,7 +148,7 @@ pub fn emit(program: &ir::Program, source: &Source) -> Result<Emitted, Vec<Diagn
     Ok(Emitted { elf, functions, subprograms })
 }
 
-/// Calls of the kernel's functions are by numbers that differ from kernel to kernel.
+/// Inserts the BTF ids of kfuncs into their calls; they differ from kernel to kernel.
 fn name_kernel_functions(function: &mut EmittedFunction, numbers: &[(Helper, u32)]) {
     for (insn, note) in function.insns.iter_mut().zip(&function.notes) {
         if let Some(Note::Helper(helper)) = note
@@ -149,10 +176,11 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
     })
 }
 
-/// Most maps that a program may use, each data section counted as one (the kernel's `MAX_USED_MAPS`).
+/// The maximum number of maps that a program may use; each data section counts as one (the kernel's
+/// `MAX_USED_MAPS`).
 const MAX_USED_MAPS: usize = 64;
 
-/// A program's maps are those of its subprograms as well.
+/// Checks the number of maps of a program, including those of its subprograms.
 fn check_maps(function: &EmittedFunction, subprograms: &[EmittedFunction], span: Span) -> Result<(), Diagnostic> {
     let mut used = BTreeSet::new();
     let mut waiting = vec![function];
@@ -160,11 +188,11 @@ fn check_maps(function: &EmittedFunction, subprograms: &[EmittedFunction], span:
         for note in function.notes.iter().flatten() {
             match note {
                 Note::Map(map) => _ = used.insert(map.0),
-                // No map has these numbers.
+                // No map has these ids.
                 Note::Data(Section::Rodata, _) => _ = used.insert(u32::MAX),
                 Note::Data(Section::Bss, _) => _ = used.insert(u32::MAX - 1),
-                Note::Function(id) => waiting.extend(subprograms.get(id.0 as usize)),
-                Note::Helper(_) => {}
+                Note::Function(id) | Note::Call(id) => waiting.extend(subprograms.get(id.0 as usize)),
+                Note::Helper(_) | Note::Peek => {}
             }
         }
     }
@@ -173,13 +201,13 @@ fn check_maps(function: &EmittedFunction, subprograms: &[EmittedFunction], span:
     }
     let message = format!("this block uses {} maps of the kernel, and the limit is {MAX_USED_MAPS}", used.len());
     Err(Diagnostic::error(Code(513), span, message)
-        .label("maps with keys count, so do the ring buffers and the memory of those without")
+        .label("each map with keys counts, as does each ring buffer; maps without keys count as one")
         .help("split it into several blocks of the same probe"))
 }
 
 fn too_large(span: Span) -> Diagnostic {
     Diagnostic::error(Code(510), span, "this block is too large for a BPF program")
-        .label("its parts lie further apart than a jump can reach")
+        .label("its parts are further apart than a jump can reach")
         .help("split it into several blocks of the same probe, or repeat less with `unroll`")
 }
 
@@ -205,8 +233,8 @@ mod tests {
             ..Program::default()
         };
         let most = MAX_FUNCTION_INSTS - 1;
-        assert!(check_size(&program(&[most, most])).is_ok());
-        let diagnostics = check_size(&program(&[most + 1, 1])).expect_err("too large");
+        assert!(check_size(&program(&[most, most]), MAX_FUNCTION_INSTS).is_ok());
+        let diagnostics = check_size(&program(&[most + 1, 1]), MAX_FUNCTION_INSTS).expect_err("too large");
         let [diagnostic] = diagnostics.as_slice() else { panic!("{diagnostics:?}") };
         assert_eq!((diagnostic.code.0, diagnostic.span), (510, Span::new(3, 5)));
     }

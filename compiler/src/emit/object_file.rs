@@ -1,10 +1,10 @@
-//! The ELF file.
+//! Writes the ELF file.
 //!
 //! In: the IR's maps and data, and the encoded functions. Out: a relocatable `EM_BPF` object.
-//! Guarantees: maps and data are reached through `R_BPF_64_64` relocations, every program has function and line records,
-//! and map definitions are BTF (what libbpf 1.x requires).
+//! Guarantees: maps and data are referenced through `R_BPF_64_64` relocations; every program has
+//! function and line records; map definitions are BTF, as libbpf 1.x requires.
 
-use object::elf::R_BPF_64_64;
+use object::elf::{R_BPF_64_32, R_BPF_64_64};
 use object::write::{Object, Relocation, SectionId, Symbol, SymbolId, SymbolSection};
 use object::{
     Architecture, BinaryFormat, Endianness, RelocationFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope,
@@ -14,7 +14,7 @@ use super::bpf::INSN_SIZE_BYTES;
 use super::btf_encode::{self, Btf, Line, Linkage, SectionRecords, TypeId};
 use super::lines::LineTable;
 use super::{EmittedFunction, Note};
-use crate::ir::{Map, MapKind, Program, Role, Section};
+use crate::ir::{FunctionId, Map, MapKind, Program, Role, Section};
 use crate::source::Source;
 
 /// The kernel's `BPF_F_NO_PREALLOC`.
@@ -25,7 +25,7 @@ const RODATA_SYMBOL: &str = "profiler_rodata";
 const BSS_SYMBOL: &str = "profiler_bss";
 
 /// Writes the file.
-pub fn write(
+pub(super) fn write(
     program: &Program,
     functions: &[EmittedFunction],
     subprograms: &[EmittedFunction],
@@ -48,9 +48,9 @@ struct Writer {
     maps: Vec<SymbolId>,
     rodata: Option<SymbolId>,
     bss: Option<SymbolId>,
-    /// The section of subprograms, by which they are reached.
+    /// The symbol of the section of subprograms, used to reference them.
     text: Option<SymbolId>,
-    /// Where each subprogram starts in it.
+    /// The byte offset of each subprogram in that section.
     starts: Vec<u32>,
     records: Vec<SectionRecords>,
 }
@@ -114,12 +114,12 @@ impl Writer {
         self.btf.section(".maps", size_bytes, &variables);
     }
 
-    /// A structure whose members' *types* carry the map's numbers, as libbpf reads them.
+    /// A structure whose member *types* encode the map's numbers, as libbpf reads them.
     fn map_definition(&mut self, map: &Map) -> (TypeId, u32) {
         let mut members = vec![("type", self.number(map.kind as u32))];
         match map.kind {
             MapKind::RingBuf => {}
-            // The kernel accepts task storage only with BTF types for key and value.
+            // The kernel accepts task storage only if key and value have BTF types.
             MapKind::TaskStorage => {
                 let key = self.btf.pointer(self.int);
                 let bytes = self.btf.array(self.byte, self.int, map.value_size_bytes);
@@ -143,7 +143,7 @@ impl Writer {
         (self.btf.structure("", size_bytes, &members), size_bytes)
     }
 
-    /// A number as a type: pointer to an array of that many integers.
+    /// A number encoded as a type: a pointer to an array of that many integers.
     fn number(&mut self, number: u32) -> TypeId {
         let array = self.btf.array(self.int, self.int, number);
         self.btf.pointer(array)
@@ -167,8 +167,8 @@ impl Writer {
         }
     }
 
-    /// Describes a data section as global arrays of bytes, those with names of their own first: libbpf maps a section into user
-    /// space only if it has a global.
+    /// Describes a data section as global byte arrays, the named ones first: libbpf maps a section
+    /// into user space only if it contains a global variable.
     fn data(
         &mut self,
         section: SectionId,
@@ -197,12 +197,14 @@ impl Writer {
         source: &Source,
     ) -> object::write::Result<()> {
         let lines = LineTable::new(source);
-        // Verifier: a context parameter of a structure type, as `void *` draws a remark in the log.
+        // Verifier: the context parameter points to a structure, because `void *` causes a message
+        // in the log.
         let context = self.btf.structure("context", 0, &[]);
         let context = self.btf.pointer(context);
         let prototype = self.btf.prototype(self.int, &[("ctx", context)]);
         let mut sections: Vec<(&str, SectionId)> = Vec::new();
-        // Subprograms come first: where they start is written into those that name them.
+        // Subprograms come first, because their offsets are written into the functions that refer
+        // to them.
         let roles = program.subprograms.iter().map(|function| function.role);
         let static_ones = subprograms.iter().zip(roles.map(Some));
         for (function, role) in static_ones.chain(functions.iter().map(|function| (function, None))) {
@@ -214,29 +216,36 @@ impl Writer {
                 sections.len() - 1
             });
             let section = sections[index].1;
-            let ty = match role {
-                Some(role) => {
-                    self.text = Some(self.object.section_symbol(section));
-                    let prototype = self.callback_prototype(role, context);
-                    self.btf.function(&function.name, prototype, Linkage::Static)
-                }
-                None => self.btf.function(&function.name, prototype, Linkage::Global),
+            // Verifier: it checks a global function on its own.
+            let linkage = match role {
+                None | Some(Role::Apart) => Linkage::Global,
+                Some(_) => Linkage::Static,
             };
-            let start = self.function(function, section, role.is_some())?;
+            let prototype = match role {
+                None | Some(Role::Block) => prototype,
+                Some(role) => self.subprogram_prototype(role, context),
+            };
+            let ty = self.btf.function(&function.name, prototype, linkage);
+            let start = self.function(function, section, linkage)?;
+            if role.is_some() {
+                self.text = Some(self.object.section_symbol(section));
+                self.starts.push(start);
+            }
             self.records[index].functions.push((start, ty));
             self.lines(function, &lines, index, start);
         }
         Ok(())
     }
 
-    /// The type of a subprogram, as the kernel documents it.
-    fn callback_prototype(&mut self, role: Role, pointer: TypeId) -> TypeId {
+    /// The prototype of a subprogram; for callbacks, the one that the kernel documents.
+    fn subprogram_prototype(&mut self, role: Role, pointer: TypeId) -> TypeId {
         let result = self.btf.int("long", 8, true);
         match role {
             Role::Iteration => {
                 let number = self.btf.int("unsigned int", 4, false);
                 self.btf.prototype(result, &[("iteration", number), ("frame", pointer)])
             }
+            Role::Apart => self.btf.prototype(result, &[("first", result), ("second", result)]),
             _ => {
                 let parameters = [("map", pointer), ("key", pointer), ("value", pointer), ("frame", pointer)];
                 self.btf.prototype(result, &parameters)
@@ -249,33 +258,38 @@ impl Writer {
         &mut self,
         function: &EmittedFunction,
         section: SectionId,
-        is_static: bool,
+        linkage: Linkage,
     ) -> object::write::Result<u32> {
         let mut insns = function.insns.clone();
         for (insn, note) in insns.iter_mut().zip(&function.notes) {
-            if let Some(Note::Function(id)) = note {
-                insn.imm = self.starts.get(id.0 as usize).map_or(0, |start| *start as i32);
+            let start = |id: &FunctionId| self.starts.get(id.0 as usize).map_or(0, |start| *start as i32);
+            match note {
+                Some(Note::Function(id)) => insn.imm = start(id),
+                // A call counts instructions from the next one.
+                Some(Note::Call(id)) => insn.imm = start(id) / INSN_SIZE_BYTES as i32 - 1,
+                _ => {}
             }
         }
         let bytes: Vec<u8> = insns.iter().flat_map(|insn| insn.to_bytes()).collect();
         let start = self.object.append_section_data(section, &bytes, INSN_SIZE_BYTES as u64);
         let symbol = self.symbol(&function.name, SymbolKind::Text, section, start, bytes.len() as u64);
-        if is_static {
+        if linkage == Linkage::Static {
             self.object.symbol_mut(symbol).scope = SymbolScope::Compilation;
-            self.starts.push(start as u32);
         }
         for (index, note) in function.notes.iter().enumerate() {
             let symbol = match note {
                 Some(Note::Map(map)) => self.maps.get(map.0 as usize).copied(),
                 Some(Note::Data(Section::Rodata, _)) => self.rodata,
                 Some(Note::Data(Section::Bss, _)) => self.bss,
-                // libbpf takes a static function by its section only, with the instruction's offset in it.
-                Some(Note::Function(_)) => self.text,
-                Some(Note::Helper(_)) | None => None,
+                // libbpf finds a static function only by section symbol and the instruction's
+                // offset in that section.
+                Some(Note::Function(_) | Note::Call(_)) => self.text,
+                Some(Note::Helper(_) | Note::Peek) | None => None,
             };
             if let Some(symbol) = symbol {
                 let offset = start + (index * INSN_SIZE_BYTES) as u64;
-                let flags = RelocationFlags::Elf { r_type: R_BPF_64_64 };
+                let r_type = if matches!(note, Some(Note::Call(_))) { R_BPF_64_32 } else { R_BPF_64_64 };
+                let flags = RelocationFlags::Elf { r_type };
                 self.object.add_relocation(section, Relocation { offset, symbol, addend: 0, flags })?;
             }
         }

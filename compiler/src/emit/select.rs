@@ -1,21 +1,22 @@
 //! Instruction selection.
 //!
-//! In: one IR function and its frame layout. Out: a [`machine::Function`](Function) over virtual registers.
-//! Guarantees: every immediate fits its field, every shift count its width, no division by a constant zero
-//! (the verifier rejects all three), and memory on the stack is touched aligned.
+//! In: one IR function and its frame layout. Out: a [`machine::Function`](Function) over virtual
+//! registers.
+//! Guarantees: every immediate fits its field, every shift count its width, and there is no
+//! division by a constant zero (the verifier rejects violations of all three). Stack accesses are
+//! aligned.
 
 use super::bpf;
 use super::frame::Frame;
-use super::interp;
 use super::machine::{Block, End, Function, Op, Reg, Right};
 use super::select_memory;
-use crate::ir::{self, Addr, Arg, Base, BinOp, CmpOp, Inst, Likely, Operand, Size, VReg, Width};
+use crate::ir::{self, Addr, Arg, Base, BinOp, CmpOp, Inst, Likely, Operand, Size, VReg, Width, arithmetic};
 use crate::source::Span;
 
 /// Translates `function`.
-pub fn select(function: &ir::Function, frame: &Frame) -> Function {
+pub(super) fn select(function: &ir::Function, frame: &Frame) -> Function {
     let first_fresh = Reg::FIRST_VIRTUAL + function.vregs;
-    // What the machine registers hold at the start: the context, or what the caller of a subprogram gave it.
+    // The number of argument registers at entry: the context, or the arguments of a subprogram.
     let given = function.role.parameters().max(1);
     let mut selector = Selector {
         frame,
@@ -29,7 +30,7 @@ pub fn select(function: &ir::Function, frame: &Frame) -> Function {
         current: 0,
         span: function.span,
     };
-    // The prologue is a block of its own because the IR may jump back to its first block.
+    // The prologue is a separate block, because the IR may jump back to its first block.
     selector.out.blocks = vec![selector.empty_block(); function.blocks.len() + 1];
     for index in 0..given {
         let dst = selector.given(index);
@@ -48,24 +49,25 @@ pub fn select(function: &ir::Function, frame: &Frame) -> Function {
     selector.out
 }
 
-/// The state of one translation.
+/// The state of the selection for one function.
 pub(super) struct Selector<'a> {
     frame: &'a Frame,
     out: Function,
-    /// The first of the registers that hold what the function was given.
+    /// The first of the virtual registers that hold the function's arguments.
     given: Reg,
     current: usize,
     span: Span,
 }
 
-/// Width-checked right side of an operation, or a comparison decided at compile time.
+/// A comparison that was decided at compile time, or its operands in encodable form.
 enum Compared {
     Known(bool),
     Test { op: CmpOp, left: Reg, right: Right },
 }
 
 impl Selector<'_> {
-    /// What the function was given as its `index`-th argument; of a program, the first is the context.
+    /// The virtual register of the function's argument `index`; in a program, argument 0 is the
+    /// context.
     fn given(&self, index: u8) -> Reg {
         Reg(self.given.0 + u32::from(index))
     }
@@ -91,7 +93,7 @@ impl Selector<'_> {
         block.end_span = span;
     }
 
-    /// The register and offset of an address whose field of 16 bits holds the offset.
+    /// The base register and the offset of an address; the offset fits the 16-bit field.
     pub(super) fn address(&mut self, addr: Addr) -> (Reg, i16) {
         match addr.base {
             Base::Slot(slot) => (Reg::FRAME, (self.frame.offset(slot) + addr.offset) as i16),
@@ -138,6 +140,7 @@ impl Selector<'_> {
             }
             Inst::Clamp { dst, src, most } => self.clamp(virtual_reg(*dst), virtual_reg(*src), *most as i32),
             Inst::Load { .. }
+            | Inst::Peek { .. }
             | Inst::Store { .. }
             | Inst::Zero { .. }
             | Inst::Move { .. }
@@ -158,7 +161,7 @@ impl Selector<'_> {
         }
     }
 
-    /// `dst = src`; with `W32` only the low half of a constant matters to what follows.
+    /// `dst = src`; with `W32`, only the low half of a constant is significant.
     fn set(&mut self, dst: Reg, src: Operand, width: Width) {
         match (src, width) {
             (Operand::Reg(src), _) if virtual_reg(src) == dst => {}
@@ -214,7 +217,7 @@ impl Selector<'_> {
         self.push(Op::Alu { op, width, dst, src: right });
     }
 
-    /// `dst = a`, or its low half zero-extended.
+    /// `dst = a`; with `W32`, its low half zero-extended.
     fn low_half(&mut self, width: Width, dst: Reg, a: Operand) {
         match (a, width) {
             (Operand::Reg(src), Width::W32) => self.push(Op::Mov32 { dst, src: virtual_reg(src) }),
@@ -240,7 +243,8 @@ impl Selector<'_> {
         }
     }
 
-    /// The register that is compared is the one that goes on, and it lives no longer than this.
+    /// `dst = min(src, most)`, compared in a short-lived register of its own, so that the compared
+    /// register is the one that is copied to `dst`.
     fn clamp(&mut self, dst: Reg, src: Reg, most: i32) {
         let value = self.fresh();
         self.out.kept.push(value);
@@ -259,7 +263,8 @@ impl Selector<'_> {
         self.push(Op::Mov { dst, src: value });
     }
 
-    /// BPF has no conditional set: a flag is 1, unless a branch over nothing else makes it 0.
+    /// BPF has no conditional set: the flag is set to 1, and a branch skips the instruction that
+    /// sets it to 0.
     fn set_flag(&mut self, op: CmpOp, width: Width, dst: Reg, a: Operand, b: Operand) {
         let flag = self.fresh();
         match self.compare(op, width, a, b) {
@@ -284,7 +289,7 @@ impl Selector<'_> {
     fn compare(&mut self, op: CmpOp, width: Width, a: Operand, b: Operand) -> Compared {
         let (op, left, right) = match (a, b) {
             (Operand::Imm(a), Operand::Imm(b)) => {
-                return Compared::Known(interp::compare(op, width, a as u64, b as u64));
+                return Compared::Known(arithmetic::compare(op, width, a as u64, b as u64));
             }
             (Operand::Imm(_), Operand::Reg(b)) => (mirrored(op), b, a),
             (Operand::Reg(a), _) => (op, a, b),
@@ -307,7 +312,19 @@ impl Selector<'_> {
     }
 
     fn call(&mut self, dst: Option<VReg>, helper: ir::Helper, args: &[Arg]) {
-        // Registers first: what is made from nothing needs no register while those are moved.
+        if let (ir::Helper::Run | ir::Helper::RunApart, [Arg::Function(function), given @ ..]) = (helper, args) {
+            self.arguments(given);
+            self.push(Op::CallFunction { function: *function, arguments: given.len() as u8 });
+            return self.keep_result(dst);
+        }
+        self.arguments(args);
+        self.push(Op::Call { helper, arguments: args.len() as u8 });
+        self.keep_result(dst);
+    }
+
+    fn arguments(&mut self, args: &[Arg]) {
+        // Registers first: constants and addresses need no register while the register arguments
+        // are moved.
         for registers in [true, false] {
             for (number, arg) in (1..).zip(args) {
                 let is_register = matches!(arg, Arg::Value(Operand::Reg(_)) | Arg::Context);
@@ -316,7 +333,9 @@ impl Selector<'_> {
                 }
             }
         }
-        self.push(Op::Call { helper, arguments: args.len() as u8 });
+    }
+
+    fn keep_result(&mut self, dst: Option<VReg>) {
         if let Some(dst) = dst {
             self.push(Op::Mov { dst: virtual_reg(dst), src: Reg::machine(0) });
         }
@@ -351,7 +370,8 @@ impl Selector<'_> {
         self.finish(end, span);
     }
 
-    /// The alignment of a slot's address that follows from the frame layout.
+    /// The alignment of a slot's address, as known from the frame layout; `None` for other
+    /// addresses.
     pub(super) fn known_alignment(&self, addr: Addr) -> Option<u32> {
         match addr.base {
             Base::Slot(slot) => {
@@ -363,12 +383,12 @@ impl Selector<'_> {
     }
 }
 
-/// The machine code's register for an IR register.
+/// The virtual register for an IR register.
 pub(super) fn virtual_reg(reg: VReg) -> Reg {
     Reg(Reg::FIRST_VIRTUAL + reg.0)
 }
 
-/// The atomic's operation code. The IR verifier admits only operations that BPF has.
+/// The operation code of an atomic. The IR verifier accepts only operations that BPF has.
 pub(super) fn atomic_operation(op: BinOp, fetch: bool) -> i32 {
     bpf::atomic_op(op, fetch).unwrap_or_else(|| unreachable!("the IR verifier admits no atomic {op:?}"))
 }
@@ -377,7 +397,7 @@ fn commutes(op: BinOp) -> bool {
     matches!(op, BinOp::Add | BinOp::Mul | BinOp::And | BinOp::Or | BinOp::Xor)
 }
 
-/// The comparison with its sides exchanged.
+/// The equivalent comparison with its operands exchanged.
 fn mirrored(op: CmpOp) -> CmpOp {
     match op {
         CmpOp::Eq | CmpOp::Ne => op,

@@ -1,22 +1,27 @@
 //! Instruction selection for memory: loads, stores, clears, copies, atomics.
 //!
-//! In: an IR instruction that touches memory. Out: operations appended to the selector's current block.
-//! Guarantee: a store or load on the stack is never wider than the alignment known there (the verifier is strict about it).
+//! In: an IR instruction that accesses memory. Out: operations appended to the selector's current
+//! block.
+//! Guarantee: a stack load or store is never wider than the alignment known there, because the
+//! verifier is strict about it.
 
 use super::bpf;
 use super::machine::{Op, Reg};
 use super::select::{Selector, atomic_operation, virtual_reg};
 use crate::ir::{Addr, Helper, Inst, Operand, Size};
 
-/// Above this, a clear or copy is one helper call instead of a run of stores.
+/// Above this size in bytes, a clear or copy is one helper call instead of a sequence of stores.
 const UNROLL_LIMIT_BYTES: u32 = 2048;
 
-/// Translates a memory instruction; others are not given to it.
+/// Selects operations for a memory instruction; other instructions must not be passed.
 pub(super) fn inst(selector: &mut Selector<'_>, inst: &Inst) {
     match *inst {
         Inst::Load { dst, addr, size } => {
             let (base, offset) = selector.address(addr);
             selector.push(Op::Load { dst: virtual_reg(dst), base, offset, size });
+        }
+        Inst::Peek { dst, base, offset, size } => {
+            selector.push(Op::Peek { dst: virtual_reg(dst), base: virtual_reg(base), offset, size });
         }
         Inst::Store { addr, src, size } => store(selector, addr, src, size),
         Inst::Zero { addr, size_bytes } => zero(selector, addr, size_bytes),
@@ -27,10 +32,10 @@ pub(super) fn inst(selector: &mut Selector<'_>, inst: &Inst) {
             selector.push(Op::Atomic { operation, base, offset, src: virtual_reg(src), size });
         }
         Inst::Atomic { op, addr, src, fetch: Some(dst), size } => {
-            fetch(selector, atomic_operation(op, true), addr, virtual_reg(src), virtual_reg(dst), size);
+            fetch(selector, atomic_operation(op, true), addr, (virtual_reg(src), virtual_reg(dst)), size);
         }
         Inst::Exchange { dst, addr, src } => {
-            fetch(selector, bpf::XCHG, addr, virtual_reg(src), virtual_reg(dst), Size::B8);
+            fetch(selector, bpf::XCHG, addr, (virtual_reg(src), virtual_reg(dst)), Size::B8);
         }
         Inst::CompareExchange { dst, addr, expected, new } => {
             let (base, offset) = selector.address(addr);
@@ -64,8 +69,8 @@ fn store(selector: &mut Selector<'_>, addr: Addr, src: Operand, size: Size) {
     selector.push(Op::Store { base, offset, src, size });
 }
 
-/// An atomic overwrites its source register with the old value: it works on a copy.
-fn fetch(selector: &mut Selector<'_>, operation: i32, addr: Addr, src: Reg, dst: Reg, size: Size) {
+/// A fetching atomic overwrites its source register with the old value, so it works on a copy.
+fn fetch(selector: &mut Selector<'_>, operation: i32, addr: Addr, (src, dst): (Reg, Reg), size: Size) {
     let (base, offset) = selector.address(addr);
     let exchanged = selector.fresh();
     selector.push(Op::Mov { dst: exchanged, src });
@@ -75,7 +80,7 @@ fn fetch(selector: &mut Selector<'_>, operation: i32, addr: Addr, src: Reg, dst:
 
 fn zero(selector: &mut Selector<'_>, addr: Addr, size_bytes: u32) {
     if size_bytes > UNROLL_LIMIT_BYTES {
-        // A read from address 0 fails, and a failed read clears its destination.
+        // A read from address 0 fails, and a failed read zeroes its destination.
         return read_kernel(selector, addr, None, size_bytes);
     }
     let contract = if size_bytes >= 8 { 8 } else { 1 };
@@ -110,7 +115,7 @@ fn read_kernel(selector: &mut Selector<'_>, to: Addr, from: Option<Addr>, size_b
     selector.push(Op::Call { helper: Helper::ProbeReadKernel, arguments: 3 });
 }
 
-/// Cuts a range into accesses, widest first, none wider than `align_bytes`.
+/// Splits a range into accesses, widest first, none wider than `align_bytes`.
 fn pieces(size_bytes: u32, align_bytes: u32) -> impl Iterator<Item = (i32, Size)> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,22 +1,24 @@
-//! Moves values from registers to the stack.
+//! Spills values from registers to the stack.
 //!
-//! In: a machine function and the nodes of its interference graph that found no register.
-//! Out: the function with each of their reads preceded by a reload and each write followed by a store.
-//! Guarantees: the new registers live for one operation; a value that is a constant or an address is made again, not stored.
+//! In: a machine function and the nodes of its interference graph that got no register.
+//! Out: the function with a reload before each of their reads and a store after each of their
+//! writes.
+//! Guarantees: the new registers live for one operation; constants and addresses are
+//! rematerialised, not stored.
 
 use super::graph::Graph;
 use super::machine::{Function, Op, Reg, Role};
 use crate::ir::Size;
 use crate::source::Span;
 
-/// Where a spilled register's value is found.
+/// Where the value of a spilled register is.
 #[derive(Clone, Copy)]
 enum Home {
     Stack(i16),
     Constant(Op),
 }
 
-/// What a node is set to.
+/// The value that a node is assigned.
 #[derive(Clone, Copy)]
 enum Value {
     Unset,
@@ -24,8 +26,8 @@ enum Value {
     Varies,
 }
 
-/// Moves the nodes `failed` to memory.
-pub fn spill(function: &mut Function, graph: &Graph, failed: &[Reg]) {
+/// Spills the nodes in `failed`.
+pub(super) fn spill(function: &mut Function, graph: &Graph, failed: &[Reg]) {
     let values = values(function, graph);
     let mut homes = vec![None; function.regs as usize];
     let mut slots = Vec::new();
@@ -53,7 +55,7 @@ pub fn spill(function: &mut Function, graph: &Graph, failed: &[Reg]) {
     }
 }
 
-/// For each node, whether every assignment to it is the same constant.
+/// For each node, the constant that every assignment to it sets, if there is one.
 fn values(function: &Function, graph: &Graph) -> Vec<Value> {
     let mut values = vec![Value::Unset; function.regs as usize];
     for (op, _) in function.blocks.iter().flat_map(|block| &block.ops) {
@@ -72,13 +74,14 @@ fn values(function: &Function, graph: &Graph) -> Vec<Value> {
     values
 }
 
-/// The operation with another result register.
+/// The operation with a different result register.
 fn with_result(mut op: Op, dst: Reg) -> Op {
     op.replace(|_, _| dst);
     op
 }
 
-/// A stack slot for `node`: shared with other nodes of this round that it does not interfere with.
+/// A stack slot for `node`: the offset, shared with nodes of this round that do not interfere with
+/// it.
 fn stack_slot(function: &mut Function, graph: &Graph, slots: &mut Vec<(i16, Vec<Reg>)>, node: Reg) -> i16 {
     if let Some((offset, nodes)) = slots.iter_mut().find(|(_, nodes)| nodes.iter().all(|n| !graph.interferes(*n, node)))
     {
@@ -86,7 +89,7 @@ fn stack_slot(function: &mut Function, graph: &Graph, slots: &mut Vec<(i16, Vec<
         return *offset;
     }
     function.frame_bytes += 8;
-    // Beyond 16 bits the frame is rejected for its size, so the truncated offset is never used.
+    // A frame beyond 16 bits is rejected for its size, so the truncated offset is never used.
     let offset = (function.frame_bytes as i32).wrapping_neg() as i16;
     slots.push((offset, vec![node]));
     offset
@@ -96,9 +99,10 @@ struct Rewriter<'a> {
     function: &'a mut Function,
     homes: &'a [Option<Home>],
     out: Vec<(Op, Span)>,
-    /// Registers of the current operation that have been given a short-lived stand-in.
+    /// Spilled registers of the current operation, with their short-lived replacement.
     reloads: Vec<(Reg, Reg)>,
-    /// A spilled register and one that holds the same value right after the previous operation.
+    /// A spilled register, and a register that holds the same value right after the previous
+    /// operation.
     recent: Option<(Reg, Reg)>,
 }
 
@@ -113,7 +117,8 @@ impl Rewriter<'_> {
         }
         let recent = self.recent.take();
         self.reloads.clear();
-        // What the previous operation left in a register needs no reload here, unless it is changed here.
+        // A value that the previous operation left in a register needs no reload, unless this
+        // operation writes it.
         if let Some((reg, holder)) = recent {
             let mut is_written = false;
             op.each_def(|def| is_written |= def == reg);
@@ -127,7 +132,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// A move to or from memory is one store or load.
+    /// A move to or from memory is a single store or load.
     fn copy(&mut self, dst: Reg, src: Reg, span: Span) {
         match (self.home(dst), self.home(src)) {
             (None, Some(home)) if self.reloads.is_empty() => {
@@ -149,11 +154,11 @@ impl Rewriter<'_> {
         let mut stores = Vec::new();
         op.replace(|reg, role| {
             let Some(home) = self.home(reg) else { return reg };
-            let stand_in = self.stand_in(reg, home, role != Role::Write, span);
+            let replacement = self.replacement(reg, home, role != Role::Write, span);
             if let (true, Home::Stack(offset)) = (role != Role::Read, home) {
-                stores.push((store(offset, stand_in), span));
+                stores.push((store(offset, replacement), span));
             }
-            stand_in
+            replacement
         });
         self.recent = self.reloads.get(forwarded..).and_then(<[_]>::last).copied();
         self.out.push((op, span));
@@ -165,21 +170,22 @@ impl Rewriter<'_> {
         self.reloads.extend(self.recent);
         let span = self.function.blocks[index].end_span;
         let mut end = self.function.blocks[index].end;
-        end.replace_uses(|reg| self.home(reg).map_or(reg, |home| self.stand_in(reg, home, true, span)));
+        end.replace_uses(|reg| self.home(reg).map_or(reg, |home| self.replacement(reg, home, true, span)));
         self.function.blocks[index].end = end;
     }
 
-    /// The register that stands in for `reg` in the current operation, loaded when it is read.
-    fn stand_in(&mut self, reg: Reg, home: Home, is_read: bool, span: Span) -> Reg {
-        if let Some((_, stand_in)) = self.reloads.iter().find(|(of, _)| *of == reg) {
-            return *stand_in;
+    /// The register that replaces `reg` in the current operation, reloaded if the operation reads
+    /// it.
+    fn replacement(&mut self, reg: Reg, home: Home, is_read: bool, span: Span) -> Reg {
+        if let Some((_, replacement)) = self.reloads.iter().find(|(of, _)| *of == reg) {
+            return *replacement;
         }
-        let stand_in = self.function.fresh();
-        self.reloads.push((reg, stand_in));
+        let replacement = self.function.fresh();
+        self.reloads.push((reg, replacement));
         if is_read {
-            self.out.push((reload(home, stand_in), span));
+            self.out.push((reload(home, replacement), span));
         }
-        stand_in
+        replacement
     }
 }
 

@@ -1,29 +1,31 @@
-//! The expand stage: modules become parts of the script, and every use of a macro becomes the macro's body.
+//! The expand stage: links modules into the script and expands all macro calls.
 //!
-//! In: a script. Out: the same script without modules and without uses of its macros, or what is wrong with them.
-//! Guarantee: expansion ends, whatever the macros say of each other, and the tree it makes has at most [`NODE_LIMIT`] more nodes and a
-//! depth of at most [`DEPTH_LIMIT`]. A macro's own variables are renamed, so that they never meet those of its user.
+//! In: a script. Out: the same script without modules and macro calls, or diagnostics.
+//! Guarantee: expansion terminates for any macros. It adds at most `NODE_LIMIT` nodes, and the tree
+//! is at most `DEPTH_LIMIT` levels deep. A macro's local variables are renamed, so they never
+//! collide with the caller's.
 
 mod modules;
 mod substitute;
 
+use crate::ast::visit::PartMut;
 use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Param, Script, Stmt, StmtKind};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 use crate::words::CATALOGUE;
+use substitute::Substitution;
 pub use substitute::fields;
-use substitute::{Part, Substitution};
 
-/// Nodes that all expansions of a script may add.
+/// Maximum number of nodes that all expansions of a script may add.
 const NODE_LIMIT: usize = 20_000;
 
-/// Macros that may stand in each other.
+/// Maximum depth of nested macro expansions.
 const NESTING_LIMIT: usize = 32;
 
-/// How deep a tree may become; the parser's own limits allow nearly as much.
+/// Maximum depth of the tree; the parser's own limits allow nearly as much.
 const DEPTH_LIMIT: usize = 800;
 
-/// Puts the modules into the script that uses them, then expands all macros.
+/// Links the modules into the script that uses them, then expands all macros.
 pub fn expand(script: Script) -> Result<Script, Vec<Diagnostic>> {
     let mut script = modules::link(script)?;
     if script.macros.is_empty() {
@@ -55,14 +57,14 @@ pub fn expand(script: Script) -> Result<Script, Vec<Diagnostic>> {
     if problems.is_empty() { Ok(script) } else { Err(problems) }
 }
 
-/// Macros of one name must differ in what they take.
+/// Macros of the same name must differ in their parameters.
 fn same_signatures(macros: &[Macro]) -> Vec<Diagnostic> {
     let kinds = |it: &Macro| it.params.iter().map(|param| param.kind).collect::<Vec<_>>();
     let mut problems = Vec::new();
     for (at, later) in macros.iter().enumerate() {
         let earlier = macros[..at].iter().find(|m| m.name.text == later.name.text && kinds(m) == kinds(later));
         if let Some(earlier) = earlier {
-            let message = format!("there is a macro `{}` already that takes the same", later.name.text);
+            let message = format!("a macro `{}` that takes the same arguments is already defined", later.name.text);
             problems.push(
                 Diagnostic::error(Code(207), later.name.span, message)
                     .related(earlier.name.span, "the first one is here"),
@@ -79,7 +81,7 @@ struct Expander<'a> {
     active: Vec<&'a str>,
     expansions: usize,
     nodes: usize,
-    /// Nodes above the present one.
+    /// Nodes above the current one.
     depth: usize,
     problems: Vec<Diagnostic>,
 }
@@ -92,7 +94,7 @@ impl Expander<'_> {
     }
 
     fn stmt(&mut self, stmt: &mut Stmt) {
-        // As a statement of its own, a macro needs no value.
+        // As a statement, a macro call needs no value.
         if let StmtKind::Expr(expr) = &mut stmt.kind
             && let Some((name, args)) = self.call_of(expr)
         {
@@ -103,14 +105,14 @@ impl Expander<'_> {
             return;
         }
         self.depth += 1;
-        substitute::for_each_part(&mut stmt.kind, &mut |part| self.part(part));
+        stmt.kind.for_each_part_mut(&mut |part| self.part(part));
         self.depth -= 1;
     }
 
-    fn part(&mut self, part: Part<'_>) {
+    fn part(&mut self, part: PartMut<'_>) {
         match part {
-            Part::Expr(expr) => self.expr(expr),
-            Part::Stmts(stmts) => self.stmts(stmts),
+            PartMut::Expr(expr) => self.expr(expr),
+            PartMut::Stmts(stmts) => self.stmts(stmts),
         }
     }
 
@@ -125,11 +127,11 @@ impl Expander<'_> {
             return;
         }
         self.depth += 1;
-        substitute::for_each_part_of(&mut expr.kind, &mut |part| self.part(part));
+        expr.kind.for_each_part_mut(&mut |part| self.part(part));
         self.depth -= 1;
     }
 
-    /// Name and arguments when an expression uses a macro; the arguments are expanded already.
+    /// Name and expanded arguments of a macro call; `None` for other expressions.
     fn call_of(&mut self, expr: &mut Expr) -> Option<(Ident, Vec<Expr>)> {
         let span = expr.span;
         let (name, mut args) = match &mut expr.kind {
@@ -145,7 +147,8 @@ impl Expander<'_> {
         Some((name, args))
     }
 
-    /// Whether a macro is meant: a word of the language stays one where no macro of its name takes as many arguments.
+    /// Whether the call means a macro. A builtin or function takes precedence unless a macro of its
+    /// name has this number of parameters.
     fn is_called(&self, name: &str, args: usize) -> bool {
         let is_word = || CATALOGUE.builtin(name).is_some() || CATALOGUE.function(name).is_some();
         self.is_macro(name, Some(args)) || self.is_macro(name, None) && !is_word()
@@ -155,7 +158,7 @@ impl Expander<'_> {
         self.macros.iter().any(|m| m.name.text == name && params.is_none_or(|params| params == m.params.len()))
     }
 
-    /// The body and value that stand for a use.
+    /// The body and value that replace a call.
     fn expansion(&mut self, name: &Ident, args: Vec<Expr>) -> Option<(Vec<Stmt>, Option<Expr>)> {
         let macros = self.macros;
         let Some(chosen) = choose(macros, &name.text, &args) else {
@@ -173,8 +176,8 @@ impl Expander<'_> {
         if let Some(value) = &mut value {
             substitution.expr(value);
         }
-        let mut extents = vec![substitute::extent_of_all(&mut body)];
-        extents.extend(value.as_mut().map(substitute::extent));
+        let mut extents = vec![substitute::extent_of_all(&body)];
+        extents.extend(value.as_ref().map(substitute::extent));
         self.nodes += extents.iter().map(|extent| extent.nodes).sum::<usize>();
         let depth = self.depth + extents.iter().map(|extent| extent.depth).max().unwrap_or(0);
         if self.nodes > NODE_LIMIT || depth > DEPTH_LIMIT || self.active.len() >= NESTING_LIMIT {
@@ -193,7 +196,7 @@ impl Expander<'_> {
     }
 }
 
-/// The macro that takes these arguments; one that names their kinds is better than one that takes any expression.
+/// The macro that accepts these arguments; one with more `$x` and `@x` parameters is preferred.
 fn choose<'a>(macros: &'a [Macro], name: &str, args: &[Expr]) -> Option<&'a Macro> {
     let takes = |m: &&Macro| {
         m.name.text == name && m.params.len() == args.len() && m.params.iter().zip(args).all(|(p, a)| fits(p.kind, a))
@@ -249,8 +252,8 @@ fn recursive(name: &Ident, active: &[&str]) -> Diagnostic {
 }
 
 fn too_much(span: Span) -> Diagnostic {
-    Diagnostic::error(Code(209), span, "the macros used here become too large").help(format!(
-        "at most {NESTING_LIMIT} macros may stand in each other, and all of a script's may add {NODE_LIMIT} expressions and statements"
+    Diagnostic::error(Code(209), span, "the macros used here expand to too much code").help(format!(
+        "at most {NESTING_LIMIT} macros may nest, and all macros of a script together may add {NODE_LIMIT} expressions and statements"
     ))
 }
 

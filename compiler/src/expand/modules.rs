@@ -1,22 +1,27 @@
-//! Modules: what `use` brings becomes a part of the script.
+//! Links modules: what `use` names becomes part of the script.
 //!
-//! In: a script with its modules beside it. Out: one script, in which every name of a module has the module's name before it.
-//! Guarantee: names never clash. A public name is `module.name`, which users write with their own name for the module; another one is
-//! `module'name`, which nobody can write. Modules come before those that use them, each once; a circle is refused.
+//! In: a script with its modules. Out: one script in which every name of a module is prefixed by
+//! the module's name.
+//! Guarantee: names never collide. A public name becomes `module.name`; a script writes it with the
+//! prefix that it chose for the module. A private name other than a span's becomes `module'name`,
+//! which no script can write. Each module appears once, before those that use it; cycles are
+//! rejected.
+
+mod views;
 
 use std::collections::BTreeMap;
 
-use super::substitute::{Part, for_each_part, for_each_part_of};
+use crate::ast::visit::PartMut;
 use crate::ast::{
-    AttachPoint, Expr, ExprKind, Ident, Macro, MacroParamKind, Module, PublicKind, STATE_MARK, Script, Stmt, StmtKind,
-    Use, View, default_prefix,
+    AttachPoint, Expr, ExprKind, Ident, Macro, MacroParamKind, Module, PublicKind, STATE_MARK, Script, Stmt, Use, View,
+    default_prefix,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::similar;
 use crate::source::Span;
 
-/// Puts the modules that a script uses into it.
-pub fn link(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
+/// Links the modules that a script uses into it.
+pub(super) fn link(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
     let modules = std::mem::take(&mut script.modules);
     if modules.is_empty() && script.uses.is_empty() {
         return Ok(script);
@@ -31,7 +36,7 @@ pub fn link(mut script: Script) -> Result<Script, Vec<Diagnostic>> {
         let mut part = module.script.clone();
         linker.refuse_in_module(&part);
         linker.rename(&mut part, Some(&module.path));
-        // Titles are the same for all; only the place tells two views apart.
+        // Keeps the public views. Titles need not be unique, so views are compared by span.
         let is_shown = |view: &View| module.script.public.iter().any(|public| public.name.span == view.title.span);
         part.views.retain(is_shown);
         append(&mut whole, part);
@@ -58,7 +63,8 @@ fn append(whole: &mut Script, part: Script) {
     whole.spans.extend(part.spans);
 }
 
-/// The name of each module in the whole: what the script calls it, else the last part of its path, else all of it.
+/// The name of each module in the linked script: the script's prefix for it, else the last part of
+/// its path, else its whole path with `_` for `/` and `-`.
 fn names(script: &Script, modules: &[Module]) -> BTreeMap<String, String> {
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for of in &script.uses {
@@ -75,29 +81,29 @@ fn names(script: &Script, modules: &[Module]) -> BTreeMap<String, String> {
 
 struct Linker<'a> {
     modules: &'a [Module],
-    /// By path.
+    /// Names of the modules by path.
     names: BTreeMap<String, String>,
     problems: Vec<Diagnostic>,
 }
 
-/// What names mean in one file.
+/// Name resolution in one file.
 struct Scope<'a> {
-    /// The file's own names, by kind, with what they become; none in the script itself.
+    /// The module whose file this is; `None` for the script itself.
     own: Option<Own<'a>>,
-    /// What stands before the dot, and the module.
+    /// Prefixes (before the dot) and the modules they refer to.
     prefixes: Vec<(String, &'a Module)>,
-    /// The names that the macro at hand has for what it is given.
+    /// Parameters of the current macro, which shadow other names.
     shadowed: Vec<(MacroParamKind, String)>,
 }
 
-/// The names of a module.
+/// A module and its name in the linked script.
 struct Own<'a> {
     name: &'a str,
     script: &'a Script,
 }
 
 impl Own<'_> {
-    /// What a name of this module becomes.
+    /// The final name of a name that this module defines.
     fn renamed(&self, kind: PublicKind, name: &str) -> String {
         let mark = if is_public(self.script, kind, name) { '.' } else { '\'' };
         format!("{}{mark}{name}", self.name)
@@ -117,7 +123,7 @@ impl<'a> Linker<'a> {
         self.names.get(&module.path).cloned().unwrap_or_default()
     }
 
-    /// The modules, each behind those that it uses.
+    /// The modules in dependency order: each after those that it uses.
     fn order(&mut self, script: &Script) -> Vec<&'a Module> {
         let (mut order, mut chain) = (Vec::new(), Vec::new());
         self.visit(&script.uses, &mut chain, &mut order);
@@ -160,7 +166,7 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// What has no meaning in a module.
+    /// Rejects what a module cannot contain.
     fn refuse_in_module(&mut self, script: &Script) {
         let refused = |span: Span, what: &str, help: &str| {
             Diagnostic::error(Code(228), span, format!("a module has no {what}")).help(help)
@@ -172,12 +178,12 @@ impl<'a> Linker<'a> {
             self.problems.push(refused(
                 definition.span,
                 "definitions of types",
-                "types of the kernel need none; define others in the script",
+                "kernel types need no definition; define other types in the script",
             ));
         }
     }
 
-    /// Gives all names of a file their final form.
+    /// Replaces all names in a file by their final form.
     fn rename(&mut self, script: &mut Script, path: Option<&str>) {
         let original = path.and_then(|path| self.module(path));
         let name = original.map(|module| self.name_of(module)).unwrap_or_default();
@@ -194,7 +200,7 @@ impl<'a> Linker<'a> {
             for map in &mut script.maps {
                 map.name.text = own.renamed(PublicKind::Map, &map.name.text);
             }
-            // A state is its module's own.
+            // States are private to their module.
             for state in &mut script.states {
                 state.name.text = format!("{}'{}", own.name, state.name.text);
             }
@@ -232,24 +238,6 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// The maps that a view shows, and the parameters of its clauses.
-    fn view(&mut self, view: &mut View, scope: &Scope<'_>) {
-        let amounts = view.top.iter_mut().map(|top| &mut top.rows);
-        let amounts = amounts.chain(view.every.iter_mut().map(|every| &mut every.period));
-        amounts.for_each(|amount| self.expr(amount, scope));
-        let columns = view.show.iter_mut().filter_map(|column| column.name.map.as_mut());
-        let sorted = view.sort.iter_mut().filter_map(|sort| sort.name.map.as_mut());
-        for map in view.of.iter_mut().chain(columns).chain(sorted) {
-            if let Some(state) = map.text.strip_prefix(STATE_MARK) {
-                if let Some(own) = &scope.own {
-                    map.text = format!("{STATE_MARK}{}'{state}", own.name);
-                }
-                continue;
-            }
-            self.reference(&mut map.text, PublicKind::Map, map.span, scope);
-        }
-    }
-
     fn of_macro(&mut self, of: &mut Macro, scope: &mut Scope<'_>) {
         scope.shadowed = of.params.iter().map(|param| (param.kind, param.name.text.clone())).collect();
         self.stmts(&mut of.body, scope);
@@ -262,7 +250,7 @@ impl<'a> Linker<'a> {
         }
     }
 
-    /// A span whose event a probe is, and `$name` in the parts of a probe.
+    /// Resolves a probe kind that names a span, and `$name` in the parts of a probe.
     fn point(&mut self, point: &mut AttachPoint, scope: &Scope<'_>) {
         let kind = &mut point.kind;
         if let Some(name) = scope.span(&kind.text) {
@@ -298,23 +286,24 @@ impl<'a> Linker<'a> {
             }
             part.text = text + rest;
         }
+        for other in &mut point.unless {
+            self.point(other, scope);
+        }
     }
 
     fn stmts(&mut self, stmts: &mut [Stmt], scope: &Scope<'_>) {
         for stmt in stmts {
-            if let StmtKind::Let { name, .. } | StmtKind::ForRange { name, .. } | StmtKind::ForMap { name, .. } =
-                &mut stmt.kind
-            {
+            if let Some(name) = stmt.kind.variable_mut() {
                 self.reference(&mut name.text, PublicKind::Param, name.span, scope);
             }
-            for_each_part(&mut stmt.kind, &mut |part| self.part(part, scope));
+            stmt.kind.for_each_part_mut(&mut |part| self.part(part, scope));
         }
     }
 
-    fn part(&mut self, part: Part<'_>, scope: &Scope<'_>) {
+    fn part(&mut self, part: PartMut<'_>, scope: &Scope<'_>) {
         match part {
-            Part::Expr(expr) => self.expr(expr, scope),
-            Part::Stmts(stmts) => self.stmts(stmts, scope),
+            PartMut::Expr(expr) => self.expr(expr, scope),
+            PartMut::Stmts(stmts) => self.stmts(stmts, scope),
         }
     }
 
@@ -331,8 +320,8 @@ impl<'a> Linker<'a> {
             }
             ExprKind::Map { name, .. } if !scope.shadows(MacroParamKind::Map, name) => {
                 if name.is_empty() && scope.own.is_some() {
-                    let message = "a map of a module has a name";
-                    let help = "write `@name`; without a name it could not be told from the script's own";
+                    let message = "a map of a module must have a name";
+                    let help = "write `@name`; without a name it would be confused with the script's own";
                     self.problems.push(Diagnostic::error(Code(228), span, message).help(help));
                 }
                 self.reference(name, PublicKind::Map, span, scope);
@@ -348,16 +337,16 @@ impl<'a> Linker<'a> {
                 self.reference(text, PublicKind::Macro, span, scope);
             }
             ExprKind::Positional(_) | ExprKind::PositionalCount if scope.own.is_some() => {
-                let message = "a module has no `$1` and no `$#`: those are the script's";
+                let message = "a module cannot use `$1` and `$#`: they belong to the script";
                 let help = "declare a parameter: `pub param limit: int = 10 \"…\"`";
                 self.problems.push(Diagnostic::error(Code(228), span, message).help(help));
             }
             _ => {}
         }
-        for_each_part_of(&mut expr.kind, &mut |part| self.part(part, scope));
+        expr.kind.for_each_part_mut(&mut |part| self.part(part, scope));
     }
 
-    /// A bare name: that of a `#define`d constant, or of a macro.
+    /// A bare name: a `#define`d constant, a macro, or a span.
     fn constant_or_macro(&mut self, name: &mut String, span: Span, scope: &Scope<'_>) {
         if let Some(own) = &scope.own
             && own.script.defines.iter().any(|define| define.name.text == *name)
@@ -365,7 +354,7 @@ impl<'a> Linker<'a> {
             *name = format!("{}'{name}", own.name);
             return;
         }
-        // What a span's handlers read is written like a macro's name.
+        // In handlers, a span's name has the same form as a macro's.
         let is_span = name.split_once('.').is_some_and(|(prefix, rest)| {
             let module = scope.prefixes.iter().find(|(known, _)| known == prefix);
             module.is_some_and(|(_, module)| module.script.spans.iter().any(|span| span.name.text == rest))
@@ -374,7 +363,7 @@ impl<'a> Linker<'a> {
         self.reference(name, kind, span, scope);
     }
 
-    /// A name of something that can be public, as it is used in a file.
+    /// Resolves a name of a kind that can be public.
     fn reference(&mut self, name: &mut String, kind: PublicKind, span: Span, scope: &Scope<'_>) {
         if let Some((prefix, rest)) = name.split_once('.')
             && let Some((_, module)) = scope.prefixes.iter().find(|(known, _)| known == prefix)
@@ -391,7 +380,7 @@ impl<'a> Linker<'a> {
             PublicKind::Map => true,
             PublicKind::Macro => own.script.macros.iter().any(|of| of.name.text == *name),
             PublicKind::Param => own.script.params.iter().any(|param| param.name.text == *name),
-            // Names of spans are told by `Scope::span`, and views are not named.
+            // `Scope::span` resolves the names of spans; views are not referenced by name.
             PublicKind::Span | PublicKind::View => false,
         };
         if is_own {
@@ -401,13 +390,14 @@ impl<'a> Linker<'a> {
 }
 
 impl Scope<'_> {
-    /// What a module's span becomes: others can name it when it is public, and its ledger says whose it is.
+    /// The final name of a span of this module. It always has the public form: other files can use
+    /// it if it is public, and the ledger shows which module it belongs to.
     fn span(&self, name: &str) -> Option<String> {
         let own = self.own.as_ref()?;
         own.script.spans.iter().any(|span| span.name.text == name).then(|| format!("{}.{name}", own.name))
     }
 
-    /// Whether the macro at hand means by this name what it is given.
+    /// Whether a parameter of the current macro shadows this name.
     fn shadows(&self, kind: MacroParamKind, name: &str) -> bool {
         self.shadowed.iter().any(|(known, shadowed)| *known == kind && shadowed == name)
     }
@@ -415,7 +405,7 @@ impl Scope<'_> {
 
 fn missing(path: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code(226), span, format!("there is no module `{path}`"))
-        .help("modules are looked for in the standard library, then beside the script; `profiler list modules` shows the library's")
+        .help("modules are looked for in the standard library, then next to the script; `profiler list modules` shows the library's")
 }
 
 fn not_public(module: &Module, kind: PublicKind, prefix: &str, name: &str, span: Span) -> Diagnostic {

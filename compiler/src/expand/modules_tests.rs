@@ -1,11 +1,11 @@
-//! Modules that become parts of a script: names, clashes, what is public.
+//! Tests of linking modules: names, collisions, visibility.
 
 use crate::ast_print;
 use crate::expand::expand;
 use crate::parse::parse;
 use crate::source::Source;
 
-/// A script with modules, given by path.
+/// A script with modules, given as pairs of path and text.
 fn source(text: &str, modules: &[(&str, &str)]) -> Source {
     let mut source = Source::new("s", text);
     for (path, text) in modules {
@@ -125,11 +125,23 @@ fn public_spans_and_views_are_there_for_those_who_use_the_module() {
 fn views_show_the_public_maps_of_modules() {
     let module = [("m", "pub @n\nbegin { @n[1] = count(); @own = 1; }")];
     let tree = tree("use m\nview \"v\" { of @m.n show key, @m.n.count sort @m.n.count desc }", &module);
-    assert!(tree.contains("of @m.n") && tree.contains("@m.n.count"), "{tree}");
+    assert!(tree.contains("of @m.n"), "{tree}");
+    assert_eq!(tree.matches("field .count\n        map @m.n").count(), 2, "{tree}");
     assert_eq!(
         refused("use m\nview \"v\" { of @m.own }", &module),
         ["s E0226 the module `m` has no public map `own`; it has `@m.n`"]
     );
+}
+
+#[test]
+fn conditions_of_views_name_the_spans_of_their_module() {
+    let module = [(
+        "m",
+        "pub span s by tid { start begin end end }\npub @n\ns:end { @n[1] = count(); }\npub view \"v\" { of @n where matched(s) > 0 && count > 1 }",
+    )];
+    let tree = tree("use m\nview \"w\" { of @m.n where open(m.s) == 0 }", &module);
+    assert_eq!(tree.matches("name m.s").count(), 2, "{tree}");
+    assert!(tree.contains("name count"), "columns keep their names\n{tree}");
 }
 
 #[test]
@@ -160,8 +172,8 @@ fn what_cannot_be_is_said_where_it_stands() {
     assert_eq!(
         refused("use m\nBEGIN { print(@m.wait); print(@m.own); m.f(); print($m.x); }", &[("m", &module)]),
         [
-            "m.prof E0228 a module has no `$1` and no `$#`: those are the script's; declare a parameter: `pub param limit: int = 10 \"…\"`",
-            "m.prof E0228 a map of a module has a name; write `@name`; without a name it could not be told from the script's own",
+            "m.prof E0228 a module cannot use `$1` and `$#`: they belong to the script; declare a parameter: `pub param limit: int = 10 \"…\"`",
+            "m.prof E0228 a map of a module must have a name; write `@name`; without a name it would be confused with the script's own",
             "s E0226 the module `m` has no public map `wait`; did you mean `@m.waits`?",
             "s E0226 the module `m` has no public map `own`; it has `@m.waits`",
             "s E0226 the module `m` has no public macro `f`; it has no public macro at all: `pub` makes one public",

@@ -1,27 +1,34 @@
-//! A script in its canonical form.
+//! The formatter: writes a script in its canonical form.
 //!
-//! In: a script's text. Out: the same tokens and comments with blanks and line breaks of their own.
-//! Guarantee: the result means the same, has the same comments in the same order, and is its own canonical form; what a script's
-//! text has inside of strings, comments and directive lines stays as it is. An item of a kind that is not known here keeps its
-//! text, and so does a span with a comment inside of a stage.
+//! In: a script's text. Out: the same tokens and comments with canonical blanks and line breaks.
+//! Guarantee: the result means the same, has the same comments in the same order, and formats to
+//! itself; text within strings, comments and directive lines does not change. An item of unknown
+//! kind keeps its text, and so does a span with a comment inside a stage.
 
 mod declarations;
-mod header;
+mod form;
+mod gaps;
+mod item;
+mod params;
 mod printer;
+mod probes;
 mod roles;
 mod spans;
+mod stages;
 mod statements;
+mod tokens;
+mod writer;
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::parse;
-use crate::parse::pieces::{Between, Pieces, pieces};
 use crate::source::Source;
-use printer::Printer;
+use tokens::{Between, Pieces, Tokens, pieces};
 
-/// What a file without probes gets from the parser: a file that others import may be one.
+/// The parser's error for a file without probes. It is ignored, because the file may be meant to be
+/// imported.
 const NO_PROBES: Code = Code(101);
 
-/// The script in canonical form; fails with what is wrong with its syntax.
+/// The script in canonical form, or its syntax errors.
 pub fn format(source: &Source) -> Result<String, Vec<Diagnostic>> {
     if let Err(problems) = parse::parse(source)
         && problems.iter().any(|problem| problem.code != NO_PROBES)
@@ -34,8 +41,10 @@ pub fn format(source: &Source) -> Result<String, Vec<Diagnostic>> {
 fn canonical(text: &str) -> String {
     let before = pieces(text);
     let kept = |written: &String| same(text, &before, written);
-    let whole = |with_structure| Printer::new(text, &before).script(with_structure);
-    // An item whose pieces would change is a defect, and not one that a script should suffer from.
+    let tokens = Tokens { text, pieces: &before };
+    let whole = |with_structure| printer::script(tokens, with_structure);
+    // Changed pieces are a bug of the formatter. Then items keep their text, and if that also
+    // fails, the whole script does.
     Some(whole(true)).filter(kept).or_else(|| Some(whole(false)).filter(kept)).unwrap_or_else(|| text.to_owned())
 }
 

@@ -1,22 +1,23 @@
-//! What each token of an item does: whether a `-` is a sign or an operator, whether a `)` closes a cast.
+//! Finds each token's role: whether a `-` is a sign or an operator, whether a `)` closes a cast.
 //!
 //! In: an item's tokens. Out: a [`Role`] for each, and the partner of each bracket.
-//! Guarantee: always answers; a wrong guess costs a blank, never a token.
+//! Guarantee: always gives a role; a wrong guess changes a blank, never a token.
 
-use crate::parse::pieces::{Class, is_c_type};
+use super::tokens::{Class, is_c_type};
+use crate::keywords;
 
-/// What a token does.
+/// Role of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// A value: a name, number, string, variable, map.
     Value,
-    /// A word of [`KEYWORDS`].
+    /// A keyword that is followed by a blank.
     Keyword,
-    /// An operator in front of its operand.
+    /// A prefix operator.
     Prefix,
-    /// `++` and `--` behind their operand.
+    /// A postfix `++` or `--`.
     Postfix,
-    /// An operator between operands, with blanks around it.
+    /// An infix operator, with blanks around it.
     Infix,
     /// `.`, `->`, `..`
     Dot,
@@ -36,7 +37,7 @@ pub(super) enum Role {
     Comma,
     /// `;`
     Semicolon,
-    /// The `:` in front of a type.
+    /// The `:` before a type.
     Colon,
     /// The `/` that opens a predicate.
     PredicateOpen,
@@ -44,10 +45,18 @@ pub(super) enum Role {
     PredicateClose,
 }
 
-/// Words that a blank follows, also in front of a parenthesis.
-const KEYWORDS: [&str; 7] = ["if", "else", "while", "for", "unroll", "return", "let"];
+/// Whether a word is followed by a blank, even before a parenthesis.
+fn takes_operand(word: &str) -> bool {
+    use keywords::Role::{Compound, Else, Let, Return};
+    matches!(keywords::role(word), Some(Compound(_) | Else | Let | Return))
+}
 
-/// Types that C programmers do not declare variables with.
+/// Whether a word is followed by a variable, a colon and what it iterates over.
+fn is_iteration(word: &str) -> bool {
+    keywords::head(word) == Some(keywords::Head::Iteration)
+}
+
+/// Types that a cast may name, in addition to those of `is_c_type`.
 const TYPES: [&str; 13] =
     ["buffer", "dev_t", "gid_t", "inet", "loff_t", "pid_t", "s16", "s32", "s64", "s8", "ssize_t", "uid_t", "uintptr_t"];
 
@@ -55,7 +64,8 @@ const TYPES: [&str; 13] =
 struct Frame {
     open: usize,
     questions: u32,
-    /// Whether the statement at hand ends with a block: `if`, `while`, `{`.
+    /// Whether the current statement begins with a word that takes a block (`if`, `while`), or with
+    /// `{`.
     compound: bool,
     /// Whether a statement begins at the next token.
     fresh: bool,
@@ -63,13 +73,13 @@ struct Frame {
 
 /// The roles of tokens.
 pub(super) struct Roles {
-    /// By token.
+    /// One role per token.
     pub role: Vec<Role>,
-    /// By bracket, the token that closes it; else the token itself.
+    /// For each bracket, the index of its partner; for other tokens, their own index.
     pub partner: Vec<usize>,
 }
 
-/// Finds the roles of an item's tokens.
+/// Determines the roles of an item's tokens.
 pub(super) fn roles(tokens: &[(Class, &str)], predicates: &[(usize, usize)]) -> Roles {
     let mut finder = Finder {
         tokens,
@@ -99,16 +109,14 @@ impl Finder<'_> {
     fn role(&mut self, at: usize) -> Role {
         let fresh = self.frames.last_mut().is_some_and(|frame| std::mem::take(&mut frame.fresh));
         if fresh && let Some(text) = self.tokens.get(at).map(|token| token.1) {
-            let compound = matches!(text, "if" | "while" | "for" | "unroll" | "{" | "else");
+            let compound = keywords::is_compound(text) || matches!(text, "{" | "else");
             if let Some(frame) = self.frames.last_mut() {
                 (frame.compound, frame.questions) = (compound, 0);
             }
         }
         match self.tokens[at].0 {
-            // A field may be called like a keyword.
-            Class::Word if KEYWORDS.contains(&self.text(at)) && self.out.role.last() != Some(&Role::Dot) => {
-                Role::Keyword
-            }
+            // A field may have the name of a keyword.
+            Class::Word if takes_operand(self.text(at)) && self.out.role.last() != Some(&Role::Dot) => Role::Keyword,
             Class::Word | Class::Value => Role::Value,
             Class::Mark => self.mark(at, fresh),
         }
@@ -173,7 +181,9 @@ impl Finder<'_> {
             }
             // `for $x : 0..10`, `for ($x : @map)`
             Some(frame) if frame.compound => Role::Infix,
-            Some(frame) if frame.open != usize::MAX && frame.open > 0 && self.tokens[frame.open - 1].1 == "for" => {
+            Some(frame)
+                if frame.open != usize::MAX && frame.open > 0 && is_iteration(self.tokens[frame.open - 1].1) =>
+            {
                 Role::Infix
             }
             _ => Role::Colon,
@@ -195,19 +205,19 @@ impl Finder<'_> {
         if text == ")" && self.is_cast(frame.open, at) { Role::CastClose } else { Role::Close }
     }
 
-    /// Whether a value may end in front of this token.
+    /// Whether a value can end before this token.
     fn ends_value(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|before| self.out.role.get(before));
         matches!(before, Some(Role::Value | Role::Close | Role::Postfix | Role::BraceClose | Role::Pointer))
     }
 
-    /// Whether this `*` belongs to a type: nothing that it could work on follows.
+    /// Whether this `*` belongs to a type: no operand follows it.
     fn ends_type(&self, at: usize) -> bool {
         let next = (at + 1..self.tokens.len()).map(|next| self.text(next)).find(|text| *text != "*");
         matches!(next, None | Some(")" | "," | ";" | "=" | "}"))
     }
 
-    /// Whether brackets hold a type and a value follows them.
+    /// Whether the parentheses contain a type and a value follows them.
     fn is_cast(&self, open: usize, close: usize) -> bool {
         let is_call = open > 0 && self.tokens[open - 1].0 == Class::Word && self.out.role[open - 1] == Role::Value;
         let inside = &self.tokens[open + 1..close];
@@ -216,7 +226,7 @@ impl Finder<'_> {
             *class == Class::Word || matches!(*text, "*" | "[" | "]") || text.bytes().all(|b| b.is_ascii_digit())
         });
         let Some(next) = self.tokens.get(close + 1) else { return false };
-        let begins_value = next.0 != Class::Mark && !KEYWORDS.contains(&next.1);
+        let begins_value = next.0 != Class::Mark && !takes_operand(next.1);
         let operand = begins_value || matches!(next.1, "(" | "-" | "*" | "&" | "!" | "~" | "++" | "--");
         let known = is_c_type(first.1) || TYPES.contains(&first.1);
         let is_array = last.1 == "]" && begins_value;

@@ -1,11 +1,13 @@
-//! What the operations compute, on numbers.
+//! The semantics of arithmetic operations and comparisons on numbers.
 //!
-//! In: operand values. Out: the 64-bit result. One definition for the evaluator and for constant folding.
-//! Guarantees: wrapping, x/0 = 0, x%0 = x, shift counts masked to the width, 32-bit results zero-extended.
+//! In: operand values. Out: the 64-bit result. The evaluator and constant folding share this
+//! definition.
+//! Guarantees: wrapping, x/0 = 0, x%0 = x, shift counts masked to the width, 32-bit results
+//! zero-extended.
 
 use super::{BinOp, CmpOp, Size, Width};
 
-/// `a op b` in that width.
+/// The result of `a op b` in that width.
 pub fn bin(op: BinOp, width: Width, a: u64, b: u64) -> u64 {
     match width {
         Width::W64 => bin64(op, a, b),

@@ -1,8 +1,10 @@
-//! Making one IR function, instruction by instruction.
+//! Builds one IR function, instruction by instruction.
 //!
-//! In: calls from the lowering, in source order. Out: an [`ir::Function`](Function) whose blocks all end in a terminator.
-//! Guarantee: every instruction carries the span that was current when it was added. What follows a `return` goes
-//! to a block that nothing reaches, so that the lowering needs no special case for dead source code.
+//! In: calls from the lowering, in source order. Out: an [`ir::Function`](Function) whose blocks
+//! all end in a terminator.
+//! Guarantee: every instruction carries the span that was current when it was added. Code after a
+//! `return` goes to an unreachable block, so the lowering needs no special case for dead source
+//! code.
 
 use super::{
     Addr, Arg, BinOp, Block, BlockId, CmpOp, Function, Helper, Inst, Likely, MapId, Operand, Role, Section, Size, Slot,
@@ -10,17 +12,18 @@ use super::{
 };
 use crate::source::Span;
 
-/// Where the ELF file has subprograms; what else is in this section is never a program of its own.
+/// The ELF section of subprograms; no function in it is a program of its own.
 const SUBPROGRAM_SECTION: &str = ".text";
 
-/// A function that is being made. Instructions go to the end of the current block, which at first is block 0.
+/// A function under construction. Instructions are appended to the current block, which at first is
+/// block 0.
 #[derive(Debug, Clone)]
 pub struct FunctionBuilder {
     name: String,
     section: String,
     role: Role,
     context_size_bytes: u32,
-    /// Where a subprogram has the program's context.
+    /// In a subprogram, the register that holds the program's context.
     context: Option<VReg>,
     function_span: Span,
     blocks: Vec<OpenBlock>,
@@ -38,7 +41,8 @@ struct OpenBlock {
 }
 
 impl FunctionBuilder {
-    /// A function called `name` in the ELF section `section`, made from the probe block at `span`.
+    /// A function called `name` in the ELF section `section`, compiled from the probe block at
+    /// `span`.
     pub fn new(name: impl Into<String>, section: impl Into<String>, span: Span) -> FunctionBuilder {
         FunctionBuilder {
             name: name.into(),
@@ -55,65 +59,66 @@ impl FunctionBuilder {
         }
     }
 
-    /// A subprogram that helpers call; made from the code at `span`.
+    /// A subprogram, compiled from the code at `span`.
     pub fn subprogram(name: impl Into<String>, role: Role, span: Span) -> FunctionBuilder {
         FunctionBuilder { role, ..FunctionBuilder::new(name, SUBPROGRAM_SECTION, span) }
     }
 
-    /// Says which register of a subprogram holds the program's context.
+    /// Sets the register of a subprogram that holds the program's context.
     pub fn set_context(&mut self, context: VReg) {
         self.context = Some(context);
     }
 
-    /// Says how many bytes of the context may be read.
+    /// Sets the number of readable bytes of the context.
     pub fn set_context_size(&mut self, size_bytes: u32) {
         self.context_size_bytes = size_bytes;
     }
 
-    /// Sets the span that later instructions carry; returns the one before, to be put back.
+    /// Sets the span of later instructions; returns the previous one, so that the caller can
+    /// restore it.
     pub fn set_span(&mut self, span: Span) -> Span {
         std::mem::replace(&mut self.span, span)
     }
 
-    /// The span that instructions carry now.
+    /// The span of instructions added now.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// A register that nothing is assigned to yet.
+    /// A new register, not yet assigned.
     pub fn new_vreg(&mut self) -> VReg {
         self.vregs += 1;
         VReg(self.vregs - 1)
     }
 
-    /// An object on the stack frame.
+    /// Adds an object to the stack frame.
     pub fn slot(&mut self, size_bytes: u32, align_bytes: u32, name: &'static str) -> SlotId {
         self.slots.push(Slot { size_bytes, align_bytes, name });
         SlotId(self.slots.len() as u32 - 1)
     }
 
-    /// An empty block that nothing jumps to yet; the current block stays.
+    /// A new empty block without predecessors; the current block stays the same.
     pub fn new_block(&mut self) -> BlockId {
         self.blocks.push(OpenBlock::default());
         BlockId(self.blocks.len() as u32 - 1)
     }
 
-    /// Goes on at the end of `block`.
+    /// Makes `block` the current block; instructions are appended to it.
     pub fn switch_to(&mut self, block: BlockId) {
         self.current = block;
     }
 
-    /// The block that instructions go to.
+    /// The block that instructions are appended to.
     pub fn current_block(&self) -> BlockId {
         self.current
     }
 
-    /// Whether the current block has its terminator.
+    /// Whether the current block already has its terminator.
     pub fn is_terminated(&self) -> bool {
         self.open().end.is_some()
     }
 
-    /// Adds an instruction; behind a terminator it goes to a fresh block that nothing reaches.
+    /// Adds an instruction; after a terminator, in a new unreachable block.
     pub fn inst(&mut self, inst: Inst) {
         if self.is_terminated() {
             self.current = self.new_block();
@@ -122,7 +127,7 @@ impl FunctionBuilder {
         self.open_mut().insts.push((inst, span));
     }
 
-    /// `src` in a new register.
+    /// Copies `src` into a new register.
     pub fn copy(&mut self, src: impl Into<Operand>) -> VReg {
         let dst = self.new_vreg();
         self.assign(dst, src);
@@ -155,7 +160,7 @@ impl FunctionBuilder {
         dst
     }
 
-    /// `src`, but at most `most`, in a new register.
+    /// The minimum of `src` and `most`, in a new register.
     pub fn clamp(&mut self, src: VReg, most: u32) -> VReg {
         let dst = self.new_vreg();
         self.inst(Inst::Clamp { dst, src, most });
@@ -176,6 +181,14 @@ impl FunctionBuilder {
         dst
     }
 
+    /// The `size` bytes at `base + offset` in kernel memory, zero-extended, in a new register; 0 if
+    /// they cannot be read.
+    pub fn peek(&mut self, base: VReg, offset: i16, size: Size) -> VReg {
+        let dst = self.new_vreg();
+        self.inst(Inst::Peek { dst, base, offset, size });
+        dst
+    }
+
     /// `*(size *)addr = src`.
     pub fn store(&mut self, addr: Addr, src: impl Into<Operand>, size: Size) {
         self.inst(Inst::Store { addr, src: src.into(), size });
@@ -186,7 +199,7 @@ impl FunctionBuilder {
         self.inst(Inst::Zero { addr, size_bytes });
     }
 
-    /// Copies `size_bytes` bytes between addresses that both have the alignment.
+    /// Copies `size_bytes` bytes between addresses that are both aligned to `align_bytes`.
     pub fn move_(&mut self, to: Addr, from: Addr, size_bytes: u32, align_bytes: u32) {
         self.inst(Inst::Move { to, from, size_bytes, align_bytes });
     }
@@ -196,7 +209,7 @@ impl FunctionBuilder {
         self.inst(Inst::Atomic { op: BinOp::Add, addr, src, fetch: None, size });
     }
 
-    /// Calls a helper for its result.
+    /// Calls a helper and returns the register of its result.
     pub fn call(&mut self, helper: Helper, args: &[Arg]) -> VReg {
         let dst = self.new_vreg();
         let args = self.arguments(args);
@@ -204,13 +217,13 @@ impl FunctionBuilder {
         dst
     }
 
-    /// Calls a helper for what it does.
+    /// Calls a helper and ignores its result.
     pub fn call_void(&mut self, helper: Helper, args: &[Arg]) {
         let args = self.arguments(args);
         self.inst(Inst::Call { dst: None, helper, args });
     }
 
-    /// In a subprogram the context is a value like others.
+    /// Resolves arguments: in a subprogram the context is an ordinary value.
     fn arguments(&self, args: &[Arg]) -> Vec<Arg> {
         let argument = |arg: &Arg| match (arg, self.context) {
             (Arg::Context, Some(context)) => context.into(),
@@ -219,7 +232,7 @@ impl FunctionBuilder {
         args.iter().map(argument).collect()
     }
 
-    /// What the caller gave a subprogram.
+    /// An argument that the caller passed to this subprogram, in a new register.
     pub fn parameter(&mut self, index: u8) -> VReg {
         let dst = self.new_vreg();
         self.inst(Inst::Parameter { dst, index });
@@ -250,7 +263,7 @@ impl FunctionBuilder {
         dst
     }
 
-    /// Ends the block: goes on at `then` when `a op b`, else at `otherwise`.
+    /// Ends the block: continues at `then` when `a op b` holds, else at `otherwise`.
     #[allow(clippy::too_many_arguments, reason = "one a field of the terminator")]
     pub fn branch(
         &mut self,
@@ -266,23 +279,24 @@ impl FunctionBuilder {
         self.end(Terminator::Branch { op, width, a, b, then, otherwise, likely });
     }
 
-    /// Ends the block: goes on at `block`.
+    /// Ends the block: continues at `block`.
     pub fn jump(&mut self, block: BlockId) {
         self.end(Terminator::Jump(block));
     }
 
-    /// Ends the block and the program.
+    /// Ends the block and returns from the function.
     pub fn ret(&mut self, value: i32) {
         self.end(Terminator::Return(value));
     }
 
-    /// Ends the block; a block that has its terminator keeps it, for nothing runs behind it.
+    /// Ends the block. A block that already has a terminator keeps it, because later code is
+    /// unreachable.
     pub fn end(&mut self, end: Terminator) {
         let span = self.span;
         self.open_mut().end.get_or_insert((end, span));
     }
 
-    /// The finished function. A block without a terminator is a mistake of the caller's, and panics.
+    /// The finished function. Panics if a block has no terminator, which is a bug in the caller.
     pub fn finish(self) -> Function {
         let close = |(index, block): (usize, OpenBlock)| match block.end {
             Some((end, end_span)) => Block { insts: block.insts, end, end_span },

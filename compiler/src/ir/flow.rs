@@ -1,18 +1,19 @@
 //! The control-flow graph of a function.
 //!
-//! In: a function whose terminators name existing blocks. Out: an order, predecessors, dominators, each on its own, for
-//! the passes ask often and most of them for the order alone.
-//! Guarantee: blocks that cannot be reached from block 0 are in no order and dominate nothing.
+//! In: a function whose terminators name existing blocks. Out: block order, predecessors,
+//! dominators. Each is computed separately, because passes ask often and most need only the order.
+//! Guarantee: blocks that are unreachable from block 0 are in no order and dominate no other block.
 
 use super::visit::Successors;
 use super::{BlockId, Function};
 
-/// The reachable blocks: every block before its successors, but for back edges.
+/// The reachable blocks in reverse postorder: every block comes before its successors, except along
+/// back edges.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// The entry comes first.
+    /// The blocks in this order; the entry comes first.
     pub blocks: Vec<BlockId>,
-    /// For each block its place in the order; `None` when nothing reaches it.
+    /// For each block its index in the order; `None` for unreachable blocks.
     position: Vec<Option<usize>>,
 }
 
@@ -27,12 +28,13 @@ impl Order {
         Order { blocks, position }
     }
 
-    /// Whether some path from the entry gets there.
+    /// Whether the block is reachable from the entry.
     pub fn is_reachable(&self, block: BlockId) -> bool {
         self.position[block.0 as usize].is_some()
     }
 
-    /// Whether some edge goes back: without one, what flows along the edges has settled after one walk in this order.
+    /// Whether there is a back edge. Without one, a dataflow analysis converges after one pass in
+    /// this order.
     pub fn has_back_edge(&self, function: &Function) -> bool {
         self.blocks.iter().enumerate().any(|(at, block)| {
             let successors = function.blocks[block.0 as usize].end.successors();
@@ -40,7 +42,7 @@ impl Order {
         })
     }
 
-    /// For each block, the reachable blocks that may go there.
+    /// For each block, its reachable predecessors.
     pub fn predecessors(&self, function: &Function) -> Vec<Vec<BlockId>> {
         let mut predecessors = vec![Vec::new(); function.blocks.len()];
         for from in &self.blocks {
@@ -52,10 +54,11 @@ impl Order {
     }
 }
 
-/// Which blocks every path to a block passes; valid until a terminator changes.
+/// The dominator relation; valid until a terminator changes.
 #[derive(Debug, Clone)]
 pub struct Dominators {
-    /// For each block, when a walk of the dominator tree comes to it and when it leaves it; unreachable blocks have none.
+    /// For each block, the times at which a walk of the dominator tree enters and leaves it; `None`
+    /// for unreachable blocks.
     visits: Vec<Option<(u32, u32)>>,
     order: Vec<BlockId>,
 }
@@ -69,7 +72,7 @@ impl Dominators {
         Dominators { visits, order: order.blocks }
     }
 
-    /// Whether every path from the entry to `block` passes `by`; a block dominates itself.
+    /// Whether every path from the entry to `block` passes through `by`. A block dominates itself.
     pub fn dominates(&self, by: BlockId, block: BlockId) -> bool {
         match (self.visits[by.0 as usize], self.visits[block.0 as usize]) {
             (Some((came, left)), Some((inside, _))) => came <= inside && inside < left,
@@ -77,7 +80,8 @@ impl Dominators {
         }
     }
 
-    /// The reachable blocks, each with all that it dominates right behind it.
+    /// The reachable blocks in preorder of the dominator tree: each block is followed by all blocks
+    /// it dominates.
     pub fn tree(&self) -> Vec<BlockId> {
         let mut blocks = self.order.clone();
         blocks.sort_unstable_by_key(|block| self.visits[block.0 as usize]);
@@ -85,8 +89,9 @@ impl Dominators {
     }
 }
 
-/// The walk of the dominator tree: what a block dominates is visited between its two times. Questions are then answered
-/// without climbing the tree, which for long functions is as high as they are long.
+/// Numbers the dominator tree: the blocks that a block dominates have entry times between its own
+/// two times. A dominance query then needs no climb through the tree, whose height grows with the
+/// length of the function.
 fn visits(order: &[BlockId], dominator: &[Option<BlockId>]) -> Vec<Option<(u32, u32)>> {
     let mut sizes = vec![1u32; dominator.len()];
     for id in order.iter().rev() {
@@ -95,7 +100,8 @@ fn visits(order: &[BlockId], dominator: &[Option<BlockId>]) -> Vec<Option<(u32, 
         }
     }
     let mut visits: Vec<Option<(u32, u32)>> = vec![None; dominator.len()];
-    // For each block, when the next block below it is visited. A dominator comes before what it dominates in this order.
+    // For each block, the entry time of its next child. A dominator precedes the blocks it
+    // dominates in this order.
     let mut next = vec![0; dominator.len()];
     for id in order {
         let index = id.0 as usize;
@@ -121,7 +127,8 @@ fn reverse_postorder(function: &Function) -> Vec<BlockId> {
     loop {
         if let Some(block) = next.take() {
             seen[block.0 as usize] = true;
-            // The last successor is visited first, so that `then` comes right behind its branch in the order.
+            // The last successor is visited first, so that `then` directly follows its branch in
+            // the order.
             path.push((block, function.blocks[block.0 as usize].end.successors()));
         }
         let Some((block, rest)) = path.last_mut() else { break };
@@ -140,7 +147,7 @@ fn reverse_postorder(function: &Function) -> Vec<BlockId> {
 
 /// The algorithm of Cooper, Harvey and Kennedy.
 fn dominators(order: &Order, predecessors: &[Vec<BlockId>]) -> Vec<Option<BlockId>> {
-    // By position; the entry is its own dominator while the algorithm runs.
+    // Indexed by position; the entry is its own dominator while the algorithm runs.
     let mut above: Vec<Option<usize>> = vec![None; order.blocks.len()];
     above[0] = Some(0);
     let mut changed = true;
@@ -177,7 +184,7 @@ mod tests {
     use crate::ir::{CmpOp, Likely, Width};
     use crate::source::Span;
 
-    /// 0 -> 1 | 2, 1 -> 3, 2 -> 3, 3 -> 1 | 4, and 5, which nothing reaches, -> 4.
+    /// 0 -> 1 | 2, 1 -> 3, 2 -> 3, 3 -> 1 | 4, and the unreachable 5 -> 4.
     fn looping() -> Function {
         let mut b = FunctionBuilder::new("f", "s", Span::default());
         let blocks: Vec<BlockId> = (0..5).map(|_| b.new_block()).collect();
@@ -206,7 +213,7 @@ mod tests {
         let immediate = [None, Some(0), Some(0), Some(0), Some(3), None];
         assert!(flow.dominates(BlockId(3), BlockId(4)));
         assert!(!flow.dominates(BlockId(1), BlockId(3)));
-        // As climbing the tree answers it.
+        // Compares with climbing the tree.
         for by in 0..5 {
             for block in 0..5 {
                 let mut above = std::iter::successors(Some(block), |b: &u32| immediate[*b as usize]);

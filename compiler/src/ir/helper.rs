@@ -1,15 +1,16 @@
-//! The kernel's helpers that programs call: their numbers, how many arguments each takes, what its result is; and its functions that have
-//! no number, but a name in BTF.
+//! The kernel helpers and kfuncs that programs call: number or name, arity, effect, result.
 //!
-//! In: a helper. Out: what code generation, the verifier of the IR and the evaluator must know of it.
-//! Guarantee: the numbers are those of `enum bpf_func_id`; functions without one are above them.
+//! In: a helper. Out: the facts that code generation, the IR verifier and the evaluator need about
+//! it.
+//! Guarantee: helper numbers are those of `enum bpf_func_id`; functions without such a number have
+//! larger ones.
 
 use super::Role;
 
-/// The kernel helpers that we call. Numbers: `enum bpf_func_id`; the minimum kernel is given where above 5.8.
+/// The kernel helpers that we call. The numbers are those of `enum bpf_func_id`. The minimum kernel
+/// is given where it is above 5.8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
-#[allow(missing_docs, reason = "each variant is the kernel's helper of its name")]
 pub enum Helper {
     MapLookupElem = 1,
     MapUpdateElem = 2,
@@ -26,6 +27,8 @@ pub enum Helper {
     GetCurrentTask = 35,
     GetNumaNodeId = 42,
     GetStack = 67,
+    /// Since 5.9.
+    GetTaskStack = 141,
     GetCurrentCgroupId = 80,
     GetCurrentAncestorCgroupId = 123,
     SendSignal = 109,
@@ -37,7 +40,7 @@ pub enum Helper {
     ProbeReadKernelStr = 115,
     GetNsCurrentPidTgid = 120,
     KtimeGetBootNs = 125,
-    /// In programs of iterators.
+    /// Only in iterator programs.
     SeqWrite = 127,
     RingbufOutput = 130,
     RingbufReserve = 131,
@@ -68,24 +71,31 @@ pub enum Helper {
     IterTaskNext = 0x1_0001,
     /// `bpf_iter_task_destroy(iterator)`. Since 6.7.
     IterTaskDestroy = 0x1_0002,
+    /// Not a helper but a call of a subprogram with the context; the result is the block's result.
+    Run = 0x1_0003,
+    /// Not a helper but a call of a subprogram with two numbers. Verifier: it checks the subprogram
+    /// once, for any arguments, and not again at its calls. The result of a call is unknown to it.
+    RunApart = 0x1_0004,
 }
 
-/// The room of a walk over tasks: the kernel's `struct bpf_iter_task`.
+/// Size of a task iterator: the kernel's `struct bpf_iter_task`.
 pub const WALK_BYTES: u32 = 24;
 
-/// What a helper does to the program's knowledge; for the optimiser.
+/// The side effects of a helper, for the optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Same result during one run of the program (current pid, comm into a slot is not): calls may be shared.
+    /// The result stays the same during one run of the program (the current pid, but not comm,
+    /// which goes into a slot): calls may be shared.
     Constant,
-    /// Reads something that moves (clock, random): may be dropped when unused, not shared.
+    /// Reads something that changes (clock, random numbers): unused calls may be dropped, but calls
+    /// are not shared.
     Reads,
-    /// Writes memory, maps or rings: never dropped or moved.
+    /// Writes memory, maps or ring buffers: never dropped or moved.
     Writes,
 }
 
 impl Helper {
-    /// Number of arguments that the kernel's prototype has.
+    /// Number of arguments in the kernel's prototype.
     pub fn arity(self) -> usize {
         match self {
             Helper::KtimeGetNs
@@ -114,6 +124,7 @@ impl Helper {
             | Helper::RingbufSubmit
             | Helper::RingbufDiscard
             | Helper::RingbufQuery
+            | Helper::Run
             | Helper::TaskStorageDelete => 2,
             Helper::GetStackid
             | Helper::ProbeWriteUser
@@ -124,19 +135,21 @@ impl Helper {
             | Helper::MapLookupPercpuElem
             | Helper::SeqWrite
             | Helper::IterTaskNew
+            | Helper::RunApart
             | Helper::RingbufReserve => 3,
             Helper::Loop
             | Helper::ForEachMapElem
             | Helper::MapUpdateElem
             | Helper::GetNsCurrentPidTgid
             | Helper::GetStack
+            | Helper::GetTaskStack
             | Helper::RingbufOutput
             | Helper::TaskStorageGet => 4,
             Helper::TracePrintk => 5,
         }
     }
 
-    /// What calling it does.
+    /// The side effects of a call.
     pub fn effect(self) -> Effect {
         match self {
             Helper::GetSmpProcessorId
@@ -162,7 +175,7 @@ impl Helper {
 }
 
 impl Helper {
-    /// The name of a function that is called by its number in the kernel's BTF.
+    /// The name of a kfunc, which is called by its BTF id; `None` for a helper.
     pub fn kernel_function(self) -> Option<&'static str> {
         Some(match self {
             Helper::IterTaskNew => "bpf_iter_task_new",
@@ -172,11 +185,27 @@ impl Helper {
         })
     }
 
-    /// Who it calls, when it calls back.
+    /// Whether the result is an address that the verifier tracks, or null.
+    pub fn yields_address(self) -> bool {
+        matches!(
+            self,
+            Helper::MapLookupElem
+                | Helper::MapLookupPercpuElem
+                | Helper::RingbufReserve
+                | Helper::TaskStorageGet
+                | Helper::GetCurrentTaskBtf
+                | Helper::TaskPtRegs
+                | Helper::IterTaskNext
+        )
+    }
+
+    /// The role of the function that is passed as a callback, if the helper takes one.
     pub fn calls(self) -> Option<Role> {
         match self {
             Helper::Loop => Some(Role::Iteration),
             Helper::ForEachMapElem => Some(Role::Entry),
+            Helper::Run => Some(Role::Block),
+            Helper::RunApart => Some(Role::Apart),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
-//! The instructions of the intermediate representation, and what ends a block.
+//! The instructions and block terminators of the intermediate representation.
 //!
-//! In: operands, addresses, helpers. Out: data that passes match on. Guarantee: an instruction assigns one register at most,
-//! and says all that it reads and writes.
+//! In: operands, addresses, helpers. Out: data that passes match on. Guarantee: an instruction
+//! assigns at most one register, and its fields name everything that it reads and writes.
 
 use super::{BlockId, FunctionId, Helper, MapId, SlotId, VReg};
 
@@ -10,7 +10,7 @@ use super::{BlockId, FunctionId, Helper, MapId, SlotId, VReg};
 pub enum Operand {
     /// A register.
     Reg(VReg),
-    /// A constant; sign-extended 64 bits.
+    /// A constant, sign-extended to 64 bits.
     Imm(i64),
 }
 
@@ -25,7 +25,6 @@ pub enum Width {
 
 /// Size of a memory access or of an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "bytes of the name")]
 pub enum Size {
     B1 = 1,
     B2 = 2,
@@ -33,9 +32,9 @@ pub enum Size {
     B8 = 8,
 }
 
-/// Arithmetic. `Div` and `Mod` are unsigned: x/0 = 0, x%0 = x. Shift counts are masked to the width.
+/// Arithmetic. `Div` and `Mod` are unsigned: x/0 = 0, x%0 = x. Shift counts are masked to the
+/// width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "each variant is the operation of its name")]
 pub enum BinOp {
     Add,
     Sub,
@@ -46,15 +45,31 @@ pub enum BinOp {
     Or,
     Xor,
     Shl,
-    /// Logical.
+    /// Logical (shifts in zeros).
     Shr,
-    /// Arithmetic.
+    /// Arithmetic (shifts in the sign bit).
     Sar,
 }
 
-/// Comparisons; `S` is signed.
+impl BinOp {
+    /// All operations.
+    pub const ALL: [BinOp; 11] = [
+        BinOp::Add,
+        BinOp::Sub,
+        BinOp::Mul,
+        BinOp::Div,
+        BinOp::Mod,
+        BinOp::And,
+        BinOp::Or,
+        BinOp::Xor,
+        BinOp::Shl,
+        BinOp::Shr,
+        BinOp::Sar,
+    ];
+}
+
+/// Comparisons; the prefix `S` means signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs, reason = "each variant is the comparison of its name")]
 pub enum CmpOp {
     Eq,
     Ne,
@@ -68,28 +83,43 @@ pub enum CmpOp {
     SGe,
 }
 
+impl CmpOp {
+    /// All comparisons.
+    pub const ALL: [CmpOp; 10] = [
+        CmpOp::Eq,
+        CmpOp::Ne,
+        CmpOp::Lt,
+        CmpOp::Le,
+        CmpOp::Gt,
+        CmpOp::Ge,
+        CmpOp::SLt,
+        CmpOp::SLe,
+        CmpOp::SGt,
+        CmpOp::SGe,
+    ];
+}
+
 /// A data section of the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Section {
     /// Read-only, filled at compile time.
     Rodata,
-    /// Zero at start, shared by all CPUs, mapped into the profiler.
+    /// Zero at start, shared by all CPUs, memory-mapped into the profiler.
     Bss,
 }
 
-/// Where a memory access goes: a base and a constant byte offset.
+/// The target of a memory access: a base and a constant byte offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Addr {
-    /// The base.
     pub base: Base,
-    /// Bytes added to it.
+    /// Offset from the base, in bytes.
     pub offset: i32,
 }
 
 /// The base of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Base {
-    /// A register that holds an address the verifier knows.
+    /// A register that holds an address known to the verifier.
     Reg(VReg),
     /// The start of a stack object.
     Slot(SlotId),
@@ -117,14 +147,13 @@ pub enum Inst {
     Copy {
         /// Result.
         dst: VReg,
-        /// What.
+        /// The value.
         src: Operand,
     },
     /// `dst = a op b`.
     Bin {
         /// The operation.
         op: BinOp,
-        /// Its width.
         width: Width,
         /// Result.
         dst: VReg,
@@ -137,7 +166,6 @@ pub enum Inst {
     Set {
         /// The comparison.
         op: CmpOp,
-        /// Its width.
         width: Width,
         /// Result, 0 or 1.
         dst: VReg,
@@ -150,31 +178,32 @@ pub enum Inst {
     Extend {
         /// Result.
         dst: VReg,
-        /// What.
+        /// The value.
         src: VReg,
         /// Bytes kept.
         size: Size,
-        /// Whether the top bit is spread.
+        /// Whether to sign-extend.
         signed: bool,
     },
-    /// `dst` = `src`, but at most `most`; both unsigned.
+    /// `dst` = the minimum of `src` and `most`, both unsigned.
     ///
-    /// Verifier: what is added to an address and what a helper takes as a size needs a bound. Before 6.8 the verifier forgets
-    /// what a comparison told of a register that was loaded from the stack for it, so that a branch is no bound where registers
-    /// are spilled; the result of this is bounded wherever it is kept.
+    /// Verifier: a value that is added to an address, or that a helper takes as a size, needs a
+    /// bound. Before 6.8 a comparison does not bound the stack copy of a spilled register, so a
+    /// branch gives no bound where registers are spilled. The result of this instruction is bounded
+    /// wherever it is kept.
     Clamp {
         /// Result.
         dst: VReg,
-        /// What.
+        /// The value.
         src: VReg,
-        /// The bound; fits in 31 bits.
+        /// The upper bound; fits in 31 bits.
         most: u32,
     },
     /// `dst` = the low `size` bytes of `src` in reversed order, zero-extended (`bswap`).
     Swap {
         /// Result.
         dst: VReg,
-        /// What.
+        /// The value.
         src: VReg,
         /// Bytes reversed: 2, 4 or 8.
         size: Size,
@@ -183,46 +212,60 @@ pub enum Inst {
     Load {
         /// Result.
         dst: VReg,
-        /// From where.
+        /// The address.
         addr: Addr,
-        /// How many bytes.
+        /// Bytes to load.
+        size: Size,
+    },
+    /// `dst = *(size *)(base + offset)`, zero-extended; 0 if the memory cannot be read. `base`
+    /// points into kernel memory, and the verifier knows its type. To the verifier this is a load,
+    /// which the kernel protects against faults.
+    Peek {
+        /// Result.
+        dst: VReg,
+        /// A pointer to which the verifier has given a type. Where the verifier distinguishes, it
+        /// is known not to be null.
+        base: VReg,
+        /// Offset from `base` in bytes; one that [`crate::btf::Verifier::walk`] allows.
+        offset: i16,
+        /// Bytes to load.
         size: Size,
     },
     /// `*(size *)addr = src`.
     Store {
-        /// To where.
+        /// The address.
         addr: Addr,
-        /// What.
+        /// The value.
         src: Operand,
-        /// How many bytes.
+        /// Bytes to store.
         size: Size,
     },
     /// Sets `size_bytes` bytes at `addr` to zero.
     Zero {
-        /// Where; aligned to 8 when the size is at least 8.
+        /// The address; aligned to 8 when the size is at least 8.
         addr: Addr,
-        /// How many.
+        /// Number of bytes.
         size_bytes: u32,
     },
     /// Copies `size_bytes` bytes; the ranges do not overlap.
     Move {
-        /// Where to.
+        /// The destination.
         to: Addr,
-        /// Where from.
+        /// The source.
         from: Addr,
-        /// How many.
+        /// Number of bytes.
         size_bytes: u32,
-        /// Alignment that both addresses have: 1, 2, 4 or 8.
+        /// Alignment of both addresses in bytes: 1, 2, 4 or 8.
         align_bytes: u32,
     },
-    /// `*(size *)addr += src`, atomically; with `fetch`, the old value goes there. Size is `B4` or `B8`.
-    /// Since 5.12 for every `fetch` and every operation but `Add`.
+    /// `*(size *)addr op= src`, atomically; `fetch` receives the old value. The size is `B4` or
+    /// `B8`. Since 5.12 for every `fetch` and every operation but `Add`.
     Atomic {
         /// `Add`, `And`, `Or`, `Xor`.
         op: BinOp,
-        /// Where.
+        /// The address.
         addr: Addr,
-        /// What.
+        /// The right operand.
         src: VReg,
         /// Receives the old value.
         fetch: Option<VReg>,
@@ -233,20 +276,21 @@ pub enum Inst {
     Exchange {
         /// Receives the old value.
         dst: VReg,
-        /// Where.
+        /// The address.
         addr: Addr,
-        /// What.
+        /// The new value.
         src: VReg,
     },
-    /// `dst` = the old value; `*addr = new` if it was `expected`, atomically (8 bytes). Since 5.12.
+    /// `dst` = the old value; `*addr = new` if the old value equals `expected`, atomically (8
+    /// bytes). Since 5.12.
     CompareExchange {
         /// Receives the old value.
         dst: VReg,
-        /// Where.
+        /// The address.
         addr: Addr,
-        /// What it must be.
+        /// The value to compare with.
         expected: VReg,
-        /// What it becomes.
+        /// The value to store.
         new: VReg,
     },
     /// `dst` = the context's address.
@@ -254,11 +298,11 @@ pub enum Inst {
         /// Result.
         dst: VReg,
     },
-    /// `dst` = what the caller of a subprogram gave it.
+    /// `dst` = an argument that the caller passed to this subprogram.
     Parameter {
         /// Result.
         dst: VReg,
-        /// Which: from 0.
+        /// Index of the parameter, from 0.
         index: u8,
     },
     /// `dst` = the address of a stack object plus an offset.
@@ -267,23 +311,21 @@ pub enum Inst {
         dst: VReg,
         /// The object.
         slot: SlotId,
-        /// Bytes into it.
+        /// Offset into the object, in bytes.
         offset: i32,
     },
     /// `dst` = the address of a byte of a data section.
     DataAddr {
         /// Result.
         dst: VReg,
-        /// The section.
         section: Section,
-        /// Bytes into it.
+        /// Offset into the section, in bytes.
         offset: u32,
     },
     /// `dst = helper(args…)`. At most five arguments.
     Call {
-        /// The result, when wanted.
+        /// The result, when used.
         dst: Option<VReg>,
-        /// The helper.
         helper: Helper,
         /// Its arguments.
         args: Vec<Arg>,
@@ -293,30 +335,29 @@ pub enum Inst {
 /// How a block ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Terminator {
-    /// Goes on at a block.
+    /// Continues at a block.
     Jump(BlockId),
-    /// Goes on at `then` when `a op b`, else at `otherwise`.
+    /// Continues at `then` when `a op b` holds, else at `otherwise`.
     Branch {
         /// The comparison.
         op: CmpOp,
-        /// Its width.
         width: Width,
         /// Left.
         a: Operand,
         /// Right.
         b: Operand,
-        /// Where to when it holds.
+        /// Target when the comparison holds.
         then: BlockId,
-        /// Where to when it does not.
+        /// Target when it does not.
         otherwise: BlockId,
-        /// Which side is expected to run, for the layout.
+        /// The side that is expected to run, for the block layout.
         likely: Likely,
     },
-    /// Ends the program with 0 or another constant.
+    /// Ends the function with a constant result.
     Return(i32),
 }
 
-/// Which side of a branch is expected.
+/// The expected side of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Likely {
     /// `then`.
@@ -348,12 +389,12 @@ impl CmpOp {
 }
 
 impl Size {
-    /// Bytes.
+    /// The size in bytes.
     pub fn bytes(self) -> u32 {
         self as u32
     }
 
-    /// The size of that many bytes, when there is one.
+    /// The size with that many bytes, if there is one.
     pub fn from_bytes(bytes: u32) -> Option<Size> {
         match bytes {
             1 => Some(Size::B1),
@@ -377,6 +418,24 @@ impl From<i64> for Operand {
     }
 }
 
+impl Base {
+    /// The register, if the base is one.
+    pub fn reg(self) -> Option<VReg> {
+        match self {
+            Base::Reg(reg) => Some(reg),
+            Base::Slot(_) => None,
+        }
+    }
+
+    /// The stack object, if the base is one.
+    pub fn slot(self) -> Option<SlotId> {
+        match self {
+            Base::Reg(_) => None,
+            Base::Slot(slot) => Some(slot),
+        }
+    }
+}
+
 impl Addr {
     /// `offset` bytes past the address in a register.
     pub fn reg(reg: VReg, offset: i32) -> Addr {
@@ -388,7 +447,7 @@ impl Addr {
         Addr { base: Base::Slot(slot), offset }
     }
 
-    /// The address some bytes further on.
+    /// The address `bytes` bytes further on.
     #[must_use]
     pub fn plus(self, bytes: i32) -> Addr {
         Addr { base: self.base, offset: self.offset + bytes }

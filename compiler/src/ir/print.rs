@@ -1,7 +1,8 @@
-//! IR as text, for `-d ir` and for tests.
+//! Prints IR as text, for `-d ir` and for tests.
 //!
-//! In: a program, a function or an instruction. Out: text. Guarantee: the same IR gives the same text; everything of
-//! an instruction but its span shows. Slots show by name and number (`key0`), maps by name (`@at_x` as `@at_x`).
+//! In: a program, a function or an instruction. Out: text. Guarantee: the same IR gives the same
+//! text. The text contains everything in an instruction except its span. Slots appear by name and
+//! number (`key0`), maps by name (the map `at_x` as `@at_x`).
 
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ use super::{
     SlotId, Terminator, VReg, Width,
 };
 
-/// The whole program.
+/// Prints the whole program.
 pub fn print(program: &Program) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut head = String::new();
@@ -57,13 +58,15 @@ fn map_kind_name(kind: MapKind) -> &'static str {
     }
 }
 
-/// One function of the program.
+/// Prints one function of the program.
 pub fn print_function(program: &Program, function: &Function) -> String {
     let printer = Printer { program, function };
     let of = match function.role {
         Role::Program => function.section.as_str(),
         Role::Iteration => "iteration",
         Role::Entry => "map entry",
+        Role::Block => "block",
+        Role::Apart => "apart",
     };
     let mut out = format!("fn {} ({of})", function.name);
     if function.context_size_bytes > 0 {
@@ -85,12 +88,12 @@ pub fn print_function(program: &Program, function: &Function) -> String {
     out
 }
 
-/// One instruction of the function.
+/// Prints one instruction of the function.
 pub(super) fn print_inst(program: &Program, function: &Function, inst: &Inst) -> String {
     Printer { program, function }.inst(inst)
 }
 
-/// The kernel's name of a helper, without its `bpf_`: `map_lookup_elem`.
+/// The kernel's name of a helper without the prefix `bpf_`: `map_lookup_elem`.
 pub fn helper_name(helper: Helper) -> String {
     let mut name = String::new();
     for c in format!("{helper:?}").chars() {
@@ -102,7 +105,7 @@ pub fn helper_name(helper: Helper) -> String {
     name
 }
 
-/// The names that instructions refer to.
+/// The program and function whose names instructions refer to.
 struct Printer<'a> {
     program: &'a Program,
     function: &'a Function,
@@ -146,11 +149,15 @@ impl Printer<'_> {
         }
     }
 
-    /// The instructions that touch memory.
+    /// Prints the instructions that access memory.
     fn memory(&self, inst: &Inst) -> String {
         match inst {
             Inst::Load { dst, addr, size } => {
                 format!("{} = load{} {}", reg(*dst), size.bytes(), self.addr(*addr))
+            }
+            Inst::Peek { dst, base, offset, size } => {
+                let from = self.addr(Addr::reg(*base, i32::from(*offset)));
+                format!("{} = peek{} {from}", reg(*dst), size.bytes())
             }
             Inst::Store { addr, src, size } => {
                 format!("store{} {} = {}", size.bytes(), self.addr(*addr), operand(*src))
@@ -212,7 +219,7 @@ impl Printer<'_> {
     }
 }
 
-/// A terminator.
+/// Prints a terminator.
 pub(super) fn print_end(end: &Terminator) -> String {
     match end {
         Terminator::Jump(to) => format!("goto b{}", to.0),
@@ -244,7 +251,7 @@ fn result(dst: Option<VReg>) -> String {
     dst.map_or(String::new(), |dst| format!("{} = ", reg(dst)))
 }
 
-/// Constants of a size at which a person thinks in bits show in hexadecimal.
+/// Large constants are printed in hexadecimal, because they are usually bit patterns.
 fn operand(operand: Operand) -> String {
     match operand {
         Operand::Reg(register) => reg(register),
@@ -276,7 +283,7 @@ fn bin_name(op: BinOp) -> &'static str {
     }
 }
 
-/// A 32-bit comparison shows as `<32`; a signed one as `<s`.
+/// Comparison operator; a 32-bit comparison is printed as `<32`, a signed one as `<s`.
 fn cmp_name(op: CmpOp) -> &'static str {
     match op {
         CmpOp::Eq => "==",

@@ -1,7 +1,7 @@
-//! Sets of virtual registers, for what flows along the edges of a function.
+//! Sets of virtual registers for dataflow analyses.
 //!
-//! In: registers below a number given at the start. Out: which of them are in the set. A bit each: a long function has a
-//! set for every block.
+//! In: registers below a number that is given at creation. Out: set membership. The set is a bit
+//! vector, because long functions need one for every block.
 
 use super::VReg;
 
@@ -12,7 +12,7 @@ pub struct Regs {
 }
 
 impl Regs {
-    /// No register, with room for `count`.
+    /// The empty set, with capacity for `count` registers.
     pub fn none(count: u32) -> Regs {
         Regs { words: vec![0; (count as usize).div_ceil(64)] }
     }
@@ -22,27 +22,27 @@ impl Regs {
         Regs { words: vec![u64::MAX; (count as usize).div_ceil(64)] }
     }
 
-    /// Adds one.
+    /// Adds a register.
     pub fn insert(&mut self, reg: VReg) {
         self.words[reg.0 as usize / 64] |= 1 << (reg.0 % 64);
     }
 
-    /// Takes one out.
+    /// Removes a register.
     pub fn remove(&mut self, reg: VReg) {
         self.words[reg.0 as usize / 64] &= !(1 << (reg.0 % 64));
     }
 
-    /// Whether one is there.
+    /// Whether the set contains a register.
     pub fn contains(&self, reg: VReg) -> bool {
         self.words[reg.0 as usize / 64] & (1 << (reg.0 % 64)) != 0
     }
 
-    /// Adds what `other` has; whether that changed it.
+    /// Adds the registers of `other`; returns whether the set changed.
     pub fn join(&mut self, other: &Regs) -> bool {
         self.each(other, |mine, theirs| mine | theirs)
     }
 
-    /// Keeps what `other` has as well; whether that changed it.
+    /// Keeps only registers that `other` contains too; returns whether the set changed.
     pub fn meet(&mut self, other: &Regs) -> bool {
         self.each(other, |mine, theirs| mine & theirs)
     }

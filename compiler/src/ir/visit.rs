@@ -1,20 +1,23 @@
-//! Which registers and blocks an instruction or a terminator names.
+//! The registers and blocks that an instruction or a terminator names.
 //!
-//! In: one instruction. Out: its definition, its uses, its successors; each can be rewritten in place.
-//! Guarantee: uses come in the order in which the fields are declared, a definition is never among them.
+//! In: one instruction. Out: its definition, its uses, its successors; each can be rewritten in
+//! place.
+//! Guarantee: uses are visited in the order in which the fields are declared; a definition is never
+//! among them.
 
 use super::{Addr, Arg, Base, BlockId, Effect, Inst, Operand, Terminator, VReg};
 use std::ops::Deref;
 
-/// The registers that one instruction reads. Passes ask for them at every instruction in every round, so they are kept
-/// in place: asking allocates nothing.
+/// The registers that one instruction reads. Passes ask for them at every instruction in every
+/// round, so they are stored inline and need no allocation.
 #[derive(Debug, Clone, Copy)]
 pub struct Uses {
     regs: [VReg; MOST_USES],
     count: usize,
 }
 
-/// A call has the most: its arguments, of which [`super::verify`] allows as many as there are argument registers.
+/// Calls read the most registers: their arguments. [`super::verify`] allows as many arguments as
+/// there are argument registers.
 const MOST_USES: usize = 5;
 
 impl Default for Uses {
@@ -61,11 +64,11 @@ impl IntoIterator for Uses {
     }
 }
 
-/// The blocks that may run next; none of them is in memory of its own.
-pub type Successors = std::iter::Flatten<std::array::IntoIter<Option<BlockId>, 2>>;
+/// The possible successor blocks; needs no allocation.
+pub(crate) type Successors = std::iter::Flatten<std::array::IntoIter<Option<BlockId>, 2>>;
 
 impl Inst {
-    /// The register that is assigned.
+    /// The register that the instruction assigns.
     pub fn def(&self) -> Option<VReg> {
         match self {
             Inst::Copy { dst, .. }
@@ -75,6 +78,7 @@ impl Inst {
             | Inst::Swap { dst, .. }
             | Inst::Clamp { dst, .. }
             | Inst::Load { dst, .. }
+            | Inst::Peek { dst, .. }
             | Inst::Exchange { dst, .. }
             | Inst::CompareExchange { dst, .. }
             | Inst::Context { dst }
@@ -86,7 +90,7 @@ impl Inst {
         }
     }
 
-    /// The place of the register that is assigned.
+    /// A mutable reference to the register that the instruction assigns.
     pub fn def_mut(&mut self) -> Option<&mut VReg> {
         match self {
             Inst::Copy { dst, .. }
@@ -96,6 +100,7 @@ impl Inst {
             | Inst::Swap { dst, .. }
             | Inst::Clamp { dst, .. }
             | Inst::Load { dst, .. }
+            | Inst::Peek { dst, .. }
             | Inst::Exchange { dst, .. }
             | Inst::CompareExchange { dst, .. }
             | Inst::Context { dst }
@@ -107,7 +112,8 @@ impl Inst {
         }
     }
 
-    /// Calls `see` with every operand's place: registers and constants that may stand for each other.
+    /// Calls `see` with a mutable reference to every operand: places where a register and a
+    /// constant are interchangeable.
     pub fn operands_mut(&mut self, mut see: impl FnMut(&mut Operand)) {
         match self {
             Inst::Copy { src, .. } | Inst::Store { src, .. } => see(src),
@@ -126,10 +132,13 @@ impl Inst {
         }
     }
 
-    /// Calls `see` with the place of every register that is read.
+    /// Calls `see` with a mutable reference to every register that the instruction reads.
     pub fn uses_mut(&mut self, mut see: impl FnMut(&mut VReg)) {
         match self {
-            Inst::Extend { src, .. } | Inst::Swap { src, .. } | Inst::Clamp { src, .. } => see(src),
+            Inst::Extend { src, .. }
+            | Inst::Swap { src, .. }
+            | Inst::Clamp { src, .. }
+            | Inst::Peek { base: src, .. } => see(src),
             Inst::Load { addr, .. } | Inst::Store { addr, .. } | Inst::Zero { addr, .. } => {
                 in_addr(addr, &mut see);
             }
@@ -162,11 +171,14 @@ impl Inst {
         });
     }
 
-    /// The registers that are read.
+    /// The registers that the instruction reads.
     pub fn uses(&self) -> Uses {
         let mut found = Uses::default();
         match self {
-            Inst::Extend { src, .. } | Inst::Swap { src, .. } | Inst::Clamp { src, .. } => found.push(*src),
+            Inst::Extend { src, .. }
+            | Inst::Swap { src, .. }
+            | Inst::Clamp { src, .. }
+            | Inst::Peek { base: src, .. } => found.push(*src),
             Inst::Load { addr, .. } | Inst::Zero { addr, .. } => found.push_base(*addr),
             Inst::Store { addr, src, .. } => {
                 found.push_base(*addr);
@@ -202,7 +214,7 @@ impl Inst {
         found
     }
 
-    /// Whether memory, maps or rings may change.
+    /// Whether the instruction may change memory, maps or ring buffers.
     pub fn writes(&self) -> bool {
         match self {
             Inst::Store { .. }
@@ -225,7 +237,7 @@ fn in_addr(addr: &mut Addr, see: &mut impl FnMut(&mut VReg)) {
 }
 
 impl Terminator {
-    /// The blocks that may run next, without repeats.
+    /// The possible successor blocks, without duplicates.
     pub fn successors(&self) -> Successors {
         let blocks = match self {
             Terminator::Jump(block) => [Some(*block), None],
@@ -236,7 +248,7 @@ impl Terminator {
         blocks.into_iter().flatten()
     }
 
-    /// Calls `see` with the place of every block that is named.
+    /// Calls `see` with a mutable reference to every block that the terminator names.
     pub fn blocks_mut(&mut self, mut see: impl FnMut(&mut BlockId)) {
         match self {
             Terminator::Jump(block) => see(block),
@@ -248,7 +260,7 @@ impl Terminator {
         }
     }
 
-    /// Calls `see` with every operand's place.
+    /// Calls `see` with a mutable reference to every operand.
     pub fn operands_mut(&mut self, mut see: impl FnMut(&mut Operand)) {
         if let Terminator::Branch { a, b, .. } = self {
             see(a);
@@ -256,7 +268,7 @@ impl Terminator {
         }
     }
 
-    /// The registers that are read.
+    /// The registers that the terminator reads.
     pub fn uses(&self) -> Uses {
         let mut found = Uses::default();
         if let Terminator::Branch { a, b, .. } = self {
@@ -268,7 +280,7 @@ impl Terminator {
 }
 
 impl Operand {
-    /// The register, when it is one.
+    /// The register, if it is one.
     pub fn reg(self) -> Option<VReg> {
         match self {
             Operand::Reg(reg) => Some(reg),
@@ -276,7 +288,7 @@ impl Operand {
         }
     }
 
-    /// The constant, when it is one.
+    /// The constant, if it is one.
     pub fn imm(self) -> Option<i64> {
         match self {
             Operand::Imm(value) => Some(value),

@@ -1,62 +1,45 @@
-//! One program's body: registers, memory, the frame.
+//! The body of one program, and what all code that lowers a part of it needs: values, our own
+//! memory, expressions, branches.
 //!
 //! In: a [`typed::Probe`]. Out: an [`ir::Function`].
-//! Guarantee: memory that a word asks for is large enough, aligned to 8 bytes and the program's own: small objects are on
-//! the BPF stack, large ones in scratch memory of this program and CPU, which nothing else enters.
+//! Guarantee: a method of [`Body`] is something that all parts of the language need. Those that
+//! depend on a part are in its module: `expr` (values), `memory` (stores and copies), `stmt` and
+//! `loops`; this file depends on none. What only some parts need is a function in the module named
+//! after it, such as `maps::read` or `text::position`. State that belongs together is a type of its
+//! own: [`FunctionState`], [`Scratch`], [`Captures`].
 
 use crate::ir::build::FunctionBuilder;
-use crate::ir::{self, Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand, Section, Size, VReg, Width};
+use crate::ir::{self, Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand, Role, Section, Size, VReg, Width};
 use crate::layout;
-use crate::lower::Shared;
-use crate::lower::captures::{Captures, Mentions};
-use crate::lower::loops::{FramePlace, Targets};
+use crate::lower::allocation::{self, Scratch};
+use crate::lower::captures::Captures;
+use crate::lower::function::FunctionState;
+use crate::lower::merge::block_name;
+use crate::lower::shared::Shared;
 use crate::object::Loss;
 use crate::typed::{self, ContextKind};
-use crate::types::Type;
+use crate::types::{Int, Type};
 
 /// A lowered value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// Nothing.
+    /// No value.
     None,
-    /// A scalar, extended to 64 bits by the sign of its type.
+    /// A scalar, sign- or zero-extended to 64 bits by its type.
     Scalar(Operand),
-    /// Bytes of our own, laid out as [`layout`] says, padded with zeros.
+    /// Bytes in our own memory, laid out as [`layout`] says, padded with zeros.
     Memory(Addr),
-    /// A string in our own memory of which only the first so many bytes (with NUL) are written.
+    /// A string in our own memory. Only the given number of bytes, including the NUL, is written.
     Text(Addr, Operand),
     /// A string constant, without NUL.
     Bytes(Vec<u8>),
 }
 
-/// Objects up to this size go on the stack.
-const MAX_STACK_OBJECT_BYTES: u32 = 64;
-
-/// Objects from this size on are in scratch memory.
-pub(super) const FIRST_SCRATCH_BYTES: u32 = MAX_STACK_OBJECT_BYTES + 8;
-
-/// So much of the 512-byte stack is for objects; the rest is for spilled registers.
-const MAX_STACK_OBJECTS_BYTES: u32 = 320;
-
-/// Programs that can be preempted share this many scratch frames a CPU.
-pub(super) const SHARED_FRAMES: u32 = 4;
-
-/// Where a variable lives.
+/// Memory that an expression may write its result to.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum VarPlace {
-    Register(VReg),
-    Memory(Addr),
-    /// 8 bytes of scratch memory: a scalar that loops share with the code around them.
-    SharedScalar(i32),
-    /// Scratch memory: anything else that they share.
-    Shared(i32),
-}
-
-/// A place offered to an expression.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct Destination {
     pub addr: Addr,
-    /// Whether bytes behind a string's NUL must be zero.
+    /// Whether the bytes after a string's NUL must be zero.
     pub padded: bool,
 }
 
@@ -68,41 +51,31 @@ pub struct Body<'a, 'p> {
     pub b: FunctionBuilder,
     pub(super) index: usize,
     pub(super) probe: &'p typed::Probe,
-    /// By variable; in a subprogram those of its own are placed when they are first mentioned.
-    pub(super) vars: Vec<Option<VarPlace>>,
-    /// What the probe's loops share with the code around them.
+    /// Variables that the probe's loops share with the code around them.
     pub(super) captures: Captures,
-    /// The loops around the present code, in this function.
-    pub(super) targets: Vec<Targets>,
-    /// What this function gives to the loops that it runs.
-    pub(super) frame: Option<FramePlace>,
-    /// Scratch memory in which the present loop says how it ended.
-    pub(super) signal: Option<i32>,
-    /// Loops made so far, for their names.
-    pub(super) loops: u32,
-    pub(super) exit: BlockId,
-    /// Whether that is the end of a handler, in the same function.
-    pub(super) in_handler: bool,
-    /// The address of this run's scratch memory.
-    pub(super) scratch: Option<VReg>,
-    /// The flag of a shared scratch frame that this run has taken.
-    pub(super) claimed: Option<VReg>,
-    pub(super) scratch_used_bytes: u32,
-    pub(super) stack_used_bytes: u32,
-    /// Look-ups made so far.
-    pub(super) lookups: Vec<super::lookups::Lookup>,
-    /// How many conditions the present code is under.
-    pub(super) depth: u32,
-    /// Where the expression being lowered should put its bytes.
-    pub(super) wanted: Option<Wanted>,
-    /// Which place of maps with two of them the present code means: 0 or 1.
-    pub(super) generation: usize,
+    /// State of the function being built; each loop has its own.
+    pub(super) function: FunctionState,
+    /// The program's scratch memory.
+    pub(super) scratch: Scratch,
+    /// Number of subprograms so far, for their names.
+    pub(super) subprograms: u32,
+    /// Where the expression being lowered should store its result.
+    pub(super) wanted: Option<Destination>,
+    /// The active buffer of each group of double-buffered maps in the current code: a set bit
+    /// selects the second.
+    pub(super) generations: u64,
 }
 
 impl<'a, 'p> Body<'a, 'p> {
+    /// A body without code.
     pub(super) fn new(shared: &'a mut Shared<'p>, index: usize) -> Body<'a, 'p> {
         let probe = &shared.program.probes[index];
-        let mut b = FunctionBuilder::new(format!("p{index}"), probe.section.clone(), probe.span);
+        let name = block_name(index);
+        let mut b = if shared.merged.has(index) {
+            FunctionBuilder::subprogram(name, Role::Block, probe.span)
+        } else {
+            FunctionBuilder::new(name, probe.section.clone(), probe.span)
+        };
         let exit = b.new_block();
         let looped = shared.program.maps.iter().map(|map| shared.is_read_in_a_loop(map)).collect();
         Body {
@@ -110,65 +83,26 @@ impl<'a, 'p> Body<'a, 'p> {
             b,
             index,
             probe,
-            vars: Vec::new(),
             captures: Captures::of(probe, looped),
-            targets: Vec::new(),
-            frame: None,
-            signal: None,
-            loops: 0,
-            exit,
-            in_handler: false,
-            scratch: None,
-            claimed: None,
-            scratch_used_bytes: 0,
-            stack_used_bytes: 0,
-            lookups: Vec::new(),
-            depth: 0,
+            function: FunctionState::new(exit, None),
+            scratch: Scratch::default(),
+            subprograms: 0,
             wanted: None,
-            generation: 0,
+            generations: 0,
         }
     }
 
-    pub(super) fn lower(mut self) -> ir::Function {
-        self.prologue();
-        self.in_generations();
-        self.b.switch_to(self.exit);
-        self.epilogue();
-        self.b.ret(0);
-        self.shared.learned.scratch_bytes[self.index] = self.scratch_used_bytes;
+    /// Whether this block shares its program, which has already tested the gate and the system
+    /// call.
+    pub(super) fn is_merged(&self) -> bool {
+        self.shared.merged.has(self.index)
+    }
+
+    /// Completes the function as built so far.
+    pub(super) fn finish(self) -> ir::Function {
         let mut function = self.b.finish();
         function.context_size_bytes = context_size_bytes(self.probe.context.kind);
         function
-    }
-
-    /// What the script says of the probe, up to the way out.
-    pub(super) fn predicate_and_statements(&mut self) {
-        self.declare_vars();
-        if let Some(predicate) = &self.probe.predicate {
-            let (body, exit) = (self.b.new_block(), self.exit);
-            self.branch_on(predicate, body, exit);
-            self.b.switch_to(body);
-        }
-        self.stmts(&self.probe.body);
-        self.b.jump(self.exit);
-    }
-
-    fn declare_vars(&mut self) {
-        for (index, var) in self.probe.vars.iter().enumerate() {
-            let is_scalar = var.ty.is_scalar() || var.ty == Type::Unknown;
-            let place = match (self.captures.of_var(index), is_scalar) {
-                (Mentions::Loop, _) => None,
-                // Defined on every path; the optimiser removes what is not needed.
-                (Mentions::Probe, true) => Some(VarPlace::Register(self.b.copy(0))),
-                (Mentions::Probe, false) => Some(VarPlace::Memory(self.room_for(&var.ty, "var"))),
-                (Mentions::Several, true) => Some(VarPlace::SharedScalar(self.scratch_room(8))),
-                (Mentions::Several, false) => {
-                    let size_bytes = self.layout(&var.ty).size_bytes;
-                    Some(VarPlace::Shared(self.scratch_room(size_bytes)))
-                }
-            };
-            self.vars.push(place);
-        }
     }
 
     /// The layout of a type.
@@ -176,9 +110,9 @@ impl<'a, 'p> Body<'a, 'p> {
         layout::of(ty, self.shared.target.btf_if_needed(ty))
     }
 
-    /// Memory for a value of a type: the place that was asked for, or new memory. Its contents are undefined unless the
-    /// place must be padded; then it is zero.
-    pub fn room(&mut self, ty: &Type) -> Addr {
+    /// Memory for a value of a type: the requested place, or new memory. Its contents are
+    /// undefined, unless the place must be padded: then it is zero.
+    pub fn allocate(&mut self, ty: &Type) -> Addr {
         let size_bytes = self.layout(ty).size_bytes;
         let (addr, padded) = match self.wanted.take() {
             Some(wanted) => (wanted.addr, wanted.padded),
@@ -190,51 +124,47 @@ impl<'a, 'p> Body<'a, 'p> {
         addr
     }
 
-    pub(super) fn room_for(&mut self, ty: &Type, name: &'static str) -> Addr {
+    /// New memory for a value of a type. Its contents are undefined.
+    pub(super) fn allocate_named(&mut self, ty: &Type, name: &'static str) -> Addr {
         let size_bytes = self.layout(ty).size_bytes;
         self.memory(size_bytes, name)
     }
 
-    /// Memory of the program's own, aligned to 8 bytes, contents undefined.
-    pub fn memory(&mut self, size_bytes: u32, name: &'static str) -> Addr {
+    /// The same as [`Body::allocate`] for callers that write every byte themselves.
+    pub(super) fn allocate_unwritten(&mut self, ty: &Type) -> Addr {
+        match self.wanted.take() {
+            Some(wanted) => wanted.addr,
+            None => self.allocate_named(ty, "temp"),
+        }
+    }
+
+    /// Memory private to the program, aligned to 8 bytes. Its contents are undefined.
+    pub(super) fn memory(&mut self, size_bytes: u32, name: &'static str) -> Addr {
         let rounded = size_bytes.max(1).next_multiple_of(8);
-        if rounded <= MAX_STACK_OBJECT_BYTES && self.stack_used_bytes + rounded <= self.stack_objects_bytes() {
-            self.stack_used_bytes += rounded;
-            return Addr::slot(self.b.slot(rounded, 8, name), 0);
+        let most_bytes = allocation::stack_objects_bytes(&self.captures);
+        if let Some(slot) = self.function.stack.slot(&mut self.b, rounded, most_bytes, name) {
+            return Addr::slot(slot, 0);
         }
         let offset = self.scratch_room(rounded);
         self.scratch_at(offset)
     }
 
-    /// So much of a function's stack is for objects. Loops are functions of their own, and share the stack with those around
-    /// them.
-    fn stack_objects_bytes(&self) -> u32 {
-        match self.captures.depth() {
-            0 => MAX_STACK_OBJECTS_BYTES,
-            1 => 96,
-            2 => 48,
-            _ => 0,
-        }
-    }
-
-    /// Scratch memory of the program's own: its offset.
+    /// Reserves scratch memory of this program; returns its offset.
     pub(super) fn scratch_room(&mut self, size_bytes: u32) -> i32 {
-        let offset = self.scratch_used_bytes;
-        self.scratch_used_bytes += size_bytes.max(1).next_multiple_of(8);
-        offset as i32
+        self.scratch.reserve(size_bytes)
     }
 
-    /// The address of a place in scratch memory.
+    /// The address of an offset in scratch memory.
     pub(super) fn scratch_at(&mut self, offset: i32) -> Addr {
-        // In the first round there is no scratch memory yet; that round's code is thrown away.
-        let base = match self.scratch {
+        // In the first pass there is no scratch memory yet; the code of that pass is discarded.
+        let base = match self.function.scratch {
             Some(base) => base,
             None => self.b.copy(0),
         };
         Addr::reg(base, offset)
     }
 
-    /// The address of these bytes, which nothing can change.
+    /// The address of these bytes in read-only data.
     pub fn constant_bytes(&mut self, bytes: &[u8]) -> Addr {
         let mut padded = bytes.to_vec();
         padded.resize(bytes.len().next_multiple_of(8), 0);
@@ -242,35 +172,7 @@ impl<'a, 'p> Body<'a, 'p> {
         Addr::reg(self.b.data_addr(Section::Rodata, offset), 0)
     }
 
-    /// Sets memory to zero; large areas by one copy from zeros.
-    pub fn zero(&mut self, addr: Addr, size_bytes: u32) {
-        const MAX_STORES_BYTES: u32 = 128;
-        if size_bytes <= MAX_STORES_BYTES {
-            self.zero_by_stores(addr, size_bytes);
-            return;
-        }
-        let offset = self.shared.zeros(size_bytes);
-        let zeros = self.b.data_addr(Section::Rodata, offset);
-        let to = self.address_arg(addr);
-        self.b.call_void(
-            Helper::ProbeReadKernel,
-            &[to, Arg::Value(i64::from(size_bytes).into()), Arg::Value(zeros.into())],
-        );
-    }
-
-    fn zero_by_stores(&mut self, addr: Addr, size_bytes: u32) {
-        let mut at = 0;
-        while at < size_bytes && (addr.offset + at as i32) % 8 != 0 {
-            let size = super::conditions::chunk(addr.plus(at as i32), (size_bytes - at) as usize);
-            self.b.store(addr.plus(at as i32), 0, size);
-            at += size.bytes();
-        }
-        if at < size_bytes {
-            self.b.zero(addr.plus(at as i32), size_bytes - at);
-        }
-    }
-
-    /// The same address as an argument of a helper.
+    /// An address as a helper argument.
     pub fn address_arg(&mut self, addr: Addr) -> Arg {
         match addr.base {
             ir::Base::Slot(slot) => Arg::Slot(slot, addr.offset),
@@ -278,7 +180,7 @@ impl<'a, 'p> Body<'a, 'p> {
         }
     }
 
-    /// The same address in a register.
+    /// An address in a register.
     pub fn address(&mut self, addr: Addr) -> VReg {
         match addr.base {
             ir::Base::Slot(slot) => self.b.slot_addr(slot, addr.offset),
@@ -287,38 +189,23 @@ impl<'a, 'p> Body<'a, 'p> {
         }
     }
 
-    /// This CPU's number, bounded for the verifier by a mask.
-    pub fn cpu_slot(&mut self) -> VReg {
+    /// The address of this CPU's copy in a per-CPU array in `.bss`.
+    pub(super) fn cpu_copy(&mut self, offset_bytes: u32, stride_bytes: u32) -> VReg {
         let cpu = self.b.call(Helper::GetSmpProcessorId, &[]);
         let mask = i64::from(self.shared.cpu_slots() - 1);
-        // Verifier: the number has no bound of its own; the mask covers every possible CPU.
-        self.b.bin(BinOp::And, Width::W64, cpu, mask)
-    }
-
-    /// The address of this CPU's copy in an array of copies in `.bss`.
-    pub(super) fn cpu_copy(&mut self, offset_bytes: u32, stride_bytes: u32) -> VReg {
-        let cpu = self.cpu_slot();
+        // Verifier: it knows no bound of the number; the mask covers every possible CPU.
+        let cpu = self.b.bin(BinOp::And, Width::W64, cpu, mask);
         let distance = self.b.bin(BinOp::Mul, Width::W64, cpu, i64::from(stride_bytes));
         let base = self.b.data_addr(Section::Bss, offset_bytes);
         self.b.bin(BinOp::Add, Width::W64, base, distance)
     }
 
-    /// Counts a loss.
-    pub fn count_loss(&mut self, loss: Loss) {
+    /// Increments the counter of a loss.
+    pub(super) fn count_loss(&mut self, loss: Loss) {
         let offset = self.shared.counter(loss);
         let counter = self.b.data_addr(Section::Bss, offset);
         let one = self.b.copy(1);
         self.b.atomic_add(Addr::reg(counter, 0), one, Size::B8);
-    }
-
-    /// The index of this body's program in the object.
-    pub fn program_index(&self) -> usize {
-        self.index
-    }
-
-    /// The probe's context and attachment.
-    pub fn probe(&self) -> &'p typed::Probe {
-        self.probe
     }
 
     /// The index of a string in the object.
@@ -326,37 +213,17 @@ impl<'a, 'p> Body<'a, 'p> {
         self.shared.string(text)
     }
 
-    /// The `.bss` offset of the time at which the run started.
+    /// The `.bss` offset of the start time of the run.
     pub fn start_time_offset(&mut self) -> u32 {
-        if let Some(offset) = self.shared.start_time {
-            return offset;
-        }
-        let offset = self.shared.bss(8);
-        self.shared.start_time = Some(offset);
-        offset
+        self.shared.word(|shared| &mut shared.start_time)
     }
 
-    /// The `.bss` offset of what the boot clock lacks to the wall clock.
+    /// The `.bss` offset of the difference between the wall clock and the boot clock.
     pub fn wall_clock_offset(&mut self) -> u32 {
-        if let Some(offset) = self.shared.wall_clock {
-            return offset;
-        }
-        let offset = self.shared.bss(8);
-        self.shared.wall_clock = Some(offset);
-        offset
+        self.shared.word(|shared| &mut shared.wall_clock)
     }
 
-    /// The `.bss` offset of what a test or a benchmark returned.
-    pub(super) fn result_offset(&mut self) -> u32 {
-        if let Some(offset) = self.shared.result {
-            return offset;
-        }
-        let offset = self.shared.bss(8);
-        self.shared.result = Some(offset);
-        offset
-    }
-
-    /// Branches on a comparison of 64 bits with no expectation.
+    /// Branches on a 64-bit comparison, without a likely side.
     pub(super) fn branch(
         &mut self,
         op: CmpOp,
@@ -368,22 +235,46 @@ impl<'a, 'p> Body<'a, 'p> {
         self.b.branch(op, Width::W64, a, b, then, otherwise, Likely::Unknown);
     }
 
-    /// Leaves the probe, or the handler of a span's event.
-    pub fn leave(&mut self) {
-        if !self.in_handler {
-            self.note_leaving();
+    /// A register truncated to an integer type and extended again by its sign.
+    pub(super) fn extended(&mut self, value: VReg, ty: &Type) -> Value {
+        let int = ty.as_int().unwrap_or(Int::U64);
+        let cut = match Size::from_bytes(u32::from(int.size_bytes)) {
+            Some(Size::B8) | None => value,
+            Some(size) => self.b.extend(value, size, int.signed),
+        };
+        Value::Scalar(cut.into())
+    }
+
+    /// The address of a value's bytes, which are stored to memory if necessary.
+    pub fn in_memory(&mut self, value: Value, ty: &Type) -> Addr {
+        match value {
+            Value::Memory(addr) | Value::Text(addr, _) => addr,
+            other => {
+                let addr = self.allocate_named(ty, "value");
+                self.store(other, ty, addr);
+                addr
+            }
         }
-        self.b.jump(self.exit);
+    }
+
+    /// Lowers code that may not run; look-ups made there are forgotten afterwards.
+    pub(super) fn conditionally<T>(&mut self, lower: impl FnOnce(&mut Self) -> T) -> T {
+        self.function.lookups.enter();
+        let result = lower(self);
+        self.function.lookups.leave();
+        result
     }
 }
 
-/// How much of a context a program may read. Test runs give raw tracepoint programs twelve zero arguments.
+/// How many context bytes a program may read. Test runs pass twelve zero arguments to raw
+/// tracepoint programs.
 fn context_size_bytes(kind: ContextKind) -> u32 {
     match kind {
         ContextKind::Empty | ContextKind::RawTracepoint => 12 * 8,
         // `PERF_MAX_TRACE_SIZE`: the kernel checks each access against the event at attachment.
         ContextKind::Tracepoint => 8192,
-        // The larger of x86's 168 and arm64's 336 bytes of `pt_regs`; registers are chosen by the architecture.
+        // The larger of the `pt_regs` sizes of x86 (168 bytes) and arm64 (336); the architecture
+        // selects the registers.
         ContextKind::Registers => 336,
         ContextKind::PerfEvent => 336 + 16,
         // The kernel checks each access against the struct's fields.

@@ -1,48 +1,53 @@
-//! What a probe's loops share with the code around them.
+//! Finds the variables that a probe's loops share with the code around them.
 //!
-//! In: a typed probe. Out: for each variable, where it is mentioned and which parts of it; how deep loops are.
-//! Guarantee: says "several" whenever two functions (the probe's and its loops') mention a variable.
+//! In: a typed probe. Out: for each variable, which functions mention it and which parts they use;
+//! the nesting depth of loops; whether stacks are captured.
+//! Guarantee: reports `Several` whenever two functions (the probe's and its loops') mention a
+//! variable.
 
 use crate::typed::{Expr, ExprKind, MapIndex, Probe, SpanAction, SpanStep, SpanValues, Stmt, StmtKind, VarIndex};
+use crate::types::Type;
 
 /// Which functions mention a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mentions {
-    /// The probe's own, or none.
+    /// The probe's own function, or none.
     Probe,
-    /// One loop's.
+    /// One loop's function.
     Loop,
-    /// More than one.
+    /// More than one function.
     Several,
 }
 
-/// What is known of one variable.
+/// Uses of one variable.
 #[derive(Debug, Clone, Copy, Default)]
 struct Uses {
     /// The function that mentions it; the probe's own is 0.
     function: Option<u32>,
     is_shared: bool,
-    /// Whether it is used as a whole, or how far its used parts reach: the first part's start, the last part's start.
+    /// Whether it is used as a whole. `parts`: the start offsets of the first and of the last part
+    /// used.
     whole: bool,
     parts: Option<(u32, u32)>,
 }
 
-/// What a probe's loops share with the code around them.
+/// Variables that a probe's loops share with the code around them, and the depth of its loops.
 #[derive(Debug, Default)]
 pub(super) struct Captures {
     /// Maps that are read in a loop of our own.
     looped: Vec<bool>,
     vars: Vec<Uses>,
     depth: u32,
-    /// While looking: the present function, how many there are, how deep this one is.
+    has_stacks: bool,
+    /// During the scan: the current function, the number of functions so far, the current depth.
     function: u32,
     functions: u32,
     here: u32,
 }
 
 impl Captures {
-    /// Looks at a probe; for each map, whether reading it takes a loop.
-    pub fn of(probe: &Probe, looped: Vec<bool>) -> Captures {
+    /// Scans a probe. `looped` says for each map whether reading it takes a loop.
+    pub(super) fn of(probe: &Probe, looped: Vec<bool>) -> Captures {
         let vars = vec![Uses::default(); probe.vars.len()];
         let mut captures = Captures { looped, vars, ..Captures::default() };
         captures.exprs(&probe.predicate);
@@ -50,8 +55,8 @@ impl Captures {
         captures
     }
 
-    /// Where a variable is mentioned.
-    pub fn of_var(&self, var: usize) -> Mentions {
+    /// Which functions mention a variable.
+    pub(super) fn of_var(&self, var: usize) -> Mentions {
         match self.vars.get(var) {
             Some(uses) if uses.is_shared => Mentions::Several,
             Some(Uses { function: Some(1..), .. }) => Mentions::Loop,
@@ -59,17 +64,22 @@ impl Captures {
         }
     }
 
-    /// Whether the parts of a tuple before this offset are used, and those from there on.
-    pub fn used_parts(&self, var: usize, offset_bytes: u32) -> (bool, bool) {
+    /// Whether parts of a tuple before this offset are used, and whether parts from there on are.
+    pub(super) fn used_parts(&self, var: usize, offset_bytes: u32) -> (bool, bool) {
         let uses = self.vars.get(var).copied().unwrap_or_default();
         let before = uses.parts.is_some_and(|(first, _)| first < offset_bytes);
         let behind = uses.parts.is_some_and(|(_, last)| last >= offset_bytes);
         (uses.whole || before, uses.whole || behind)
     }
 
-    /// How many loops are inside each other.
-    pub fn depth(&self) -> u32 {
+    /// The nesting depth of loops.
+    pub(super) fn depth(&self) -> u32 {
         self.depth
+    }
+
+    /// Whether any value is a stack.
+    pub(super) fn has_stacks(&self) -> bool {
+        self.has_stacks
     }
 
     fn mention(&mut self, var: usize) {
@@ -85,7 +95,7 @@ impl Captures {
         }
     }
 
-    /// What happens in a function of its own.
+    /// Scans code that becomes a function of its own.
     fn in_loop(&mut self, look: impl FnOnce(&mut Self)) {
         self.functions += 1;
         let outer = std::mem::replace(&mut self.function, self.functions);
@@ -146,13 +156,18 @@ impl Captures {
                 captures.mention(var.0);
                 captures.stmts(body);
             }),
+            StmtKind::ForSpan { key, values, body, .. } => self.in_loop(|captures| {
+                captures.whole(*key);
+                captures.span_values(values);
+                captures.stmts(body);
+            }),
             StmtKind::While(cond, body) => self.in_loop(|captures| {
                 captures.expr(cond);
                 captures.stmts(body);
             }),
             StmtKind::Span(step) if step.action == SpanAction::Sweep => self.in_loop(|captures| captures.span(step)),
             StmtKind::Span(step) => self.span(step),
-            StmtKind::Break | StmtKind::Continue | StmtKind::Return => {}
+            StmtKind::Break | StmtKind::Continue | StmtKind::Return | StmtKind::Turn(_) | StmtKind::TurnEnd(_) => {}
         }
     }
 
@@ -208,6 +223,7 @@ impl Captures {
     }
 
     fn expr(&mut self, e: &Expr) {
+        self.has_stacks |= matches!(e.ty, Type::Stack(_));
         match &e.kind {
             ExprKind::Var(var) => {
                 self.mention(var.0);

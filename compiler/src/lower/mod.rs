@@ -1,230 +1,181 @@
-//! The lower stage: a typed program becomes IR and everything a runtime must know about it.
+//! The lower stage: compiles a typed program to IR and to the metadata that the runtime needs.
 //!
 //! In: [`typed::Program`] and the target. Out: [`Lowered`].
-//! Guarantee: cannot fail; nothing here names a word of the language.
+//! Guarantee: cannot fail; no builtin, function or aggregation is named in this module.
 //!
-//! Every program is lowered twice: the first time to learn facts that the code depends on (how much scratch memory a
-//! program needs, which maps are deleted from, whether there is a data ring), the second time for good.
+//! Every program is lowered twice. The first pass collects facts that the code depends on: each
+//! program's scratch size, the maps with deletions, whether there is a data ring. The second pass
+//! generates the final code.
 
+mod aggregates;
+mod allocation;
 mod body;
+pub mod builtins;
 mod captures;
 mod conditions;
-mod events;
+mod dispatch;
+pub mod events;
 mod expr;
 mod failures;
-mod find;
-mod ids;
+mod function;
+pub mod ids;
 mod lookups;
 mod loops;
-mod maps;
-mod memory;
+pub mod maps;
+pub mod memory;
+mod merge;
 mod pages;
 mod params;
 mod patterns;
-mod prologue;
-mod readings;
+mod placement;
+pub mod prologue;
+pub mod readings;
 mod records;
-mod search;
-mod spans;
+mod returns;
+mod runs;
+mod shared;
+mod slot;
+pub mod spans;
 mod spell;
-mod static_arguments;
+pub mod stacks;
+pub mod static_arguments;
 mod stmt;
 mod storage;
-mod table;
+pub mod table;
+pub mod text;
 mod threads;
+mod typed_pointers;
+mod unwind;
 mod variables;
 mod windows;
-mod words;
 
 pub use body::{Body, Value};
+
+pub use builtins::space_of;
 pub use events::Channel;
-pub use maps::AggregateSlot;
-pub use search::{MAX_HAYSTACK_BYTES, MAX_NEEDLE_BYTES};
-pub use words::space_of;
+pub use slot::AggregateSlot;
+pub use text::{MAX_HAYSTACK_BYTES, MAX_NEEDLE_BYTES};
 
 use std::collections::BTreeSet;
 
-use crate::ir::{self, MapId};
-use crate::object::{self, Counter, Event, Loss, StackTable};
+use crate::catalogue::Catalogue;
+use crate::ir::{self, FunctionId};
+use crate::object;
 use crate::target::Target;
 use crate::typed;
+
+use merge::Merged;
+use shared::{FirstPass, Shared};
 
 /// The result of lowering.
 #[derive(Debug)]
 pub struct Lowered {
     /// Code and maps.
     pub ir: ir::Program,
-    /// Everything of the object but its ELF.
+    /// The object description without its ELF.
     pub object: object::Object,
 }
 
-/// What the first round found out and the second one needs.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Facts {
-    /// Scratch bytes of each program.
-    scratch_bytes: Vec<u32>,
-    /// Whether anything is sent through the data ring.
-    data_ring: bool,
-    /// Whether anything is sent through the control ring.
-    control_ring: bool,
-    /// Maps that entries are deleted from.
-    deleted: BTreeSet<usize>,
-    /// Maps whose length is asked for.
-    measured: BTreeSet<usize>,
-    /// How each program that updates a map can be interrupted, by map.
-    writers: Vec<storage::Writers>,
-    /// Programs that touch a map with two places.
-    windowed: BTreeSet<usize>,
-    /// The same of each span's ledger.
-    span_writers: Vec<storage::Writers>,
-}
-
-/// What all programs share while they are lowered.
-#[derive(Debug)]
-struct Shared<'a> {
-    program: &'a typed::Program,
-    target: &'a dyn Target,
-    facts: Facts,
-    learned: Facts,
-    ir: ir::Program,
-    places: Vec<storage::Place>,
-    /// The second place of maps that a view takes by windows.
-    alternates: Vec<Option<storage::Place>>,
-    /// The `.bss` offset of the generation, when there are such maps.
-    generation: Option<u32>,
-    span_places: Vec<spans::SpanPlace>,
-    events: Vec<Event>,
-    strings: Vec<String>,
-    ledger: Vec<Counter>,
-    stack_tables: Vec<(StackTable, [MapId; 2])>,
-    data_ring: Option<MapId>,
-    control_ring: Option<MapId>,
-    wake_flag: Option<u32>,
-    start_time: Option<u32>,
-    wall_clock: Option<u32>,
-    result: Option<u32>,
-    zeros: (u32, u32),
-    /// Where in `.rodata` each parameter is.
-    param_offsets: Vec<u32>,
-    /// Their names in symbols.
-    param_symbols: Vec<String>,
-    /// The maps of those that are sets.
-    param_maps: Vec<Option<MapId>>,
-    /// Programs by which the runtime reads the values of threads; they are no probes.
-    readers: Vec<ir::Function>,
-}
-
-/// Lowers a program.
-pub fn lower(program: &typed::Program, target: &dyn Target) -> Lowered {
-    let mut first = Shared::new(program, target, Facts::default());
+/// Lowers a program. Blocks on the same event share a kernel program, except the blocks in `apart`.
+/// Of the groups of maps that handlers print together or empty, the first `groups` are
+/// double-buffered.
+pub fn lower(
+    program: &typed::Program,
+    (catalogue, target): (&Catalogue, &dyn Target),
+    apart: &BTreeSet<usize>,
+    groups: usize,
+) -> Lowered {
+    let mut first = Shared::new(program, (catalogue, target), FirstPass::default(), Merged::of(program, apart), groups);
     first.run();
     let learned = first.learned;
-    let mut second = Shared::new(program, target, learned);
+    let mut second = Shared::new(program, (catalogue, target), learned, first.merged, groups);
     second.run();
     second.finish()
 }
 
+/// The blocks that share a kernel program with others.
+pub fn merged(program: &typed::Program, apart: &BTreeSet<usize>) -> Vec<usize> {
+    Merged::of(program, apart).programs.into_iter().flatten().collect()
+}
+
+/// Lowers a program with one kernel program for each block.
+pub fn lower_separately(program: &typed::Program, language: (&Catalogue, &dyn Target)) -> Lowered {
+    lower(program, language, &(0..program.probes.len()).collect(), program.windows.len())
+}
+
 impl<'a> Shared<'a> {
-    fn new(program: &'a typed::Program, target: &'a dyn Target, facts: Facts) -> Shared<'a> {
+    fn new(
+        program: &'a typed::Program,
+        (catalogue, target): (&'a Catalogue, &'a dyn Target),
+        facts: FirstPass,
+        merged: Merged,
+        groups: usize,
+    ) -> Shared<'a> {
         let mut shared = Shared {
             program,
+            catalogue,
             target,
             facts,
-            learned: Facts::default(),
+            learned: FirstPass::default(),
+            merged,
             ir: ir::Program::default(),
             places: Vec::new(),
             alternates: Vec::new(),
+            gate: 0,
             generation: None,
             span_places: Vec::new(),
             events: Vec::new(),
             strings: Vec::new(),
             ledger: Vec::new(),
-            stack_tables: Vec::new(),
+            run_counters: Vec::new(),
+            stack_maps: Vec::new(),
+            unwind_maps: None,
             data_ring: None,
             control_ring: None,
             wake_flag: None,
             start_time: None,
             wall_clock: None,
+            expiry: None,
             result: None,
             zeros: (0, 0),
             param_offsets: Vec::new(),
             param_symbols: Vec::new(),
             param_maps: Vec::new(),
             readers: Vec::new(),
+            entry_counters: Vec::new(),
+            entry_counter_names: Vec::new(),
         };
         shared.learned.writers = vec![storage::Writers::default(); program.maps.len()];
         shared.learned.span_writers = vec![storage::Writers::default(); program.spans.len()];
         shared.learned.scratch_bytes = vec![0; program.probes.len()];
+        shared.learned.windowed = vec![0; program.probes.len()];
+        // The gate and the generation word have a cache line that is only read while events occur.
+        shared.gate = shared.bss_aligned(64, 64);
         shared.place_params();
         shared.make_rings();
-        shared.places = (0..program.maps.len()).map(|map| shared.place(map, "at")).collect();
-        let windowed = windows::windowed(program);
-        let alternate = |map| windowed.contains(&map).then(|| shared.place(map, "alt"));
-        shared.alternates = (0..program.maps.len()).map(alternate).collect();
-        shared.generation = (!windowed.is_empty()).then(|| shared.bss(8));
+        shared.places = (0..program.maps.len()).map(|map| shared.place(map, placement::FIRST)).collect();
+        shared.place_alternates(groups);
         shared.span_places = (0..program.spans.len()).map(|span| shared.span_place(span)).collect();
         shared.limit_memory();
         shared
     }
 
     fn run(&mut self) {
-        for index in 0..self.program.probes.len() {
-            let function = Body::new(self, index).lower();
-            self.ir.functions.push(function);
+        let mut shared = vec![None; self.program.probes.len()];
+        for (index, place) in shared.iter_mut().enumerate() {
+            let function = lower_block(Body::new(self, index));
+            if self.merged.has(index) {
+                *place = Some(FunctionId(self.ir.subprograms.len() as u32));
+                self.ir.subprograms.push(function);
+            } else {
+                self.ir.functions.push(function);
+            }
         }
+        self.dispatchers(&shared);
         self.ir.functions.append(&mut self.readers);
+        self.entry_counter_names = (0..self.program.probes.len()).map(|index| self.returns_counter(index)).collect();
+        self.ir.functions.append(&mut self.entry_counters);
         self.ir.rodata.resize(self.ir.rodata.len().next_multiple_of(8), 0);
-    }
-
-    /// CPUs rounded up to a power of two, so that a mask bounds a CPU number for the verifier.
-    fn cpu_slots(&self) -> u32 {
-        self.target.possible_cpus().max(1).next_power_of_two()
-    }
-
-    /// Room in `.bss`, aligned to 8 bytes.
-    fn bss(&mut self, size_bytes: u32) -> u32 {
-        self.bss_aligned(size_bytes, 8)
-    }
-
-    fn bss_aligned(&mut self, size_bytes: u32, align_bytes: u32) -> u32 {
-        let offset = self.ir.bss_size_bytes.next_multiple_of(align_bytes);
-        self.ir.bss_size_bytes = offset + size_bytes;
-        offset
-    }
-
-    /// A place in `.rodata` with these bytes, aligned to 8.
-    fn rodata(&mut self, bytes: &[u8]) -> u32 {
-        self.ir.rodata.resize(self.ir.rodata.len().next_multiple_of(8), 0);
-        let offset = self.ir.rodata.len() as u32;
-        self.ir.rodata.extend_from_slice(bytes);
-        offset
-    }
-
-    /// The offset in `.rodata` of at least so many zero bytes.
-    fn zeros(&mut self, size_bytes: u32) -> u32 {
-        if self.zeros.1 < size_bytes {
-            self.zeros = (self.rodata(&vec![0; size_bytes as usize]), size_bytes);
-        }
-        self.zeros.0
-    }
-
-    /// The `.bss` offset of a loss counter, made on first use.
-    fn counter(&mut self, loss: Loss) -> u32 {
-        if let Some(known) = self.ledger.iter().find(|c| c.loss == loss) {
-            return known.offset_bytes;
-        }
-        let offset_bytes = self.bss(8);
-        self.ledger.push(Counter { offset_bytes, loss });
-        offset_bytes
-    }
-
-    /// The index of a string in the object.
-    fn string(&mut self, text: &str) -> u64 {
-        if let Some(at) = self.strings.iter().position(|s| s == text) {
-            return at as u64;
-        }
-        self.strings.push(text.to_string());
-        self.strings.len() as u64 - 1
     }
 
     fn finish(mut self) -> Lowered {
@@ -233,8 +184,12 @@ impl<'a> Shared<'a> {
             field.ty = speller.spell(&field.ty);
         }
         let probes = &self.program.probes;
-        let programs = probes.iter().zip(&self.ir.functions).map(|(probe, function)| object::Program {
-            name: function.name.clone(),
+        let mut counters = std::mem::take(&mut self.entry_counter_names);
+        counters.resize(probes.len(), None);
+        let programs = probes.iter().zip(counters).enumerate().map(|(index, (probe, entry_counter))| object::Program {
+            name: merge::block_name(index),
+            runs_in: self.merged.program_name(index),
+            entry_counter,
             probes: probe.names.clone(),
             points: probe.points,
             attach: probe.attach.clone(),
@@ -245,18 +200,27 @@ impl<'a> Shared<'a> {
             key: map.key.as_ref().map(|key| speller.spell(key)),
             value: match &map.value {
                 typed::MapValue::Plain(ty) => object::MapValue::Plain(speller.spell(ty)),
-                typed::MapValue::Aggregate { word, params, signed } => {
-                    object::MapValue::Aggregate { word: *word, params: params.clone(), signed: *signed }
-                }
+                typed::MapValue::Aggregate { word, params, signed, pages } => object::MapValue::Aggregate {
+                    word: word.clone(),
+                    params: params.clone(),
+                    signed: *signed,
+                    pages: *pages,
+                },
             },
             unit: map.unit,
             storage: self.storage(&self.places[index]),
-            alternate: self.alternates[index].as_ref().map(|place| self.storage(place)),
+            alternate: self.alternates[index].as_ref().map(|alternate| object::Alternate {
+                storage: self.storage(&alternate.place),
+                bit: alternate.bit,
+                keeps: alternate.keeps,
+            }),
             span: map.span,
         });
         let maps: Vec<_> = maps.collect();
         let params = self.finish_params();
         let spans = (0..self.program.spans.len()).map(|span| self.span_in_object(span)).collect();
+        let stack_tables = self.stack_tables();
+        let unwinding = unwind::names(&self);
         let object = object::Object {
             elf: Vec::new(),
             programs: programs.collect(),
@@ -270,9 +234,13 @@ impl<'a> Shared<'a> {
             wake_flag_offset: self.wake_flag,
             start_time_offset: self.start_time,
             wall_clock_offset: self.wall_clock,
+            expiry_offset: self.expiry,
+            gate_offset: self.gate,
             result_offset: self.result,
-            stack_tables: self.stack_tables.into_iter().map(|(table, _)| table).collect(),
+            stack_tables,
+            unwinding,
             ledger: self.ledger,
+            run_counters: self.run_counters,
             config: self.program.config.clone(),
             params,
             views: self.program.views.clone(),
@@ -281,4 +249,14 @@ impl<'a> Shared<'a> {
         };
         Lowered { ir: self.ir, object }
     }
+}
+
+/// Lowers a whole block.
+fn lower_block(mut body: Body<'_, '_>) -> ir::Function {
+    prologue::prologue(&mut body);
+    windows::in_each(&mut body);
+    body.b.switch_to(body.function.exit);
+    prologue::epilogue(&mut body);
+    body.shared.learned.scratch_bytes[body.index] = body.scratch.used_bytes;
+    body.finish()
 }

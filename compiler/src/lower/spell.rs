@@ -1,7 +1,8 @@
 //! Types as the runtime needs them: without BTF.
 //!
-//! In: types of events, keys and values. Out: the same with the members of structs spelled out, and the names of their enums.
-//! Guarantee: a spelled type has the layout of the original.
+//! In: types of events, keys and values. Out: the same types with struct members spelled out, and
+//! the names of their enums.
+//! Guarantee: a spelled-out type has the layout of the original.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,13 +11,14 @@ use crate::btf::{Btf, BtfId};
 use crate::target::Target;
 use crate::types::{Member, Members, Space, Type};
 
-/// Structs in structs that are spelled; real ones are below twenty, malformed ones contain themselves.
+/// Maximum nesting of spelled-out structs. Real ones stay below twenty; malformed ones contain
+/// themselves.
 const MAX_DEPTH: u32 = 32;
 
-/// Members of one type that are spelled, those of its parts counted.
+/// Maximum number of spelled-out members of one type, including those of its parts.
 const MAX_MEMBERS: usize = 20_000;
 
-/// Spells types and collects the enums that occur in them.
+/// Spells out types and collects the enums that occur in them.
 #[derive(Debug)]
 pub(super) struct Speller<'a> {
     target: &'a dyn Target,
@@ -24,13 +26,23 @@ pub(super) struct Speller<'a> {
     members: usize,
 }
 
+/// A struct within the one whose members are collected.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    id: BtfId,
+    space: Space,
+    /// Its offset in the whole.
+    start_bytes: u32,
+}
+
 impl<'a> Speller<'a> {
-    pub fn new(target: &'a dyn Target) -> Speller<'a> {
+    /// A speller without enums yet.
+    pub(super) fn new(target: &'a dyn Target) -> Speller<'a> {
         Speller { target, enums: BTreeMap::new(), members: 0 }
     }
 
-    /// The type without anything that only BTF could tell.
-    pub fn spell(&mut self, ty: &Type) -> Type {
+    /// The type with all information that is only in BTF spelled out.
+    pub(super) fn spell(&mut self, ty: &Type) -> Type {
         self.members = 0;
         self.spell_within(ty, MAX_DEPTH)
     }
@@ -43,7 +55,7 @@ impl<'a> Speller<'a> {
                 self.name_values(*id);
                 ty.clone()
             }
-            // What is behind a pointer is not printed.
+            // The target of a pointer is not printed.
             Type::Pointer { space, .. } => Type::Pointer { to: Box::new(Type::None), space: *space },
             Type::Array { of, len } => Type::Array { of: Box::new(self.spell_within(of, depth)), len: *len },
             Type::Tuple(parts) => Type::Tuple(parts.iter().map(|part| self.spell_within(part, depth)).collect()),
@@ -57,12 +69,13 @@ impl<'a> Speller<'a> {
     fn members(&mut self, id: BtfId, space: Space, depth: u32) -> Type {
         let Some(btf) = self.target.btf() else { return Type::Unknown };
         let mut list = Vec::new();
-        self.collect(btf, id, space, 0, depth, &mut list);
+        self.collect(btf, Part { id, space, start_bytes: 0 }, depth, &mut list);
         Type::Members(Arc::new(Members { size_bytes: btf.size_bytes(id), list }))
     }
 
-    /// The members of a struct that begins at an offset; those of anonymous parts are its own.
-    fn collect(&mut self, btf: &Btf, id: BtfId, space: Space, start_bytes: u32, depth: u32, list: &mut Vec<Member>) {
+    /// Collects the members of a struct at an offset; members of anonymous parts count as its own.
+    fn collect(&mut self, btf: &Btf, part: Part, depth: u32, list: &mut Vec<Member>) {
+        let Part { id, space, start_bytes } = part;
         let Some(depth) = depth.checked_sub(1) else { return };
         for member in btf.members(id) {
             self.members += 1;
@@ -72,7 +85,8 @@ impl<'a> Speller<'a> {
             let mut ty = btf.to_type(member.ty);
             if member.name.is_empty() {
                 if let Type::Struct { id, .. } = ty {
-                    self.collect(btf, id, space, start_bytes + member.byte_offset(), depth, list);
+                    let part = Part { id, space, start_bytes: start_bytes + member.byte_offset() };
+                    self.collect(btf, part, depth, list);
                 }
                 continue;
             }

@@ -1,105 +1,107 @@
 //! The arguments of static probes (USDT).
 //!
-//! In: the arguments that the program's sites can have, and the cookie of the site that was hit. Out: the value of one.
-//! Guarantee: the cookie is asked for only where sites differ, and as many comparisons are made as the logarithm of them.
+//! In: the arguments at each of the program's sites, and the cookie of the site that was hit. Out:
+//! the value of one argument.
+//! Guarantee: the cookie is read only if sites differ, and the number of comparisons is logarithmic
+//! in the number of sites.
 
 use std::ops::Range;
 
 use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, Size, VReg, Width};
-use crate::lower::Body;
+use crate::lower::{Body, memory};
 use crate::types::Space;
-use crate::usdt::{Address, Argument, Place, Register};
+use crate::usdt::{Address, Argument, ArgumentLocation, Register};
 
 /// The cookie's lower half is the number of the probe's name, its upper half that of the arguments.
 const ARGUMENTS_SHIFT: i64 = 32;
 
-impl Body<'_, '_> {
-    /// An argument, extended to 64 bits by its sign.
-    pub fn static_argument(&mut self, index: usize) -> VReg {
-        let probe = self.probe;
-        let found: Vec<&Argument> =
-            probe.context.static_arguments.iter().filter_map(|arguments| arguments.get(index)).collect();
-        let result = self.b.new_vreg();
-        let done = self.b.new_block();
-        if are_same(&found) {
-            self.argument_at(&found, 0..found.len(), None, result);
-        } else {
-            let cookie = self.b.call(Helper::GetAttachCookie, &[Arg::Context]);
-            let which = self.b.bin(BinOp::Shr, Width::W64, cookie, ARGUMENTS_SHIFT);
-            self.argument_at(&found, 0..found.len(), Some(which), result);
-        }
-        self.b.jump(done);
-        self.b.switch_to(done);
-        result
+/// An argument, sign- or zero-extended to 64 bits by its type.
+pub fn value(cx: &mut Body<'_, '_>, index: usize) -> VReg {
+    let probe = cx.probe;
+    let found: Vec<&Argument> =
+        probe.context.static_arguments.iter().filter_map(|arguments| arguments.get(index)).collect();
+    let result = cx.b.new_vreg();
+    let done = cx.b.new_block();
+    if are_same(&found) {
+        choose(cx, &found, 0..found.len(), None, result);
+    } else {
+        let cookie = cx.b.call(Helper::GetAttachCookie, &[Arg::Context]);
+        let which = cx.b.bin(BinOp::Shr, Width::W64, cookie, ARGUMENTS_SHIFT);
+        choose(cx, &found, 0..found.len(), Some(which), result);
     }
+    cx.b.jump(done);
+    cx.b.switch_to(done);
+    result
+}
 
-    /// Chooses among a range of the arguments by halves.
-    fn argument_at(&mut self, found: &[&Argument], range: Range<usize>, which: Option<VReg>, result: VReg) {
-        let candidates = &found[range.clone()];
-        let Some(which) = which.filter(|_| !are_same(candidates)) else {
-            let value = match candidates.first() {
-                Some(argument) => self.one_argument(argument),
-                None => self.b.copy(0),
-            };
-            return self.b.assign(result, value);
+/// Selects among a range of the arguments by binary search.
+fn choose(cx: &mut Body<'_, '_>, found: &[&Argument], range: Range<usize>, which: Option<VReg>, result: VReg) {
+    let candidates = &found[range.clone()];
+    let Some(which) = which.filter(|_| !are_same(candidates)) else {
+        let value = match candidates.first() {
+            Some(argument) => one_argument(cx, argument),
+            None => cx.b.copy(0),
         };
-        let middle = range.start + range.len() / 2;
-        let (low, high, done) = (self.b.new_block(), self.b.new_block(), self.b.new_block());
-        self.b.branch(CmpOp::Lt, Width::W64, which, middle as i64, low, high, Likely::Unknown);
-        for (block, half) in [(low, range.start..middle), (high, middle..range.end)] {
-            self.b.switch_to(block);
-            self.argument_at(found, half, Some(which), result);
-            self.b.jump(done);
-        }
-        self.b.switch_to(done);
+        return cx.b.assign(result, value);
+    };
+    let middle = range.start + range.len() / 2;
+    let (low, high, done) = (cx.b.new_block(), cx.b.new_block(), cx.b.new_block());
+    cx.b.branch(CmpOp::Lt, Width::W64, which, middle as i64, low, high, Likely::Unknown);
+    for (block, half) in [(low, range.start..middle), (high, middle..range.end)] {
+        cx.b.switch_to(block);
+        choose(cx, found, half, Some(which), result);
+        cx.b.jump(done);
     }
+    cx.b.switch_to(done);
+}
 
-    fn one_argument(&mut self, argument: &Argument) -> VReg {
-        let (value, size_bytes) = match &argument.place {
-            Place::Constant(number) => (self.b.copy(*number), argument.size_bytes),
-            Place::Register(register) => (self.register_part(*register), argument.size_bytes.min(register.size_bytes)),
-            Place::Memory(address) => {
-                let from = self.argument_address(address);
-                let to = self.memory(8, "argument");
-                self.probe_read(to, from, argument.size_bytes.into(), Space::User);
-                (self.b.load(to, size(argument.size_bytes)), argument.size_bytes)
-            }
-            // The checker lets no such argument pass.
-            Place::Float | Place::Unknown => (self.b.copy(0), 8),
-        };
-        match size_bytes {
-            8 => value,
-            bytes => self.b.extend(value, size(bytes), argument.signed),
+fn one_argument(cx: &mut Body<'_, '_>, argument: &Argument) -> VReg {
+    let (value, size_bytes) = match &argument.place {
+        ArgumentLocation::Constant(number) => (cx.b.copy(*number), argument.size_bytes),
+        ArgumentLocation::Register(register) => {
+            (register_part(cx, *register), argument.size_bytes.min(register.size_bytes))
         }
+        ArgumentLocation::Memory(address) => {
+            let from = argument_address(cx, address);
+            let to = cx.memory(8, "argument");
+            memory::probe_read(cx, to, from, argument.size_bytes.into(), Space::User);
+            (cx.b.load(to, size(argument.size_bytes)), argument.size_bytes)
+        }
+        // The checker rejects such arguments.
+        ArgumentLocation::Float | ArgumentLocation::Unknown => (cx.b.copy(0), 8),
+    };
+    match size_bytes {
+        8 => value,
+        bytes => cx.b.extend(value, size(bytes), argument.signed),
     }
+}
 
-    fn argument_address(&mut self, address: &Address) -> VReg {
-        let mut sum = self.b.copy(address.displacement);
-        if let Some(base) = address.base {
-            let base = self.whole_register(base);
-            sum = self.b.bin(BinOp::Add, Width::W64, base, sum);
-        }
-        if let Some((index, scale)) = address.index {
-            let index = self.whole_register(index);
-            let distance = self.b.bin(BinOp::Shl, Width::W64, index, i64::from(scale.trailing_zeros()));
-            sum = self.b.bin(BinOp::Add, Width::W64, sum, distance);
-        }
-        sum
+fn argument_address(cx: &mut Body<'_, '_>, address: &Address) -> VReg {
+    let mut sum = cx.b.copy(address.displacement);
+    if let Some(base) = address.base {
+        let base = whole_register(cx, base);
+        sum = cx.b.bin(BinOp::Add, Width::W64, base, sum);
     }
-
-    /// A register of an address: only 32 bits of it in a 32-bit program.
-    fn whole_register(&mut self, register: Register) -> VReg {
-        let value = self.register_part(register);
-        if register.size_bytes == 8 { value } else { self.b.extend(value, size(register.size_bytes), false) }
+    if let Some((index, scale)) = address.index {
+        let index = whole_register(cx, index);
+        let distance = cx.b.bin(BinOp::Shl, Width::W64, index, i64::from(scale.trailing_zeros()));
+        sum = cx.b.bin(BinOp::Add, Width::W64, sum, distance);
     }
+    sum
+}
 
-    fn register_part(&mut self, register: Register) -> VReg {
-        let context = self.b.context();
-        let whole = self.b.load(Addr::reg(context, register.offset_bytes as i32), Size::B8);
-        match register.first_bit {
-            0 => whole,
-            bits => self.b.bin(BinOp::Shr, Width::W64, whole, i64::from(bits)),
-        }
+/// A register used in an address: only its low 32 bits in a 32-bit program.
+fn whole_register(cx: &mut Body<'_, '_>, register: Register) -> VReg {
+    let value = register_part(cx, register);
+    if register.size_bytes == 8 { value } else { cx.b.extend(value, size(register.size_bytes), false) }
+}
+
+fn register_part(cx: &mut Body<'_, '_>, register: Register) -> VReg {
+    let context = cx.b.context();
+    let whole = cx.b.load(Addr::reg(context, register.offset_bytes as i32), Size::B8);
+    match register.first_bit {
+        0 => whole,
+        bits => cx.b.bin(BinOp::Shr, Width::W64, whole, i64::from(bits)),
     }
 }
 

@@ -3,88 +3,95 @@
 //! In: typed statements. Out: instructions appended to the function.
 
 use crate::ir::{Addr, Section, Size};
-use crate::lower::Body;
-use crate::typed::{Expr, ExprKind, Stmt, StmtKind, VarIndex};
+use crate::lower::{Body, aggregates, conditions, loops, maps, records, spans, variables, windows};
+use crate::typed::{Expr, ExprKind, Stmt, StmtKind};
 
 impl Body<'_, '_> {
+    /// Lowers statements.
     pub(super) fn stmts(&mut self, stmts: &[Stmt]) {
         for stmt in stmts {
             let outer = self.b.set_span(stmt.span);
-            self.stmt(&stmt.kind);
+            lower(self, &stmt.kind);
             self.b.set_span(outer);
         }
     }
+}
 
-    fn stmt(&mut self, kind: &StmtKind) {
-        match kind {
-            StmtKind::Expr(e) => self.effect(e),
-            StmtKind::AssignVar(var, value) => self.assign_var(*var, value),
-            StmtKind::AssignMap(map, key, value) => self.assign_map(*map, key.as_ref(), value),
-            StmtKind::UpdateMap(map, key, op, value) => self.update_map(*map, key.as_ref(), *op, value),
-            StmtKind::AssignField(field, value) => self.assign_field(field, value),
-            StmtKind::UpdateField(field, op, value) => self.update_field(field, *op, value),
-            StmtKind::Aggregate(map, key, args) => self.aggregate(*map, key.as_ref(), args),
-            StmtKind::If(cond, then, otherwise) => self.if_else(cond, then, otherwise),
-            StmtKind::Block(body) => self.stmts(body),
-            StmtKind::Clear(var) => self.clear_var(*var),
-            StmtKind::Unroll(copies) => self.unroll(copies),
-            StmtKind::ForRange { var, start, end, body } => self.for_range(*var, start, end, body),
-            StmtKind::ForMap { var, map, body } => self.for_map(*var, *map, body),
-            StmtKind::While(cond, body) => self.while_loop(cond, body),
-            StmtKind::Break => self.jump_to(|targets| targets.leave),
-            StmtKind::Continue => self.jump_to(|targets| targets.next),
-            StmtKind::Result(value) => self.keep_result(value),
-            StmtKind::Return => self.leave(),
-            StmtKind::Span(step) => self.span_step(step),
+/// Lowers the probe's predicate and statements, up to the exit block.
+pub(super) fn predicate_and_statements(cx: &mut Body<'_, '_>) {
+    variables::declare(cx);
+    if let Some(predicate) = &cx.probe.predicate {
+        let (body, exit) = (cx.b.new_block(), cx.function.exit);
+        conditions::branch_on(cx, predicate, body, exit);
+        cx.b.switch_to(body);
+    }
+    cx.stmts(&cx.probe.body);
+    cx.b.jump(cx.function.exit);
+}
+
+/// The `.bss` offset of the value that a test or a benchmark returned.
+fn result_offset(cx: &mut Body<'_, '_>) -> u32 {
+    cx.shared.word(|shared| &mut shared.result)
+}
+
+pub(super) fn lower(cx: &mut Body<'_, '_>, kind: &StmtKind) {
+    match kind {
+        StmtKind::Expr(e) => effect(cx, e),
+        StmtKind::AssignVar(var, value) => variables::assign(cx, *var, value),
+        StmtKind::AssignMap(map, key, value) => maps::assign(cx, *map, key.as_ref(), value),
+        StmtKind::UpdateMap(map, key, op, value) => maps::modify(cx, *map, key.as_ref(), *op, value),
+        StmtKind::AssignField(field, value) => records::assign(cx, field, value),
+        StmtKind::UpdateField(field, op, value) => records::modify(cx, field, *op, value),
+        StmtKind::Aggregate(map, key, args) => aggregates::update(cx, *map, key.as_ref(), args),
+        StmtKind::If(cond, then, otherwise) => if_else(cx, cond, then, otherwise),
+        StmtKind::Block(body) => cx.stmts(body),
+        StmtKind::Clear(var) => variables::clear(cx, *var),
+        StmtKind::Unroll(copies) => loops::unroll(cx, copies),
+        StmtKind::ForRange { var, start, end, body } => loops::for_range(cx, *var, start, end, body),
+        StmtKind::ForMap { var, map, body } => loops::for_map(cx, *var, *map, body),
+        StmtKind::ForSpan { span, key, values, body } => spans::walk::for_span(cx, *span, *key, values, body),
+        StmtKind::While(cond, body) => loops::while_loop(cx, cond, body),
+        StmtKind::Break => loops::jump_to(cx, |targets| targets.leave),
+        StmtKind::Continue => loops::jump_to(cx, |targets| targets.next),
+        StmtKind::Result(value) => keep_result(cx, value),
+        StmtKind::Return => cx.leave(),
+        StmtKind::Span(step) => spans::lower_step(cx, step),
+        StmtKind::Turn(groups) => windows::turn(cx, groups),
+        StmtKind::TurnEnd(groups) => windows::turn_end(cx, groups),
+    }
+}
+
+/// Evaluates an expression whose value is not used.
+fn effect(cx: &mut Body<'_, '_>, e: &Expr) {
+    match &e.kind {
+        ExprKind::StepMap { map, key, by, .. } => maps::step(cx, *map, key.as_deref(), *by, None),
+        ExprKind::StepField { field, by, .. } => records::step(cx, field, *by, None),
+        _ => {
+            cx.expr(e);
         }
     }
+}
 
-    /// Evaluates an expression whose value nobody wants.
-    fn effect(&mut self, e: &Expr) {
-        match &e.kind {
-            ExprKind::StepMap { map, key, by, .. } => self.step_map(*map, key.as_deref(), *by, None),
-            ExprKind::StepField { field, by, .. } => self.step_field(field, *by, None),
-            _ => {
-                self.expr(e);
-            }
-        }
-    }
+/// Stores the result of a test or a benchmark where the runtime reads it. It is in `.bss` and
+/// not the program's return value, because a loop's function may be what returns.
+fn keep_result(cx: &mut Body<'_, '_>, value: &Expr) {
+    let value = cx.scalar(value);
+    let offset = result_offset(cx);
+    let base = cx.b.data_addr(Section::Bss, offset);
+    cx.b.store(Addr::reg(base, 0), value, Size::B8);
+}
 
-    /// Leaves the value of a test or a benchmark where the runtime looks for it. In `.bss` and not in the program's own result,
-    /// for a loop's function may be what returns.
-    fn keep_result(&mut self, value: &Expr) {
-        let value = self.scalar(value);
-        let offset = self.result_offset();
-        let base = self.b.data_addr(Section::Bss, offset);
-        self.b.store(Addr::reg(base, 0), value, Size::B8);
+fn if_else(cx: &mut Body<'_, '_>, cond: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
+    let (yes, done) = (cx.b.new_block(), cx.b.new_block());
+    let no = if otherwise.is_empty() { done } else { cx.b.new_block() };
+    conditions::branch_on(cx, cond, yes, no);
+    cx.b.switch_to(yes);
+    cx.conditionally(|cx| cx.stmts(then));
+    cx.b.jump(done);
+    if !otherwise.is_empty() {
+        cx.b.switch_to(no);
+        cx.conditionally(|cx| cx.stmts(otherwise));
+        cx.b.jump(done);
     }
-
-    pub(super) fn assign_var(&mut self, var: VarIndex, value: &Expr) {
-        match self.var_address(var) {
-            None => {
-                let value = self.scalar(value);
-                self.write_var(var, value);
-            }
-            Some(addr) => {
-                let ty = self.probe.vars[var.0].ty.clone();
-                let reads_itself = value.any(&|part| matches!(part, ExprKind::Var(read) if *read == var));
-                self.replace(value, &ty, addr, reads_itself);
-            }
-        }
-    }
-
-    fn if_else(&mut self, cond: &Expr, then: &[Stmt], otherwise: &[Stmt]) {
-        let (yes, done) = (self.b.new_block(), self.b.new_block());
-        let no = if otherwise.is_empty() { done } else { self.b.new_block() };
-        self.branch_on(cond, yes, no);
-        self.b.switch_to(yes);
-        self.conditionally(|cx| cx.stmts(then));
-        self.b.jump(done);
-        if !otherwise.is_empty() {
-            self.b.switch_to(no);
-            self.conditionally(|cx| cx.stmts(otherwise));
-            self.b.jump(done);
-        }
-        self.b.switch_to(done);
-    }
+    cx.b.switch_to(done);
 }

@@ -1,9 +1,11 @@
-//! Lines that begin with `#`.
+//! Preprocessor lines: lines that begin with `#`.
 //!
-//! In: such lines in order. Out: `#define`s as places in the text, and the ranges that the grammar must not see.
-//! Guarantee: `BPFTRACE_HAVE_BTF` counts as defined, because types come from BTF here; a range never cuts a character.
+//! In: these lines in source order. Out: the spans of `#define`s, and the ranges that are hidden
+//! from the grammar.
+//! Guarantee: `BPFTRACE_HAVE_BTF` counts as defined because types come from BTF; ranges begin and
+//! end on character boundaries.
 
-use super::{PROBLEM_LIMIT, errors};
+use super::errors::{self, PROBLEM_LIMIT};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
@@ -15,17 +17,15 @@ const HAVE_BTF: &str = "BPFTRACE_HAVE_BTF";
 pub(super) struct Line<'a> {
     /// The whole script.
     pub text: &'a str,
-    /// The `#`.
+    /// Offset of the `#`.
     pub start: usize,
-    /// The line's end.
+    /// Offset of the end of the line.
     pub end: usize,
 }
 
-/// Where a `#define` has its name and its value.
+/// The spans of the name and the value of a `#define`.
 pub(super) struct DefineLine {
-    /// The name.
     pub name: Span,
-    /// The value.
     pub value: Span,
 }
 
@@ -33,21 +33,21 @@ pub(super) struct DefineLine {
 struct Conditional {
     /// The `#ifdef` itself.
     span: Span,
-    /// Whether its present part counts.
+    /// Whether its current branch is active.
     active: bool,
 }
 
-/// What the lines seen so far amount to.
+/// The state accumulated from the lines seen so far.
 #[derive(Default)]
 pub(super) struct Directives {
-    /// The constants in order.
+    /// The `#define`s in source order.
     pub defines: Vec<DefineLine>,
-    /// What the grammar must not see, in order.
+    /// Ranges to hide from the grammar, in source order.
     pub blanks: Vec<Span>,
-    /// What is wrong with the lines.
+    /// Diagnostics for these lines.
     pub problems: Vec<Diagnostic>,
     open: Vec<Conditional>,
-    /// How many of the open ones are switched off here.
+    /// Number of open conditionals whose current branch is inactive.
     inactive: usize,
 }
 
@@ -57,12 +57,12 @@ impl Directives {
         self.blanks.push(Span::new(start, end));
     }
 
-    /// Whether the text at this place is switched off.
+    /// Whether the text at this position is in an inactive branch.
     pub(super) fn inactive(&self) -> bool {
         self.inactive > 0
     }
 
-    /// Takes in one line.
+    /// Processes one line.
     pub(super) fn take(&mut self, line: Line<'_>) {
         self.blank(line.start, line.end);
         let whole = line.text[line.start..line.end].trim_end();
@@ -93,7 +93,7 @@ impl Directives {
                 None => self.report(errors::unpaired_directive(span, word)),
             },
             _ if self.inactive() => {}
-            // Types come from BTF, and the constants of headers are known.
+            // Types come from BTF, and the constants of kernel headers are built in.
             "include" if argument.starts_with('<') && argument.ends_with(".h>") => {}
             "include" if argument.starts_with('"') => self.report(errors::own_header(span, argument)),
             "include" => self.report(errors::bad_include(span, argument)),
@@ -102,7 +102,7 @@ impl Directives {
         }
     }
 
-    /// Reports what the end of the text leaves open.
+    /// Reports conditionals that are still open at the end of the text.
     pub(super) fn finish(&mut self) {
         let open = std::mem::take(&mut self.open);
         self.problems.extend(open.iter().take(PROBLEM_LIMIT).map(|open| errors::unclosed_directive(open.span)));

@@ -1,16 +1,21 @@
-//! The catalogue of syntax messages: one function a message, in the order of their codes.
+//! Catalogue of syntax diagnostics: one function per message, ordered by code.
 //!
-//! In: a place and the words that differ. Out: a diagnostic in the user's terms.
-//! Guarantee: codes 01xx; no name of a grammar rule appears; each message says what to write instead where that is known.
+//! In: a span and the variable parts of the message. Out: a diagnostic in the user's terms.
+//! Guarantee: codes are 01xx; no grammar rule is named; each message says what to write instead if
+//! that is known.
 
 use crate::diagnostic::{Code, Diagnostic};
+use crate::keywords::Head;
 use crate::source::Span;
+
+/// Maximum number of diagnostics that are returned.
+pub(super) const PROBLEM_LIMIT: usize = 20;
 
 fn error(code: u16, span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(Code(code), span, message)
 }
 
-// ── The text as a whole ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── The text as a whole ──────────────────────────────────────────────────────────────────────────
 
 pub(super) fn empty_script(span: Span) -> Diagnostic {
     error(101, span, "the script is empty: it has no probes")
@@ -66,10 +71,10 @@ pub(super) fn binary(span: Span) -> Diagnostic {
         .help("pass the path of a script, or the script itself after -e")
 }
 
-// ── The parser's own view ───────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── The parser's own view ────────────────────────────────────────────────────────────────────────
 
 pub(super) fn unexpected(span: Span, found: &str, expected: &[&str]) -> Diagnostic {
-    let diagnostic = error(111, span, format!("{found} cannot stand here"));
+    let diagnostic = error(111, span, format!("unexpected {found}"));
     match expected {
         [] => diagnostic,
         [one] => diagnostic.label(format!("expected {one}")),
@@ -95,11 +100,11 @@ pub(super) fn unclosed_predicate(span: Span, brace: Span) -> Diagnostic {
 }
 
 pub(super) fn unopened_predicate(span: Span) -> Diagnostic {
-    error(114, span, "this predicate is not opened").help("put the condition between slashes: /pid == 1/")
+    error(114, span, "this predicate has no opening `/`").help("put the condition between slashes: /pid == 1/")
 }
 
 pub(super) fn assignment_as_value(span: Span) -> Diagnostic {
-    error(115, span, "`=` assigns, which is a statement of its own").help("to compare, write `==`")
+    error(115, span, "`=` is an assignment, which cannot be used as a value").help("to compare, write `==`")
 }
 
 pub(super) fn word_operator(span: Span, word: &str, mark: &str) -> Diagnostic {
@@ -111,18 +116,22 @@ pub(super) fn else_if_spelling(span: Span, word: &str) -> Diagnostic {
 }
 
 pub(super) fn call_without_parentheses(span: Span, name: &str, argument: &str) -> Diagnostic {
-    error(118, span, format!("`{name}` needs parentheses around what it is given"))
+    error(118, span, format!("`{name}` needs parentheses around its arguments"))
         .help(format!("write {name}({argument})"))
 }
 
 pub(super) fn statement_outside(span: Span) -> Diagnostic {
-    error(119, span, "this statement stands outside of a probe's block")
+    error(119, span, "this statement is outside of a probe's block")
         .help("put it in a block; `BEGIN { … }` runs once at the start, `END { … }` at the end")
 }
 
 pub(super) fn missing_probe(span: Span) -> Diagnostic {
-    error(120, span, "this block does not say when it runs")
-        .help("name a probe in front of it, such as `BEGIN` or `interval:s:1`")
+    error(120, span, "this block has no probe").help("write a probe before it, such as `BEGIN` or `interval:s:1`")
+}
+
+pub(super) fn missing_probe_beside(span: Span) -> Diagnostic {
+    error(120, span, "a probe is missing on one side of this `unless`")
+        .help("`PROBE unless OTHER` is attached only where OTHER does not exist")
 }
 
 pub(super) fn unknown_operator(span: Span, mark: &str) -> Diagnostic {
@@ -142,13 +151,13 @@ pub(super) fn unknown_operator(span: Span, mark: &str) -> Diagnostic {
 }
 
 pub(super) fn semicolon_after_probe(span: Span) -> Diagnostic {
-    error(122, span, "no `;` belongs between a probe and its block").help("remove the `;`")
+    error(122, span, "unexpected `;` between a probe and its block").help("remove the `;`")
 }
 
-// ── Literals and names ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Literals and names ───────────────────────────────────────────────────────────────────────────
 
 pub(super) fn float(span: Span, instead: Option<String>) -> Diagnostic {
-    error(123, span, "there are no floating point numbers")
+    error(123, span, "floating-point numbers are not supported")
         .help(instead.unwrap_or_else(|| "use a smaller unit or scale the value, such as 1500 for 1.5 thousand".into()))
 }
 
@@ -179,7 +188,7 @@ pub(super) fn badly_named_variable(span: Span) -> Diagnostic {
 }
 
 pub(super) fn argument_zero(span: Span) -> Diagnostic {
-    error(126, span, "there is no argument `$0`").help("the first argument is $1, and $# is how many there are")
+    error(126, span, "there is no argument `$0`").help("the first argument is $1, and $# is their number")
 }
 
 pub(super) fn variable_without_sigil(span: Span, name: &str) -> Diagnostic {
@@ -192,7 +201,7 @@ pub(super) fn c_declaration(span: Span, name: Option<&str>) -> Diagnostic {
         .help(format!("write ${name} = …; the type follows from the value"))
 }
 
-// ── Directives ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Directives ───────────────────────────────────────────────────────────────────────────────────
 
 pub(super) fn bad_include(span: Span, header: &str) -> Diagnostic {
     let shown: String = header.chars().take(60).collect();
@@ -203,7 +212,7 @@ pub(super) fn bad_include(span: Span, header: &str) -> Diagnostic {
 
 pub(super) fn unknown_directive(span: Span, word: &str) -> Diagnostic {
     error(129, span, format!("there is no directive `#{word}`"))
-        .help("known are #define NAME value and #ifdef, #ifndef, #else, #endif with BPFTRACE_HAVE_BTF; a comment begins with //")
+        .help("supported are #define NAME value and #ifdef, #ifndef, #else, #endif with BPFTRACE_HAVE_BTF; a comment begins with //")
 }
 
 pub(super) fn unknown_condition(span: Span, name: &str) -> Diagnostic {
@@ -236,39 +245,40 @@ pub(super) fn define_with_bad_value(span: Span) -> Diagnostic {
         .help("for example #define LIMIT_NS (10 * 1000000)")
 }
 
-// ── Meaning of well-formed parts ────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Meaning of well-formed parts ─────────────────────────────────────────────────────────────────
 
 pub(super) fn bad_escape(span: Span, escape: &str) -> Diagnostic {
-    error(131, span, format!("`{escape}` means nothing in a string"))
-        .help("known are \\n \\t \\r \\\" \\\\, octal \\033 and hexadecimal \\x1b; for a backslash itself write \\\\")
+    error(131, span, format!("unknown escape `{escape}` in a string")).help(
+        "valid escapes are \\n \\t \\r \\\" \\\\, octal \\033 and hexadecimal \\x1b; for a backslash itself write \\\\",
+    )
 }
 
 pub(super) fn not_assignable(span: Span) -> Diagnostic {
-    error(132, span, "nothing can be assigned to this")
+    error(132, span, "cannot assign to this")
         .label("not a variable or map")
         .help("assign to a variable ($x), a map (@x, @x[key]) or a field of its record (@x[key].a)")
 }
 
 pub(super) fn assigned_name(span: Span, name: &str) -> Diagnostic {
-    error(132, span, format!("`{name}` cannot be assigned to"))
+    error(132, span, format!("cannot assign to `{name}`"))
         .help(format!("variables begin with `$` and maps with `@`: write ${name} or @{name}"))
 }
 
 pub(super) fn variable_of_dtrace(span: Span, of_thread: bool, name: &str) -> Diagnostic {
-    let (whose, instead) = if of_thread { ("thread", format!("@{name}[tid]")) } else { ("block", format!("${name}")) };
-    error(177, span, format!("this is how DTrace writes a variable of the {whose}")).help(format!("write {instead}"))
+    let (whose, instead) = if of_thread { ("thread", format!("@{name}[tid]")) } else { ("clause", format!("${name}")) };
+    error(177, span, format!("this is the DTrace syntax for a {whose}-local variable")).help(format!("write {instead}"))
 }
 
 pub(super) fn sql(span: Span, word: &str) -> Diagnostic {
     let (message, help) = match word {
-        "where" => ("`WHERE` is SQL", "a condition stands between slashes in front of the block: /pid == 1/"),
-        "group" => ("`GROUP BY` is SQL", "what to group by is the key of the map: @[comm] = count();"),
+        "where" => ("`WHERE` is SQL", "write the condition between slashes before the block: /pid == 1/"),
+        "group" => ("`GROUP BY` is SQL", "group by the key of a map: @[comm] = count();"),
         "order" | "limit" => {
             ("`ORDER BY` and `LIMIT` are SQL", "maps are printed in order; print(@x, 10) shows the ten largest")
         }
         _ => (
             "`SELECT` is SQL",
-            "name a probe, and what to do there: tracepoint:syscalls:sys_enter_openat { @[comm] = count(); }",
+            "write a probe and its block: tracepoint:syscalls:sys_enter_openat { @[comm] = count(); }",
         ),
     };
     error(178, span, message).help(help)
@@ -283,12 +293,12 @@ pub(super) fn clock_of_dtrace(span: Span, word: &str, rest: &str) -> Diagnostic 
         _ => "s",
     };
     let kind = if word == "tick" { "interval" } else { "profile" };
-    error(179, span, format!("this is how DTrace writes a clock: `{word}-{rest}`"))
+    error(179, span, format!("this is the DTrace syntax for a timer: `{word}-{rest}`"))
         .help(format!("write {kind}:{unit}:{}", if digits.is_empty() { "1" } else { &digits }))
 }
 
 pub(super) fn not_steppable(span: Span, mark: &str) -> Diagnostic {
-    error(132, span, format!("`{mark}` cannot change this"))
+    error(132, span, format!("`{mark}` cannot be applied to this"))
         .label("not a variable or map")
         .help("it works on a variable ($x), a map (@x, @x[key]) or a field of its record (@x[key].a)")
 }
@@ -334,7 +344,7 @@ pub(super) fn block_without_value(span: Span) -> Diagnostic {
 }
 
 pub(super) fn if_without_value(span: Span) -> Diagnostic {
-    error(134, span, "this `if` is to be a value, and not all of its branches have one")
+    error(134, span, "this `if` is used as a value, but not all of its branches have one")
         .help("end each branch with an expression that has no `;` after it, the `else` too")
 }
 
@@ -350,11 +360,13 @@ pub(super) fn missing_value(span: Span, before: &str) -> Diagnostic {
     error(136, span, format!("a value is missing before `{before}`"))
 }
 
-pub(super) fn missing_condition(span: Span, word: &str) -> Diagnostic {
-    let (what, example) =
-        if word == "unroll" { ("a count", "unroll (3) { … }") } else { ("a condition", "if $x > 1 { … }") };
-    error(136, span, format!("{what} is missing after `{word}`"))
-        .help(format!("for example {}", example.replacen("if", word, 1)))
+pub(super) fn missing_head(span: Span, word: &str, head: Head) -> Diagnostic {
+    let (what, example) = match head {
+        Head::Condition => ("a condition", "$x > 1"),
+        Head::Count => ("a count", "(3)"),
+        Head::Iteration => ("what it iterates over", "($i : 0..10)"),
+    };
+    error(136, span, format!("{what} is missing after `{word}`")).help(format!("for example {word} {example} {{ … }}"))
 }
 
 pub(super) fn missing_key(span: Span) -> Diagnostic {
@@ -363,7 +375,7 @@ pub(super) fn missing_key(span: Span) -> Diagnostic {
 }
 
 pub(super) fn else_without_if(span: Span) -> Diagnostic {
-    error(137, span, "this `else` belongs to no `if`")
+    error(137, span, "this `else` has no matching `if`")
 }
 
 pub(super) fn misplaced_config(span: Span, first: Option<Span>) -> Diagnostic {
@@ -380,31 +392,31 @@ pub(super) fn imported_config(span: Span) -> Diagnostic {
 }
 
 pub(super) fn bad_macro(span: Span) -> Diagnostic {
-    error(156, span, "this is not how a macro is written").help(
+    error(156, span, "malformed macro definition").help(
         "for example: `macro bigger($a, b) { $a > b ? $a : b }`; `$a` takes a variable, `@a` a map, `a` any expression",
     )
 }
 
 pub(super) fn bad_import(span: Span) -> Diagnostic {
-    error(157, span, "an import names a file").help("write `import \"file.bt\";`")
+    error(157, span, "this import names no file").help("write `import \"file.bt\";`")
 }
 
 pub(super) fn bad_param(span: Span) -> Diagnostic {
-    error(159, span, "this is not how a parameter is declared")
+    error(159, span, "malformed parameter declaration")
         .help("for example: `param slow: duration = 10ms \"report what takes longer\" in 0ns..10m`; default and range may be left out")
 }
 
 pub(super) fn bad_use(span: Span) -> Diagnostic {
-    error(160, span, "`use` names a module").help("write `use proc/exits` or `use proc/exits as ended`")
+    error(160, span, "this `use` names no module").help("write `use proc/exits` or `use proc/exits as ended`")
 }
 
 pub(super) fn bad_pub(span: Span) -> Diagnostic {
     error(161, span, "this cannot be public")
-        .help("`pub` stands before `param`, `macro`, `span`, `view` and `let @map`, or before the name of a map: `pub @waits`")
+        .help("`pub` is allowed before `param`, `macro`, `span`, `view` and `let @map`, or before the name of a map: `pub @waits`")
 }
 
 pub(super) fn bad_map_declaration(span: Span) -> Diagnostic {
-    error(158, span, "this is not how a map is declared")
+    error(158, span, "malformed map declaration")
         .help("for example: `let @last = lruhash(1000);`; the kinds are hash, lruhash, percpuhash and percpulruhash")
 }
 
@@ -422,8 +434,8 @@ pub(super) fn stray_character(span: Span, text: &str) -> Diagnostic {
 }
 
 pub(super) fn c_for_loop(span: Span) -> Diagnostic {
-    error(140, span, "this is not how a `for` loop begins")
-        .help("write for $i : 0..10 { … } to count, or for $kv : @map { … } to go through a map")
+    error(140, span, "malformed `for` loop")
+        .help("write for $i : 0..10 { … } to count, for $kv : @map { … } to iterate over a map, or for $s : span { … } to iterate over the open starts of a span")
 }
 
 pub(super) fn several_indices(span: Span) -> Diagnostic {
@@ -431,7 +443,7 @@ pub(super) fn several_indices(span: Span) -> Diagnostic {
 }
 
 pub(super) fn missing_braces(span: Span, word: &str) -> Diagnostic {
-    error(142, span, format!("what follows `{word}` must stand in braces")).help("write { … } around it")
+    error(142, span, format!("the body of `{word}` must be in braces")).help("write { … } around it")
 }
 
 pub(super) fn reserved_word(span: Span, word: &str) -> Diagnostic {
@@ -455,7 +467,7 @@ pub(super) fn half_ternary(span: Span) -> Diagnostic {
 }
 
 pub(super) fn clause_twice(span: Span, word: &str, first: Span) -> Diagnostic {
-    error(165, span, format!("a view has one `{word}`")).related(first, "the first one is here")
+    error(165, span, format!("a view has only one `{word}`")).related(first, "the first one is here")
 }
 
 pub(super) fn view_of_nothing(span: Span) -> Diagnostic {
@@ -465,7 +477,7 @@ pub(super) fn view_of_nothing(span: Span) -> Diagnostic {
 pub(super) fn bad_view(span: Span, found: &str, expected: &[&str]) -> Diagnostic {
     let message = match found {
         "" => "the view ends too early".to_owned(),
-        found => format!("`{found}` does not fit into a view here"),
+        found => format!("unexpected `{found}` in a view"),
     };
     let problem = error(167, span, message);
     let wanted = expected.join(", ");
@@ -473,24 +485,24 @@ pub(super) fn bad_view(span: Span, found: &str, expected: &[&str]) -> Diagnostic
         .help("for example: `view \"slowest\" { of @wait  show comm, count, p99, max  sort max desc  top 20 rest  every 5s clear }`")
 }
 
-// ── Spans ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+// ── Spans ────────────────────────────────────────────────────────────────────────────────────────
 
 pub(super) fn bad_span(span: Span, word: &str) -> Diagnostic {
-    error(170, span, format!("`{word}` cannot stand here in a span")).help(
-        "a span is written `span NAME by KEY { start PROBE … end PROBE … }`, the key of several parts in parentheses",
+    error(170, span, format!("unexpected `{word}` in a span")).help(
+        "a span is written `span NAME by KEY { start PROBE … end PROBE … }`, with parentheses around a key of several parts",
     )
 }
 
 pub(super) fn unknown_stage(span: Span, word: &str) -> Diagnostic {
-    error(170, span, format!("`{word}` cannot stand here in a span"))
-        .help("what stands in a span: `start PROBE`, `mark NAME PROBE`, `end PROBE`, `restart`, `expire` and `limit`")
+    error(170, span, format!("unexpected `{word}` in a span"))
+        .help("a span contains: `start PROBE`, `mark NAME PROBE`, `end PROBE`, `restart`, `expire` and `limit`")
 }
 
 pub(super) fn nameless_mark(span: Span) -> Diagnostic {
-    error(175, span, "a mark has a name").help("write `mark NAME PROBE`; the name is that of its event, too")
+    error(175, span, "this mark has no name").help("write `mark NAME PROBE`; NAME is also the name of its event")
 }
 
 pub(super) fn bad_keep(span: Span, name: &str) -> Diagnostic {
-    error(176, span, "a stage only keeps values: `{ name = value; … }`")
-        .help(format!("what is done at an event is a handler of its own: `{name}:start {{ … }}`"))
+    error(176, span, "a stage can only store values: `{ name = value; … }`")
+        .help(format!("write statements in a handler of the event: `{name}:start {{ … }}`"))
 }

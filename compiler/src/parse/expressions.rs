@@ -1,16 +1,17 @@
-//! Groups operands and operators that stand in a row.
+//! Groups a flat sequence of operands and operators by precedence.
 //!
 //! In: prefixes, operands, postfixes and infix operators in source order. Out: one expression.
-//! Guarantee: precedence is bpftrace's (see the grammar); all infix operators group to the left; no recursion.
+//! Guarantee: precedence is bpftrace's (see the grammar); all infix operators are left-associative;
+//! no recursion.
 
 use super::{errors, literals};
 use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName, UnaryOp};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// What stands in front of an operand.
+/// A prefix of an operand.
 pub(super) enum Prefix {
-    /// `-`, `!` and so on.
+    /// `-`, `!` and the other unary operators.
     Unary(UnaryOp),
     /// `++` or `--`.
     Step { increment: bool },
@@ -18,7 +19,7 @@ pub(super) enum Prefix {
     Cast(TypeName),
 }
 
-/// What stands behind an operand.
+/// A postfix of an operand.
 pub(super) enum Postfix {
     /// `.name`, `->name`, `.0`.
     Field(Ident),
@@ -28,12 +29,12 @@ pub(super) enum Postfix {
     Step { increment: bool },
 }
 
-/// A row of operands and operators, read from left to right.
+/// A sequence of operands and operators, read from left to right.
 #[derive(Default)]
 pub(super) struct Chain {
-    /// Prefixes of the operand that is being read.
+    /// Prefixes of the current operand.
     pub prefixes: Vec<(Prefix, Span)>,
-    /// The operand that is being read.
+    /// The current operand.
     pub primary: Option<Expr>,
     operands: Vec<Expr>,
     operators: Vec<BinaryOp>,
@@ -82,7 +83,7 @@ pub(super) fn binary_op(mark: &str) -> Option<BinaryOp> {
     ALL.into_iter().find(|op| op.symbol() == mark)
 }
 
-/// How tightly an operator binds.
+/// Binding power of an operator; a higher one binds tighter.
 fn binding(op: BinaryOp) -> u8 {
     use BinaryOp as B;
     match op {
@@ -99,7 +100,7 @@ fn binding(op: BinaryOp) -> u8 {
     }
 }
 
-/// Whether an assignment only discards its value (`_ = e`); fails when `target` cannot be assigned to.
+/// Whether an assignment only discards its value (`_ = e`); fails if `target` is not assignable.
 pub(super) fn check_target(target: &Expr, op: &str) -> Result<bool, Diagnostic> {
     match &target.kind {
         _ if is_place(target) => Ok(false),
@@ -111,7 +112,7 @@ pub(super) fn check_target(target: &Expr, op: &str) -> Result<bool, Diagnostic> 
             _ => Err(errors::not_assignable(target.span)),
         },
         ExprKind::Name(name) => Err(errors::assigned_name(target.span, name)),
-        // `char *p = …` reads as a product.
+        // `char *p = …` parses as a product.
         ExprKind::Binary(BinaryOp::Mul, left, right) => match (&left.kind, &right.kind) {
             (ExprKind::Name(ty), ExprKind::Name(name)) if is_c_type(ty) => {
                 Err(errors::c_declaration(target.span, Some(name)))
@@ -122,7 +123,7 @@ pub(super) fn check_target(target: &Expr, op: &str) -> Result<bool, Diagnostic> 
     }
 }
 
-/// Whether C programmers begin a declaration with this word.
+/// Whether a C declaration can begin with this word.
 pub(super) fn is_c_type(word: &str) -> bool {
     const WORDS: [&str; 22] = [
         "int", "char", "short", "long", "unsigned", "signed", "void", "bool", "float", "double", "auto", "var",
@@ -133,7 +134,7 @@ pub(super) fn is_c_type(word: &str) -> bool {
     WORDS.contains(&word) || matches!(sized, Some("8" | "16" | "32" | "64"))
 }
 
-/// Variables, maps, and fields of the records that maps hold.
+/// Whether the expression is a variable, a map, or a field of a record that a map holds.
 fn is_place(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Var(_) | ExprKind::Map { .. } => true,
@@ -150,7 +151,7 @@ fn step(target: Expr, increment: bool, prefix: bool, span: Span, problems: &mut 
 }
 
 impl Chain {
-    /// Applies a postfix to the operand that is being read.
+    /// Applies a postfix to the current operand.
     pub(super) fn postfix(&mut self, postfix: Postfix, span: Span, problems: &mut Vec<Diagnostic>) {
         let Some(target) = self.primary.take() else {
             return;
@@ -163,7 +164,7 @@ impl Chain {
         });
     }
 
-    /// Ends the operand that is being read and goes on behind an infix operator.
+    /// Ends the current operand and pushes the infix operator that follows it.
     pub(super) fn operator(&mut self, op: Option<BinaryOp>, problems: &mut Vec<Diagnostic>) {
         self.end_operand(problems);
         if let Some(op) = op {
@@ -172,7 +173,7 @@ impl Chain {
         }
     }
 
-    /// The whole row as one expression; none when it has no operand.
+    /// The whole sequence as one expression; `None` if it has no operand.
     pub(super) fn finish(mut self, problems: &mut Vec<Diagnostic>) -> Option<Expr> {
         self.end_operand(problems);
         self.reduce(0);
@@ -194,7 +195,7 @@ impl Chain {
         self.operands.push(made);
     }
 
-    /// Joins operands whose operator binds at least as tightly as `least`.
+    /// Combines operands while the last operator binds at least as tightly as `least`.
     fn reduce(&mut self, least: u8) {
         while let Some(op) = self.operators.pop_if(|op| binding(*op) >= least) {
             let (Some(right), Some(left)) = (self.operands.pop(), self.operands.pop()) else {
@@ -221,7 +222,7 @@ fn field(target: Expr, name: Ident, whole: Span, problems: &mut Vec<Diagnostic>)
     Expr { kind: ExprKind::TupleField(Box::new(target), position), span: whole }
 }
 
-/// How `1.5s` is written without a fraction.
+/// Help text that writes `1.5s` in a smaller unit, without a fraction.
 fn smaller_unit(whole: u64, fraction: &str) -> Option<String> {
     let digits_len = fraction.bytes().take_while(u8::is_ascii_digit).count();
     let (digits, unit) = fraction.split_at(digits_len);

@@ -1,42 +1,43 @@
-//! Cuts a script into top-level items, so that a mistake in one block does not hide those in others.
+//! Splits a script into top-level items, so that an error in one does not hide those in others.
 //!
-//! In: tokens. Out: items, each with its tokens and what is wrong with its brackets.
-//! Guarantee: in an item without problems every bracket is closed, nesting is at most [`NESTING_LIMIT`] deep, and no expression has more
-//! than [`CHAIN_LIMIT`] operators in a row. The recursion of every later stage is bounded by that.
+//! In: tokens. Out: items, each with its tokens and the diagnostics for its brackets.
+//! Guarantee: in an item without problems every bracket is closed, nesting is at most
+//! [`NESTING_LIMIT`] levels deep, and no expression has more than [`CHAIN_LIMIT`] operators in a
+//! row. These limits bound the recursion of every later stage.
 
-use super::tokens::{Kind, Token};
-use super::{PROBLEM_LIMIT, errors};
+use super::errors::{self, PROBLEM_LIMIT};
+use super::tokens::{Token, TokenKind};
 use crate::diagnostic::Diagnostic;
+use crate::keywords;
 use crate::source::{Source, Span};
 use std::ops::Range;
 
-/// How many brackets and `?` may be open at one place.
+/// Maximum number of brackets and `?` that are open at the same time.
 pub(super) const NESTING_LIMIT: usize = 128;
 
-/// How many operators may follow one another, all open levels together.
+/// Maximum number of operators in a row, summed over all open levels.
 pub(super) const CHAIN_LIMIT: usize = 300;
 
 /// One top-level item.
 pub(super) struct Item {
-    /// Its tokens.
     pub tokens: Range<usize>,
     /// From its first to its last character.
     pub span: Span,
-    /// What is wrong with its brackets; if anything is, the grammar need not look at it.
+    /// Diagnostics for its brackets; if there are any, the item is not parsed.
     pub problems: Vec<Diagnostic>,
 }
 
 /// An open bracket.
 struct Level {
-    /// The bracket's token; absent for the top level.
+    /// The bracket's token; `None` for the top level.
     open: Option<usize>,
     /// Operators since the last statement or comma.
     chain: usize,
-    /// Open `?` since then.
+    /// Open `?` since the last statement or comma.
     questions: usize,
 }
 
-/// Cuts `tokens` into items.
+/// Splits `tokens` into items.
 pub(super) fn split(source: &Source, tokens: &[Token]) -> Vec<Item> {
     let mut splitter = Splitter {
         source,
@@ -79,19 +80,19 @@ impl Level {
 struct Splitter<'a> {
     source: &'a Source,
     tokens: &'a [Token],
-    /// First token of the present item.
+    /// First token of the current item.
     start: usize,
-    /// A `{` whose closing brace stands less far right than its own line.
+    /// A `{` whose closing brace is indented less than the line of the `{`.
     suspect: Option<Span>,
     levels: Vec<Level>,
-    /// Open brackets and questions of all levels.
+    /// Open brackets and `?` of all levels.
     nesting: usize,
     /// Operators of all levels.
     chain: usize,
     items: Vec<Item>,
-    /// How many of them have a problem.
+    /// Number of items with a problem.
     wrong_items: usize,
-    /// What is wrong with the present item's brackets; only the first matters to a reader.
+    /// Bracket diagnostics of the current item; only the first is kept.
     problems: Vec<Diagnostic>,
 }
 
@@ -102,12 +103,12 @@ impl Splitter<'_> {
 
     fn take(&mut self, at: usize) {
         match self.tokens[at].kind {
-            Kind::Boundary => {
+            TokenKind::Boundary => {
                 self.close_all();
                 self.end_item(at);
                 self.start = at + 1;
             }
-            Kind::Mark => self.mark(at),
+            TokenKind::Mark => self.mark(at),
             _ => {}
         }
     }
@@ -128,7 +129,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Adds operators and open questions to the present level.
+    /// Adds operators and open `?` to the current level.
     fn count(&mut self, at: usize, chain: usize, questions: usize) {
         if let Some(level) = self.levels.last_mut() {
             level.chain += chain;
@@ -148,14 +149,14 @@ impl Splitter<'_> {
         }
     }
 
-    /// One wrong bracket makes others look wrong: only the first of an item is worth a message.
+    /// One wrong bracket makes others look wrong, so only the first of an item is reported.
     fn report(&mut self, problem: Diagnostic) {
         if self.problems.is_empty() {
             self.problems.push(problem);
         }
     }
 
-    /// A new statement or argument begins at the present level.
+    /// Resets the counters of the current level at a new statement or argument.
     fn reset(&mut self) {
         if let Some(level) = self.levels.last_mut() {
             self.chain = self.chain.saturating_sub(level.chain);
@@ -185,7 +186,7 @@ impl Splitter<'_> {
             }
             Some(open) if self.text(open) == "{" => {}
             // C's `for (a; b; c)` is reported as such later.
-            Some(open) if open > 0 && self.text(open - 1) == "for" => {}
+            Some(open) if open > 0 && keywords::head(self.text(open - 1)) == Some(keywords::Head::Iteration) => {}
             Some(_) => self.close_until_brace(),
         }
     }
@@ -194,7 +195,7 @@ impl Splitter<'_> {
         if close == "}" {
             self.close_until_brace();
         }
-        // `(]`: the opened one is the likelier mistake, and it ends here too.
+        // `(]`: the opening bracket is more likely wrong. Report it and close it here too.
         while close != "}"
             && let Some(open) = self.innermost()
             && self.text(open) != "{"
@@ -232,12 +233,12 @@ impl Splitter<'_> {
             }
             return;
         }
-        // `{ … } + 1` goes on; anything else after a brace is a new statement.
+        // `{ … } + 1` continues the expression; anything else after a brace is a new statement.
         let source = self.source;
         let next = self.tokens.get(at + 1).map_or("", |token| source.slice(token.span));
-        let goes_on = self.tokens.get(at + 1).is_some_and(|token| token.kind == Kind::Mark)
+        let continues = self.tokens.get(at + 1).is_some_and(|token| token.kind == TokenKind::Mark)
             && !matches!(next, "}" | "{" | ";" | "(");
-        if !goes_on {
+        if !continues {
             self.reset();
         }
         if self.innermost().is_none() && !self.definition_goes_on(next) {
@@ -249,7 +250,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// Whether a C definition goes on behind its closing brace, up to a semicolon, which may be left out where nothing else follows.
+    /// Whether a C definition continues after its closing brace, up to a semicolon. Only `typedef`
+    /// requires the semicolon.
     fn definition_goes_on(&self, next: &str) -> bool {
         match self.text(self.start) {
             "typedef" => true,
@@ -258,7 +260,7 @@ impl Splitter<'_> {
         }
     }
 
-    /// Whether attributes behind a C definition's closing brace end here, and no semicolon follows.
+    /// Whether a C definition ends with the attributes that close here, without a semicolon.
     fn attributes_end_a_definition(&self, at: usize) -> bool {
         self.innermost().is_none()
             && matches!(self.text(self.start), "struct" | "union" | "enum")
@@ -266,7 +268,8 @@ impl Splitter<'_> {
             && (self.start..at).any(|token| self.text(token) == "}")
     }
 
-    /// Remembers a `{` on a line that is indented more than the `}` which closes it: one of the two is likely misplaced.
+    /// Remembers a `{` whose line is indented more than its `}`: one of the two is likely
+    /// misplaced.
     fn compare_indentation(&mut self, at: usize, open: usize) {
         let (open, close) = (self.tokens[open].span, self.tokens[at].span);
         if let Some(outer) = self.indentation(close.start, true)
@@ -277,7 +280,8 @@ impl Splitter<'_> {
         }
     }
 
-    /// Blanks in front of the line of `offset`; with `first`, only if nothing else stands before `offset`.
+    /// Indentation of the line of `offset`; with `first`, only if nothing but blanks precedes
+    /// `offset`.
     fn indentation(&self, offset: u32, first: bool) -> Option<usize> {
         let before = &self.source.text.as_bytes()[..offset as usize];
         let blanks_before = before.iter().rev().take_while(|b| matches!(b, b' ' | b'\t')).count();
@@ -315,7 +319,7 @@ impl Splitter<'_> {
         self.report(problem);
     }
 
-    /// The present item ends before token `end`.
+    /// Ends the current item before token `end`.
     fn end_item(&mut self, end: usize) {
         if let (Some(first), Some(last)) =
             (self.tokens.get(self.start), end.checked_sub(1).and_then(|at| self.tokens.get(at)))

@@ -1,7 +1,7 @@
-//! The values of numbers and strings as they are written.
+//! Evaluates number and string literals.
 //!
-//! In: the characters of one literal. Out: its value, or what is wrong with it.
-//! Guarantee: every number that comes out fits in 64 bits as written; durations are in nanoseconds.
+//! In: the characters of one literal. Out: its value, or a diagnostic.
+//! Guarantee: every returned number fits in 64 bits as written; durations are in nanoseconds.
 
 use super::errors;
 use crate::diagnostic::Diagnostic;
@@ -27,7 +27,7 @@ const UNITS: [(&str, u64); 7] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// The nanoseconds of a duration's unit.
+/// A duration unit in nanoseconds.
 pub(super) fn unit_ns(unit: &str) -> Option<u64> {
     UNITS.iter().find(|(name, _)| *name == unit).map(|(_, ns)| *ns)
 }
@@ -57,7 +57,8 @@ pub(super) fn number(text: &str, span: Span) -> Result<Number, Diagnostic> {
     digits(whole, 10, span, bad).map(Number::Int)
 }
 
-/// Reads `2%`, `99.9` or `0.5%`: thousandths, and whether `%` follows. At most three digits behind the point.
+/// Reads `2%`, `99.9` or `0.5%`: the value in thousandths, and whether `%` follows. At most three
+/// digits after the decimal point.
 pub(super) fn decimal(text: &str) -> Option<(u64, bool)> {
     let plain = text.strip_suffix('%');
     let (whole, fraction) = plain.unwrap_or(text).split_once('.').unwrap_or((plain.unwrap_or(text), ""));
@@ -69,7 +70,7 @@ pub(super) fn decimal(text: &str) -> Option<(u64, bool)> {
     Some((thousandths, plain.is_some()))
 }
 
-/// Without C's `U`, `L`, `UL`, `LL`, `ULL` in either case.
+/// Strips C's suffixes `U`, `L`, `UL`, `LL` and `ULL`, in either case.
 fn strip_c_suffix(text: &str) -> &str {
     let lower = text.to_ascii_lowercase();
     let suffix = ["ull", "llu", "ul", "lu", "ll", "u", "l"].iter().find(|suffix| lower.ends_with(**suffix));
@@ -94,7 +95,8 @@ fn scientific(whole: &str, exponent: &str, span: Span, bad: impl Fn() -> Diagnos
     }
 }
 
-/// The bytes of a string literal given with its quotes; what is wrong with its escapes goes to `problems`.
+/// The bytes of a string literal that includes its quotes; adds diagnostics for bad escapes to
+/// `problems`.
 pub(super) fn string(literal: &str, span: Span, problems: &mut Vec<Diagnostic>) -> Vec<u8> {
     let inner = literal.strip_prefix('"').unwrap_or(literal);
     let inner = inner.strip_suffix('"').unwrap_or(inner);
@@ -119,7 +121,7 @@ pub(super) fn string(literal: &str, span: Span, problems: &mut Vec<Diagnostic>) 
     value
 }
 
-/// The byte that an escape stands for and how many characters it takes.
+/// The byte that an escape denotes and the length of the escape in characters.
 fn escape_value(escape: &[u8]) -> Option<(u8, usize)> {
     let numeric = |start: usize, most: usize, radix: u32| {
         let count = escape.iter().skip(start).take(most).take_while(|b| (**b as char).is_digit(radix)).count();

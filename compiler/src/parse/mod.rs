@@ -1,8 +1,9 @@
-//! Text to syntax tree.
+//! Parses script text into a syntax tree.
 //!
-//! In: a [`Source`]. Out: its [`Script`], or everything that is wrong with its syntax, in source order.
-//! Guarantee: never panics or overflows the stack, whatever the text; each block with a mistake gets a message of its own; every span lies
-//! in the source, on character boundaries; the depth of the tree is bounded.
+//! In: a [`Source`]. Out: its [`Script`], or all syntax errors in source order.
+//! Guarantee: never panics or overflows the stack, for any text; each block with an error gets its
+//! own message; every span lies within the source, on character boundaries; the depth of the tree
+//! is bounded.
 
 mod directives;
 mod errors;
@@ -11,8 +12,8 @@ mod items;
 mod literals;
 mod modules;
 pub(crate) mod pieces;
-mod scene;
-mod slips;
+mod syntax_hints;
+mod token_context;
 mod tokens;
 mod tree;
 
@@ -20,6 +21,7 @@ use crate::ast::{Define, Ident, Module, Script, Use};
 use crate::diagnostic::Diagnostic;
 use crate::source::{Source, Span};
 use directives::DefineLine;
+use errors::PROBLEM_LIMIT;
 use items::Item;
 use std::borrow::Cow;
 use tokens::Token;
@@ -27,23 +29,20 @@ use tree::{Known, Parsed};
 
 pub use modules::uses;
 
-/// The largest script that is looked at.
+/// Maximum size of a script.
 const SIZE_LIMIT_BYTES: usize = 4 << 20;
 
-/// Messages after which a reader has had enough.
-const PROBLEM_LIMIT: usize = 20;
-
-/// How often an item with mistakes is looked at again.
+/// How often an item with errors is parsed again.
 const RETRY_LIMIT: usize = 5;
 
-/// Parses a script; fails with at least one diagnostic, all of them errors of the syntax.
+/// Parses a script; fails with at least one diagnostic, all of them syntax errors.
 pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
     let size_bytes = source.text.len();
     if size_bytes > SIZE_LIMIT_BYTES {
         return Err(vec![errors::too_large(Span::new(0, 0), size_bytes, SIZE_LIMIT_BYTES)]);
     }
     let (mut script, mut problems) = (Script::default(), Vec::new());
-    // What is imported is defined before what imports it.
+    // Files are parsed in reverse, so imported definitions precede those of the importing file.
     let files: Vec<_> = source.files().map(|(_, range)| range).zip(source.modules()).collect();
     let mut modules = Vec::new();
     for (range, module) in files.iter().rev() {
@@ -55,7 +54,7 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
         let visible = hide(&text, &lexed.directives.blanks);
         let is_root = range.start == 0;
         let prefixes: Vec<String> = modules::uses_in(source, &visible, &lexed.tokens).iter().map(Use::prefix).collect();
-        // A module has a script of its own.
+        // Each module gets its own `Script`.
         let outer = module.map(|_| std::mem::take(&mut script));
         let states = state_names(source, &lexed.tokens, &script);
         let mut assembly = Assembly { source, visible: &visible, is_root, prefixes, states, script, problems };
@@ -73,8 +72,8 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
     finish(script, problems)
 }
 
-/// The names of the states that a file declares or imports. They are known before any item is parsed, so that a state may be declared
-/// behind the probes that use it.
+/// The names of the states that a file declares or imports. They are collected before any item is
+/// parsed, so a state may be declared after the probes that use it.
 fn state_names(source: &Source, tokens: &[Token], imported: &Script) -> Vec<String> {
     let mut names: Vec<String> = imported.states.iter().map(|state| state.name.text.clone()).collect();
     let mut depth = 0_usize;
@@ -91,7 +90,7 @@ fn state_names(source: &Source, tokens: &[Token], imported: &Script) -> Vec<Stri
     names
 }
 
-/// The imports of a script's text, as far as they can be told without parsing it, with the span of each path.
+/// The imports of a script's text, with the span of each path, found without parsing the script.
 pub fn imports(text: &str) -> Vec<(String, Span)> {
     let tokens = tokens::lex(text).tokens;
     let slice = |token: &Token| text.get(token.span.start as usize..token.span.end as usize).unwrap_or("");
@@ -100,7 +99,7 @@ pub fn imports(text: &str) -> Vec<(String, Span)> {
         match slice(&pair[0]) {
             "{" => depth += 1,
             "}" => depth = depth.saturating_sub(1),
-            "import" if depth == 0 && pair[1].kind == tokens::Kind::Str => {
+            "import" if depth == 0 && pair[1].kind == tokens::TokenKind::Str => {
                 let path = literals::string(slice(&pair[1]), pair[1].span, &mut Vec::new());
                 found.push((String::from_utf8_lossy(&path).into_owned(), pair[1].span));
             }
@@ -122,7 +121,7 @@ fn alone<'a>(text: &'a str, range: &std::ops::Range<u32>) -> Cow<'a, str> {
     Cow::Owned(shown)
 }
 
-/// The text with `ranges` replaced by spaces, so that offsets stay what they are.
+/// The text with `ranges` replaced by spaces, so that offsets do not change.
 fn hide<'a>(text: &'a str, ranges: &[Span]) -> Cow<'a, str> {
     if ranges.is_empty() {
         return Cow::Borrowed(text);
@@ -137,16 +136,16 @@ fn hide<'a>(text: &'a str, ranges: &[Span]) -> Cow<'a, str> {
     Cow::Owned(shown)
 }
 
-/// A script on its way.
+/// State while a script is being assembled.
 struct Assembly<'a> {
     source: &'a Source,
     /// The text as the grammar sees it.
     visible: &'a str,
-    /// Whether this is the script itself, not a file that it imports.
+    /// Whether this file is the script itself, not an imported file.
     is_root: bool,
-    /// What stands before the dot in front of the names of its modules.
+    /// The prefixes (before the dot) of names from its modules.
     prefixes: Vec<String>,
-    /// Names of the states of this file and of what it imports.
+    /// Names of the states that this file declares or imports.
     states: Vec<String>,
     script: Script,
     problems: Vec<Diagnostic>,
@@ -155,12 +154,12 @@ struct Assembly<'a> {
 impl Assembly<'_> {
     fn define(&mut self, line: &DefineLine) {
         let name = Ident { text: self.source.slice(line.name).to_owned(), span: line.name };
-        // A backslash that joins lines is no part of the value.
+        // A backslash at the end of a line is not part of the value.
         let text = self.source.slice(line.value).replace("\\\n", " \n").replace("\\\r\n", " \r\n");
         let lexed = tokens::lex(&text);
         let base = line.value.start;
         let tokens: Vec<Token> = lexed.tokens.iter().map(|token| token.moved(base)).collect();
-        // The splitter bounds the nesting of the value as it does that of a block.
+        // The splitter bounds the nesting of the value like that of a block.
         let broken = !lexed.problems.is_empty()
             || items::split(self.source, &tokens).iter().any(|item| !item.problems.is_empty());
         let parsed = if broken {
@@ -184,7 +183,7 @@ impl Assembly<'_> {
                 break;
             }
             let end = items.get(at + 1).map_or(u32::MAX, |next| next.span.start);
-            // A quote that never ends makes the rest of its block look wrong.
+            // An unclosed quote makes the rest of its block look wrong.
             if quoting.iter().any(|problem| (item.span.start..end).contains(&problem.span.start)) {
                 continue;
             }
@@ -223,7 +222,8 @@ impl Assembly<'_> {
                 }
             }
             Parsed::Definition(definition) => {
-                // Blocks of imported files lie behind this one.
+                // Imported files come after this one in the source, so their blocks have larger
+                // spans.
                 if let Some(block) = self.script.blocks.iter().find(|block| block.span < item.span) {
                     self.problems.push(errors::late_definition(definition.span, block.span));
                 }
@@ -242,9 +242,10 @@ impl Assembly<'_> {
         }
     }
 
-    /// Says what is wrong with an item; then looks at it again without the statement at fault, because it may hold more mistakes.
+    /// Reports the error of an item, then parses the item again without the faulty statement to
+    /// find more errors.
     fn explain(&mut self, item: &Item, tokens: &[Token], failure: &tree::Failure) {
-        let (problem, mut at_fault) = slips::explain(self.source, tokens, failure);
+        let (problem, mut at_fault) = syntax_hints::explain(self.source, tokens, failure);
         self.problems.push(problem);
         let mut tokens = tokens.to_vec();
         let mut text = self.visible.to_owned();
@@ -263,7 +264,7 @@ impl Assembly<'_> {
             match tree::item(&text, item.span, &tokens, known, &mut more) {
                 Ok(_) => self.problems.append(&mut more),
                 Err(failure) => {
-                    let (problem, next) = slips::explain(self.source, &tokens, &failure);
+                    let (problem, next) = syntax_hints::explain(self.source, &tokens, &failure);
                     self.problems.push(problem);
                     at_fault = next;
                 }

@@ -1,7 +1,7 @@
-//! The modules that a file uses, told without parsing the rest of it.
+//! Finds the modules that a file uses without parsing the rest of the file.
 //!
 //! In: a text. Out: its `use` items.
-//! Guarantee: finds what [`super::parse`] would find, and says nothing of what is wrong.
+//! Guarantee: finds the same items as [`super::parse`] and reports no errors.
 
 use super::items;
 use super::tokens::{self, Token};
@@ -9,13 +9,13 @@ use super::tree::{self, Known, Parsed};
 use crate::ast::Use;
 use crate::source::Source;
 
-/// What a script's text uses.
+/// The `use` items of a script's text.
 pub fn uses(text: &str) -> Vec<Use> {
     let source = Source::new("", text);
     uses_in(&source, text, &tokens::lex(text).tokens)
 }
 
-/// The same of a file whose tokens are known; `visible` is its text as the grammar sees it.
+/// The same for a file that is already tokenized; `visible` is its text as the grammar sees it.
 pub(super) fn uses_in(source: &Source, visible: &str, tokens: &[Token]) -> Vec<Use> {
     if !tokens.iter().any(|token| source.slice(token.span) == "use") {
         return Vec::new();

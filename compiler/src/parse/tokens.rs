@@ -1,20 +1,22 @@
-//! Cuts a script into tokens before the grammar sees it.
+//! Splits a script into tokens before the grammar is applied.
 //!
-//! In: the text. Out: tokens without blanks and comments, the directive lines, the ranges that the grammar must not see, and what is
-//! wrong at this level (quotes and comments that never end).
-//! Guarantee: one pass, linear, never fails; tokens are in order, do not overlap and lie on character boundaries.
+//! In: the text. Out: tokens without blanks and comments, the directive lines, the ranges to hide
+//! from the grammar, and lexical errors (unclosed quotes and comments).
+//! Guarantee: one linear pass that never fails; tokens are in order, do not overlap and lie on
+//! character boundaries.
 
 use super::directives::{Directives, Line};
-use super::{PROBLEM_LIMIT, errors};
+use super::errors::{self, PROBLEM_LIMIT};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::words::CATALOGUE;
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A name or keyword.
     Word,
-    /// Digits and the letters that touch them.
+    /// Digits and the letters adjacent to them.
     Number,
     /// A quoted string.
     Str,
@@ -22,98 +24,53 @@ pub(super) enum Kind {
     Var,
     /// `@x` or `@`.
     Map,
-    /// An operator or a mark of punctuation.
+    /// An operator or punctuation.
     Mark,
     /// A part of an attach point.
     Part,
     /// A character with no meaning here.
     Stray,
-    /// Zero characters long: a probe begins here although the block before it is still open.
+    /// Zero-width: a probe begins here although the previous block is still open, or an item begins
+    /// on a new line.
     Boundary,
 }
 
 /// One token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
-    /// What it is.
-    pub kind: Kind,
-    /// Where it is.
+    pub kind: TokenKind,
     pub span: Span,
 }
 
 impl Token {
-    /// The token `offset` bytes further on.
+    /// The token shifted by `offset` bytes.
     pub(super) fn moved(self, offset: u32) -> Token {
         Token { span: Span { start: self.span.start + offset, end: self.span.end + offset }, ..self }
     }
 }
 
-/// What came out.
+/// Result of the lexer.
 pub(super) struct Lexed {
     /// The tokens in order.
     pub tokens: Vec<Token>,
-    /// What is wrong with quotes and comments.
+    /// Diagnostics for quotes and comments.
     pub problems: Vec<Diagnostic>,
-    /// The directive lines' results.
+    /// The results of the directive lines.
     pub directives: Directives,
-    /// The comments in order, without the line break that ends one.
+    /// The comments in order, without the line break at the end.
     pub comments: Vec<Span>,
-    /// The first character that no text file has.
+    /// The first character that does not occur in text files.
     pub binary: Option<Span>,
 }
 
-/// The operators and marks of more than one character, longest first; some only to be named in a message.
+/// Operators and punctuation of more than one character, longest first. Some are listed only so
+/// that a message can name them.
 const MARKS: [&str; 36] = [
     "<<=", ">>=", "===", "!==", "**=", "||=", "&&=", "<=>", "=>", "==", "!=", "<=", ">=", "<<", ">>", "<>", "||", "&&",
     "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "->", "..", "**", ":=", "=~", "!~", "??", "::",
 ];
 
-/// Words with which a line at the left margin begins a probe.
-const PROBE_WORDS: [&str; 41] = [
-    "BEGIN",
-    "END",
-    "begin",
-    "end",
-    "tracepoint",
-    "t",
-    "kprobe",
-    "k",
-    "kretprobe",
-    "kr",
-    "uprobe",
-    "u",
-    "uretprobe",
-    "ur",
-    "usdt",
-    "U",
-    "profile",
-    "p",
-    "interval",
-    "i",
-    "software",
-    "s",
-    "hardware",
-    "h",
-    "fentry",
-    "f",
-    "kfunc",
-    "fexit",
-    "fr",
-    "kretfunc",
-    "rawtracepoint",
-    "rt",
-    "raw_tracepoint",
-    "iter",
-    "it",
-    "watchpoint",
-    "w",
-    "self",
-    "test",
-    "bench",
-    "wall",
-];
-
-/// Cuts `text` into tokens.
+/// Splits `text` into tokens.
 pub(super) fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer {
         text,
@@ -131,7 +88,7 @@ pub(super) fn lex(text: &str) -> Lexed {
             binary: None,
         },
     };
-    // A byte order mark is how some editors begin a text file.
+    // Some editors put a byte order mark at the start of a text file.
     if text.starts_with('\u{feff}') {
         lexer.pos = 3;
         lexer.out.directives.blank(0, 3);
@@ -143,7 +100,8 @@ pub(super) fn lex(text: &str) -> Lexed {
     lexer.out
 }
 
-/// One past the last character of the attach point's part that begins at `start`; the grammar's rule `part` in words.
+/// One past the last character of the attach point's part that begins at `start`; implements the
+/// grammar's rule `part`.
 fn part_end(bytes: &[u8], start: usize) -> usize {
     let run = |slashes: bool| {
         let mut pos = start;
@@ -183,7 +141,8 @@ fn part_end(bytes: &[u8], start: usize) -> usize {
     }
 }
 
-/// One past the closing quote of the string that opens at `start`, when it closes on its line.
+/// One past the closing quote of the string that opens at `start`; `None` if it is not closed on
+/// its line.
 fn string_end(bytes: &[u8], start: usize) -> Option<usize> {
     let mut pos = start + 1;
     while let Some(byte) = bytes.get(pos) {
@@ -203,9 +162,9 @@ struct Lexer<'a> {
     pos: usize,
     braces: u32,
     brackets: u32,
-    /// Whether the present item ends where its line does: `param`, `use`.
+    /// Whether the current item ends at the end of its line: `param`, `use`.
     in_line_item: bool,
-    /// Whether a `span` began whose braces are not closed; its stages have attach points.
+    /// Whether the braces of a `span` are still open; its stages have attach points.
     in_span: bool,
     out: Lexed,
 }
@@ -228,7 +187,7 @@ impl Lexer<'_> {
             .map_or(self.bytes.len(), |found| from + found)
     }
 
-    fn push(&mut self, kind: Kind, end: usize) {
+    fn push(&mut self, kind: TokenKind, end: usize) {
         self.out.tokens.push(Token { kind, span: Span::new(self.pos, end) });
         self.pos = end;
     }
@@ -237,7 +196,7 @@ impl Lexer<'_> {
     fn step(&mut self) {
         if self.in_line_item && self.next_item_begins() {
             self.in_line_item = false;
-            self.out.tokens.push(Token { kind: Kind::Boundary, span: Span::new(self.pos, self.pos) });
+            self.out.tokens.push(Token { kind: TokenKind::Boundary, span: Span::new(self.pos, self.pos) });
         }
         match self.at(0) {
             b' ' | b'\t' | b'\r' | b'\n' | 0x0c => self.pos += 1,
@@ -246,9 +205,9 @@ impl Lexer<'_> {
             b'/' if self.at(1) == b'*' => self.block_comment(),
             b'"' => self.string(),
             b'\'' => self.single_quotes(),
-            b'$' => self.sigil(Kind::Var),
-            b'@' => self.sigil(Kind::Map),
-            byte if byte.is_ascii_digit() => self.push(Kind::Number, self.name_end(self.pos)),
+            b'$' => self.sigil(TokenKind::Var),
+            b'@' => self.sigil(TokenKind::Map),
+            byte if byte.is_ascii_digit() => self.push(TokenKind::Number, self.name_end(self.pos)),
             byte if byte.is_ascii_alphabetic() || byte == b'_' => self.word(),
             b'*' if self.at(1) == b':' && self.begins_point() => self.point(self.pos + 1),
             byte if byte.is_ascii_control() => self.binary(1),
@@ -274,7 +233,7 @@ impl Lexer<'_> {
 
     fn directive(&mut self) {
         let mut end = self.line_end(self.pos);
-        // A backslash at the end of the line joins the next one to it.
+        // A backslash at the end of the line continues it on the next one.
         while end < self.bytes.len() && self.text[..end].trim_end_matches('\r').ends_with('\\') {
             end = self.line_end(end + 1);
         }
@@ -286,7 +245,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Passes over lines until the next directive that may end the inactive part.
+    /// Skips lines up to the next directive, which may end the inactive part.
     fn skip_inactive(&mut self) {
         let start = self.pos;
         while self.pos < self.bytes.len() {
@@ -297,7 +256,7 @@ impl Lexer<'_> {
             self.pos = (end + 1).min(self.bytes.len());
         }
         self.out.directives.blank(start, self.pos);
-        // Blanks in front of the directive belong to no token.
+        // Blanks before the directive belong to no token.
         while matches!(self.at(0), b' ' | b'\t' | b'\r') {
             self.pos += 1;
         }
@@ -323,7 +282,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Looks for characters that no text file has.
+    /// Searches for characters that do not occur in text files.
     fn check_text(&mut self, start: usize, end: usize) {
         let found = self.bytes[start..end]
             .iter()
@@ -335,18 +294,18 @@ impl Lexer<'_> {
 
     fn string(&mut self) {
         if let Some(end) = string_end(self.bytes, self.pos) {
-            self.push(Kind::Str, end);
+            self.push(TokenKind::Str, end);
             return;
         }
         let end = self.line_end(self.pos);
         let end = self.pos + self.text[self.pos..end].trim_end().len();
-        // The closing quote of a string that began on an earlier line opens nothing.
+        // This may be the closing quote of a string that began on an earlier line.
         let is_other_end =
             !self.out.problems.is_empty() && self.text[self.pos + 1..end].bytes().all(|b| b" ,;()}".contains(&b));
         if !is_other_end {
             self.report(errors::unclosed_string(Span::new(self.pos, end)));
         }
-        self.push(Kind::Str, end);
+        self.push(TokenKind::Str, end);
     }
 
     fn single_quotes(&mut self) {
@@ -356,23 +315,23 @@ impl Lexer<'_> {
         let end = close.unwrap_or(self.pos + 1);
         let inner = if close.is_some() { &self.text[self.pos + 1..end - 1] } else { "" };
         self.report(errors::single_quotes(Span::new(self.pos, end), inner));
-        self.push(Kind::Str, end);
+        self.push(TokenKind::Str, end);
     }
 
-    fn sigil(&mut self, kind: Kind) {
-        let end = if kind == Kind::Var && self.at(1) == b'#' { self.pos + 2 } else { self.name_end(self.pos + 1) };
+    fn sigil(&mut self, kind: TokenKind) {
+        let end = if kind == TokenKind::Var && self.at(1) == b'#' { self.pos + 2 } else { self.name_end(self.pos + 1) };
         self.push(kind, end);
     }
 
     fn word(&mut self) {
         let end = self.name_end(self.pos);
         if self.braces > 0 && self.probe_at_margin(end) {
-            self.out.tokens.push(Token { kind: Kind::Boundary, span: Span::new(self.pos, self.pos) });
+            self.out.tokens.push(Token { kind: TokenKind::Boundary, span: Span::new(self.pos, self.pos) });
             (self.braces, self.brackets, self.in_span) = (0, 0, false);
         }
         let wild = self.bytes.get(end) == Some(&b'*');
         self.in_line_item |= self.begins_point() && self.begins_line_item(end);
-        // The events of a module's span have the module's name in front.
+        // The events of a module's span have the module's name as a prefix.
         let qualified = self.name_end(end + 1);
         if self.bytes.get(end) == Some(&b'.') && self.bytes.get(qualified) == Some(&b':') && self.begins_point() {
             self.point(qualified);
@@ -382,11 +341,11 @@ impl Lexer<'_> {
             self.point(end + rest);
         } else {
             self.in_span |= self.braces == 0 && &self.text[self.pos..end] == "span" && self.names_follow(end);
-            self.push(Kind::Word, end);
+            self.push(TokenKind::Word, end);
         }
     }
 
-    /// Whether the word from here to `end` begins an item that has no bracket or semicolon at its end.
+    /// Whether the word from here to `end` begins an item that has no closing bracket or semicolon.
     fn begins_line_item(&self, end: usize) -> bool {
         let word = &self.text[self.pos..end];
         let blanks = self.bytes[end..].iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
@@ -394,7 +353,7 @@ impl Lexer<'_> {
         let is_name = blanks > 0 && (next.is_ascii_alphabetic() || next == b'_');
         match word {
             "param" | "use" => is_name,
-            // Spans and views end with their brace.
+            // Spans and views end with their closing brace.
             "pub" => next == b'@' || is_name && !matches!(self.word_at(end + blanks), "span" | "view"),
             _ => false,
         }
@@ -405,7 +364,7 @@ impl Lexer<'_> {
         self.text.get(start..self.name_end(start)).unwrap_or_default()
     }
 
-    /// Whether a further item begins here, on a line of its own: a word that does not go on with the one before.
+    /// Whether another item begins here, on a new line, with a word other than `in` and `as`.
     fn next_item_begins(&self) -> bool {
         let first = self.at(0);
         if self.braces > 0 || self.brackets > 0 || !(first.is_ascii_alphabetic() || matches!(first, b'_' | b'*' | b'$'))
@@ -415,17 +374,17 @@ impl Lexer<'_> {
         self.begins_line() && !matches!(&self.text[self.pos..self.name_end(self.pos)], "in" | "as")
     }
 
-    /// Whether a name stands behind `end`, on the other side of blanks.
+    /// Whether blanks and then a name follow `end`.
     fn names_follow(&self, end: usize) -> bool {
         let rest = &self.text[end..];
         let name = rest.trim_start();
         name.len() < rest.len() && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
     }
 
-    /// Whether the word that ends at `end` stands at the left margin and begins a probe.
+    /// Whether the word that ends at `end` is at the left margin and begins a probe.
     fn probe_at_margin(&self, end: usize) -> bool {
         let at_margin = self.pos == 0 || self.bytes[self.pos - 1] == b'\n';
-        if !at_margin || !PROBE_WORDS.contains(&&self.text[self.pos..end]) {
+        if !at_margin || CATALOGUE.probe(&self.text[self.pos..end]).is_none() {
             return false;
         }
         let next = self.bytes.get(end).copied();
@@ -437,24 +396,29 @@ impl Lexer<'_> {
         next == Some(b':') && self.bytes.get(end + 1).is_some_and(|b| !b.is_ascii_whitespace())
     }
 
-    /// Whether an attach point may stand here: outside of braces, first or after a comma, a name or another item.
+    /// Whether an attach point may begin here: outside of brackets, at the start or after another
+    /// item, a comma, `name =` or `unless`; or in a span's stage.
     fn begins_point(&self) -> bool {
         let after = match self.out.tokens.last() {
             None => true,
-            Some(last) if last.kind == Kind::Mark => {
+            Some(last) if last.kind == TokenKind::Mark => {
                 matches!(&self.text[last.span.start as usize..last.span.end as usize], "}" | "," | "=" | ";")
             }
-            Some(last) => matches!(last.kind, Kind::Boundary | Kind::Part),
+            Some(last) => {
+                matches!(last.kind, TokenKind::Boundary | TokenKind::Part)
+                    || &self.text[last.span.start as usize..last.span.end as usize] == "unless"
+            }
         };
         self.braces == 0 && self.brackets == 0 && after || self.in_stage()
     }
 
-    /// Whether an attach point of a span's stage may stand here: behind the stage's word or a comma.
+    /// Whether an attach point of a span's stage may begin here: after the stage's keyword, a comma
+    /// or `unless`.
     fn in_stage(&self) -> bool {
         let text = |token: &Token| &self.text[token.span.start as usize..token.span.end as usize];
         let is_stage = match self.out.tokens.as_slice() {
-            [.., mark, name] if name.kind == Kind::Word && text(mark) == "mark" => true,
-            [.., last] => matches!(text(last), "start" | "end" | ","),
+            [.., mark, name] if name.kind == TokenKind::Word && text(mark) == "mark" => true,
+            [.., last] => matches!(text(last), "start" | "end" | "," | "unless"),
             [] => false,
         };
         self.in_span && self.braces == 1 && self.brackets == 0 && is_stage
@@ -462,12 +426,12 @@ impl Lexer<'_> {
 
     /// Reads `kind:part:part…`, whose kind ends at `kind_end`.
     fn point(&mut self, kind_end: usize) {
-        self.push(Kind::Word, kind_end);
+        self.push(TokenKind::Word, kind_end);
         while self.at(0) == b':' {
-            self.push(Kind::Mark, self.pos + 1);
+            self.push(TokenKind::Mark, self.pos + 1);
             let end = part_end(self.bytes, self.pos);
             if end > self.pos {
-                self.push(Kind::Part, end);
+                self.push(TokenKind::Part, end);
             }
         }
     }
@@ -475,7 +439,7 @@ impl Lexer<'_> {
     fn mark(&mut self) {
         let rest = &self.bytes[self.pos..];
         if let Some(mark) = MARKS.iter().find(|mark| rest.starts_with(mark.as_bytes())) {
-            self.push(Kind::Mark, self.pos + mark.len());
+            self.push(TokenKind::Mark, self.pos + mark.len());
             return;
         }
         match self.at(0) {
@@ -488,10 +452,10 @@ impl Lexer<'_> {
             b';' => self.in_line_item = false,
             b'(' | b'[' => self.brackets += 1,
             b')' | b']' => self.brackets = self.brackets.saturating_sub(1),
-            b'`' | b'\\' | b'#' => return self.push(Kind::Stray, self.pos + 1),
+            b'`' | b'\\' | b'#' => return self.push(TokenKind::Stray, self.pos + 1),
             _ => {}
         }
-        self.push(Kind::Mark, self.pos + 1);
+        self.push(TokenKind::Mark, self.pos + 1);
     }
 
     fn stray(&mut self) {
@@ -502,7 +466,7 @@ impl Lexer<'_> {
         if found == char::REPLACEMENT_CHARACTER || found.is_control() {
             self.binary(found.len_utf8());
         } else {
-            self.push(Kind::Stray, self.pos + found.len_utf8());
+            self.push(TokenKind::Stray, self.pos + found.len_utf8());
         }
     }
 }

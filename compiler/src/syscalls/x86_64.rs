@@ -1,6 +1,7 @@
 //! System calls of 64-bit x86, up to Linux 6.18.
 //!
-//! In: nothing. Out: a table. Guarantee: sorted by name; calls that were never implemented or have no tracepoint name are absent.
+//! In: nothing. Out: a table. Guarantee: sorted by name; calls that were never implemented or have
+//! no tracepoint are absent.
 
 /// Name in tracepoints and number, sorted by name.
 #[rustfmt::skip]

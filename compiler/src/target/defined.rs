@@ -1,13 +1,13 @@
-//! A machine together with the types of its kernel's modules, and those that a script defines.
+//! A target extended with types of kernel modules or of the script.
 //!
-//! In: a [`Target`], types. Out: the same machine, whose types include these.
+//! In: a [`Target`], types. Out: the same target, whose BTF includes these types.
 
 use super::{
     Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat, Variable,
 };
 use crate::btf::{Added, Btf};
 
-/// A machine as a script sees it.
+/// A target as a script sees it.
 #[derive(Debug)]
 pub struct Defined<'a> {
     machine: &'a dyn Target,
@@ -15,12 +15,12 @@ pub struct Defined<'a> {
 }
 
 impl<'a> Defined<'a> {
-    /// The machine with these types beside its own.
+    /// Adds these types to those of the target.
     pub fn new(machine: &'a dyn Target, types: Added) -> Defined<'a> {
         Defined { machine, types: Btf::with(machine.btf(), types) }
     }
 
-    /// The machine whose types include those of modules of its kernel.
+    /// Replaces the target's types by `types`, which includes those of kernel modules.
     pub fn of_modules(machine: &'a dyn Target, types: Btf) -> Defined<'a> {
         Defined { machine, types }
     }
@@ -73,6 +73,10 @@ impl Target for Defined<'_> {
 
     fn binaries(&self, name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError> {
         self.machine.binaries(name, pid)
+    }
+
+    fn file_identity(&self, path: &str) -> Option<(u64, u64)> {
+        self.machine.file_identity(path)
     }
 
     fn of_process(&self) -> Option<u32> {

@@ -1,10 +1,11 @@
 //! Spans: what they store and what their stages do.
 //!
 //! In: made by `check`. Out: read by `lower` and the printers.
-//! Guarantee: the values that handlers read are variables of the program that runs them, so that loops and conditions in
-//! handlers need nothing of their own.
+//! Guarantee: the values that handlers read are variables of the program that runs them, so loops
+//! and conditions in handlers need no special treatment.
 
-use super::{Expr, Stmt, VarIndex};
+use super::{ContextKind, Expr, Probe, Program, Stmt, StmtKind, VarIndex};
+use crate::object::Attach;
 use crate::source;
 use crate::types::Type;
 
@@ -15,99 +16,109 @@ pub struct SpanIndex(pub usize);
 /// A span.
 #[derive(Debug, Clone)]
 pub struct Span {
-    /// Its name.
     pub name: String,
-    /// `start`, then its marks. A stage's number is its place in here, from 1.
+    /// `start`, then the marks. A stage's number is its 1-based position in this list.
     pub stages: Vec<String>,
-    /// The tuple that its events belong together by; behind the parts of the script, the start time of the process or thread
-    /// where a part is one.
+    /// The key tuple that pairs the events. If a part is a process or thread id, its start time
+    /// follows the parts that the script wrote.
     pub key: Type,
-    /// What is kept from one stage to a later one, by name.
+    /// Fields that are kept from one stage to a later one: name and type.
     pub stored: Vec<(String, Type)>,
     /// Whether the time of the last stage is kept.
     pub keeps_lap: bool,
-    /// What a second start under a live key does.
+    /// What a second start with an open key does.
     pub restart: Restart,
-    /// After so long, a start that did not end is dropped and reported.
+    /// Time after which a start without an end is dropped and reported.
     pub expire_ns: Option<u64>,
-    /// The parameter that says so, whose value programs read.
+    /// The parameter that sets this time, if any; programs read its value.
     pub expire_param: Option<usize>,
-    /// Most keys at a time.
+    /// Maximum number of open keys.
     pub limit: u32,
-    /// Whether a start that finds no room takes that of the oldest.
+    /// Whether a start evicts the oldest entry when the map is full.
     pub evicts: bool,
-    /// Whether the key is the current thread and nothing else, and each thread may have one.
+    /// Whether the key is exactly the current thread and each thread can have one entry.
     pub is_of_thread: bool,
+    /// The key part whose start time is appended to the key.
+    pub identity: Option<KeyIdentity>,
     /// Its definition.
     pub span: source::Span,
 }
 
-/// What a second start under a live key does.
+/// A thread or process id in a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyIdentity {
+    /// The index of the id among the parts of the key.
+    pub part: usize,
+    /// Whether it is a thread id.
+    pub of_thread: bool,
+}
+
+/// What a second start with an open key does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {
-    /// The new one takes the old one's place.
+    /// The new start replaces the old one.
     Replace,
-    /// The old one stays.
+    /// The old start stays; the new one is refused.
     Keep,
-    /// Both live; an end belongs to the latest start.
+    /// Both stay open; an end closes the latest start.
     Nest,
 }
 
 /// What a stage does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanAction {
-    /// Opens.
+    /// Opens an entry.
     Start,
-    /// Passes the mark whose stage has this number.
+    /// Reaches the mark whose stage has this number.
     Mark(u8),
-    /// Closes.
+    /// Closes an entry.
     End,
-    /// Walks over all keys and closes those that are too old.
+    /// Iterates over all keys and closes the entries that have expired.
     Sweep,
+    /// Closes the entry of a key whose thread or process has ended.
+    Ended,
 }
 
-/// One stage at work in a program.
+/// A stage of a span, as executed by a program.
 #[derive(Debug, Clone)]
 pub struct SpanStep {
-    /// The span.
     pub span: SpanIndex,
-    /// What is done.
     pub action: SpanAction,
-    /// The variable that has the key; a sweep puts it there.
+    /// The variable that contains the key; set by the step itself for a sweep and for keys of ended
+    /// threads.
     pub key: VarIndex,
-    /// What this stage keeps.
+    /// The fields that this stage keeps.
     pub keeps: Vec<SpanKeep>,
     /// What the handlers read of the span.
     pub values: SpanValues,
-    /// The handlers of the stage's event, one after another.
+    /// The handlers of the stage's event, in execution order.
     pub handlers: Vec<Vec<Stmt>>,
-    /// For a start: what the handlers of `replace` read of the old one, and they.
+    /// For a start: what the handlers of `replace` read of the replaced start, and these handlers.
     pub replaced: Option<(SpanValues, Vec<Vec<Stmt>>)>,
-    /// For a start of a span that evicts: what makes room.
+    /// For a start of a span that evicts: the eviction.
     pub evicted: Option<SpanEviction>,
 }
 
-/// The oldest of a span at the moment in which a start takes its room.
+/// The eviction of the oldest entry of a span by a start.
 #[derive(Debug, Clone)]
 pub struct SpanEviction {
-    /// The variable that has its key.
+    /// The variable that contains the evicted key.
     pub key: VarIndex,
-    /// What the handlers of `evict` read of it.
+    /// What the handlers of `evict` read of the evicted entry.
     pub values: SpanValues,
-    /// They.
+    /// The handlers of `evict`.
     pub handlers: Vec<Vec<Stmt>>,
 }
 
 /// A field that a stage keeps.
 #[derive(Debug, Clone)]
 pub struct SpanKeep {
-    /// The variable that has it in this program.
+    /// The variable that holds it in this program.
     pub var: VarIndex,
-    /// Its place in [`Span::stored`], when a later stage needs it.
+    /// Its index in [`Span::stored`], if a later stage needs it.
     pub stored: Option<usize>,
-    /// Its value.
     pub value: Expr,
-    /// Whether the value is made from what the span holds.
+    /// Whether the value depends on what the span stores.
     pub reads_span: bool,
 }
 
@@ -116,8 +127,42 @@ pub struct SpanKeep {
 pub struct SpanValues {
     /// Nanoseconds since the start.
     pub elapsed: Option<VarIndex>,
-    /// Nanoseconds since the stage before.
+    /// Nanoseconds since the previous stage.
     pub lap: Option<VarIndex>,
-    /// Kept fields: the place in [`Span::stored`]; `None` where nothing can have kept it, which is zero.
+    /// Kept fields: the index in [`Span::stored`]; `None` if no stage can have kept the field,
+    /// which then reads as zero.
     pub kept: Vec<(Option<usize>, VarIndex)>,
+}
+
+impl Stmt {
+    /// The span steps in this statement, including those in handlers of other spans' events.
+    pub fn span_steps(&self) -> Vec<&SpanStep> {
+        match &self.kind {
+            StmtKind::If(_, then, _) => then.iter().flat_map(Stmt::span_steps).collect(),
+            StmtKind::Span(step) => {
+                let handlers = step.handlers.iter().chain(step.replaced.iter().flat_map(|(_, handlers)| handlers));
+                std::iter::once(&**step).chain(handlers.flatten().flat_map(Stmt::span_steps)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Program {
+    /// Whether task storage can be used: no stage is in a perf-event program. Those can interrupt
+    /// the kernel at any instruction, where it cannot allocate storage.
+    pub fn may_use_storage(&self, span: usize) -> bool {
+        let has_step =
+            |probe: &&Probe| probe.body.iter().any(|stmt| stmt.span_steps().iter().any(|step| step.span.0 == span));
+        let mut probes = self.probes.iter().filter(has_step);
+        probes.all(|probe| probe.context.kind != ContextKind::PerfEvent)
+    }
+
+    /// Removes the programs that close keys of ended threads, for spans whose values are in task
+    /// storage.
+    pub(crate) fn leave_out_keys_of_threads(&mut self) {
+        let goes = |index: usize| self.spans[index].is_of_thread && self.may_use_storage(index);
+        let gone: Vec<bool> = (0..self.spans.len()).map(goes).collect();
+        self.probes.retain(|probe| !matches!(probe.attach, Attach::Ended { span } if gone[span]));
+    }
 }

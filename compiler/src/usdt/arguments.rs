@@ -1,27 +1,28 @@
-//! The arguments of a static probe: where the compiler of the probed program has put each.
+//! Argument locations of a static probe.
 //!
-//! In: text such as `-4@%eax 8@-24(%rbp) 8@$5`: size, `@`, an operand of the GNU assembler. Out: [`Argument`]s.
-//! Guarantee: as many arguments as the text has; one that cannot be read is [`Place::Unknown`].
+//! In: text such as `-4@%eax 8@-24(%rbp) 8@$5`: size, `@`, an operand in GNU assembler syntax. Out:
+//! [`Argument`]s.
+//! Guarantee: one [`Argument`] per argument in the text; an argument that cannot be parsed is
+//! [`ArgumentLocation::Unknown`].
 
 use crate::target::Arch;
 
 /// An argument.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Argument {
-    /// As the note has it.
+    /// As written in the note.
     pub text: String,
-    /// Its size: 1, 2, 4 or 8.
+    /// Its size in bytes: 1, 2, 4 or 8.
     pub size_bytes: u8,
-    /// Two's complement.
+    /// Whether it is signed (two's complement).
     pub signed: bool,
-    /// Where it is.
-    pub place: Place,
+    pub place: ArgumentLocation,
 }
 
-/// Where an argument is.
+/// The location of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Place {
-    /// In the note itself.
+pub enum ArgumentLocation {
+    /// A constant in the note itself.
     Constant(i64),
     /// In a register.
     Register(Register),
@@ -29,18 +30,18 @@ pub enum Place {
     Memory(Address),
     /// It is a floating-point number.
     Float,
-    /// In a place that is not understood.
+    /// A location that is not understood.
     Unknown,
 }
 
 /// A part of a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Register {
-    /// Where `pt_regs` has it.
+    /// Its offset in `pt_regs`.
     pub offset_bytes: u32,
-    /// Its first bit there.
+    /// Its first bit within that register.
     pub first_bit: u8,
-    /// Its size.
+    /// Its size in bytes.
     pub size_bytes: u8,
 }
 
@@ -53,28 +54,29 @@ pub struct Address {
     pub index: Option<(Register, u8)>,
     /// A constant.
     pub displacement: i64,
-    /// A variable of the program, of which the notes do not tell the address.
+    /// A variable of the program, whose address is not in the note.
     pub symbol: Option<String>,
 }
 
 impl Argument {
-    /// Gives the variable that the address names its place, as the distance from the probe's site.
+    /// Resolves the variable that the address names, given its distance from the probe's site.
     pub fn resolve(&mut self, distance: impl Fn(&str) -> Option<i64>) {
-        let Place::Memory(address) = &mut self.place else { return };
+        let ArgumentLocation::Memory(address) = &mut self.place else { return };
         let Some(symbol) = address.symbol.take() else { return };
         match distance(&symbol) {
             Some(distance) => {
                 address.base = Some(INSTRUCTION_POINTER);
                 address.displacement = address.displacement.wrapping_add(distance);
             }
-            None => self.place = Place::Unknown,
+            None => self.place = ArgumentLocation::Unknown,
         }
     }
 }
 
 const INSTRUCTION_POINTER: Register = Register { offset_bytes: 128, first_bit: 0, size_bytes: 8 };
 
-/// The 64-bit registers of x86 with their offset in `pt_regs` and the names of their low 4, 2 and 1 bytes and second byte.
+/// The 64-bit registers of x86: the names of the register and of its low 4, 2 and 1 bytes and its
+/// second byte, and its offset in `pt_regs`.
 const X86_64: [([&str; 5], u32); 16] = [
     (["rax", "eax", "ax", "al", "ah"], 80),
     (["rbx", "ebx", "bx", "bl", "bh"], 40),
@@ -94,7 +96,7 @@ const X86_64: [([&str; 5], u32); 16] = [
     (["r15", "r15d", "r15w", "r15b", ""], 0),
 ];
 
-/// The arguments of a probe.
+/// Parses the arguments of a probe.
 pub fn arguments(text: &str, arch: Arch) -> Vec<Argument> {
     text.split_ascii_whitespace().map(|text| argument(text, arch)).collect()
 }
@@ -105,20 +107,20 @@ fn argument(text: &str, arch: Arch) -> Argument {
     let (size, signed) = size.strip_prefix('-').map_or((size, false), |size| (size, true));
     let size_bytes = size.parse().ok().filter(|size| matches!(size, 1 | 2 | 4 | 8));
     let place = match (size_bytes, arch) {
-        (Some(_), _) if is_float => Place::Float,
-        (Some(_), Arch::X86_64) => x86_64(operand).unwrap_or(Place::Unknown),
-        _ => Place::Unknown,
+        (Some(_), _) if is_float => ArgumentLocation::Float,
+        (Some(_), Arch::X86_64) => x86_64(operand).unwrap_or(ArgumentLocation::Unknown),
+        _ => ArgumentLocation::Unknown,
     };
     Argument { text: text.to_owned(), size_bytes: size_bytes.unwrap_or(8), signed, place }
 }
 
-/// An operand in AT&T syntax.
-fn x86_64(operand: &str) -> Option<Place> {
+/// Parses an operand in AT&T syntax.
+fn x86_64(operand: &str) -> Option<ArgumentLocation> {
     if let Some(number) = operand.strip_prefix('$') {
-        return constant(number).map(Place::Constant);
+        return constant(number).map(ArgumentLocation::Constant);
     }
     if operand.starts_with('%') {
-        return register(operand).map(Place::Register);
+        return register(operand).map(ArgumentLocation::Register);
     }
     let (displacement, registers) = match operand.strip_suffix(')') {
         Some(inner) => inner.split_once('(')?,
@@ -136,7 +138,8 @@ fn x86_64(operand: &str) -> Option<Place> {
         Some(index) => Some((index?, scale)),
         None => None,
     };
-    // Relative to the instruction: only the distance to a symbol is known, not where the assembler counted from.
+    // Relative to the instruction: only the distance to a symbol is known, not the address that the
+    // assembler used.
     let base = match (base, &symbol) {
         ("%rip", Some(_)) => None,
         ("%rip", None) => return None,
@@ -150,7 +153,7 @@ fn x86_64(operand: &str) -> Option<Place> {
     };
     let is_somewhere = base.is_some() || index.is_some() || symbol.is_some();
     let is_clear = symbol.is_none() || base.is_none();
-    (is_somewhere && is_clear).then_some(Place::Memory(Address { base, index, displacement, symbol }))
+    (is_somewhere && is_clear).then_some(ArgumentLocation::Memory(Address { base, index, displacement, symbol }))
 }
 
 fn register(text: &str) -> Option<Register> {
@@ -162,7 +165,7 @@ fn register(text: &str) -> Option<Register> {
     })
 }
 
-/// Numbers and at most one symbol, added: `-8`, `global+4`, `16+global`.
+/// Parses a sum of numbers and at most one symbol: `-8`, `global+4`, `16+global`.
 fn sum(text: &str) -> Option<(i64, Option<String>)> {
     let (mut total, mut symbol) = (0i64, None);
     let mut rest = text;
@@ -189,7 +192,7 @@ fn is_symbol(text: &str) -> bool {
     text.chars().all(is_name) && text.starts_with(|c: char| is_name(c) && !c.is_ascii_digit())
 }
 
-/// A number in decimal or hexadecimal digits; 64 bits, read as two's complement.
+/// Parses a decimal or hexadecimal number; 64 bits, two's complement.
 fn constant(text: &str) -> Option<i64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
     if digits.starts_with(['+', '-']) {
@@ -205,7 +208,7 @@ fn constant(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, Argument, Place, Register, arguments};
+    use super::{Address, Argument, ArgumentLocation, Register, arguments};
     use crate::target::Arch;
 
     fn one(text: &str) -> Argument {
@@ -231,14 +234,17 @@ mod tests {
             ("%rsp", 8, false, register(152, 0, 8)),
         ] {
             let found = one(text);
-            assert_eq!((found.size_bytes, found.signed, found.place), (size_bytes, signed, Place::Register(register)));
+            assert_eq!(
+                (found.size_bytes, found.signed, found.place),
+                (size_bytes, signed, ArgumentLocation::Register(register))
+            );
         }
     }
 
     #[test]
     fn constants() {
         for (text, value) in [("8@$5", 5), ("-8@$-5", -5), ("4@$0x10", 16), ("8@$18446744073709551615", -1)] {
-            assert_eq!(one(text).place, Place::Constant(value), "{text}");
+            assert_eq!(one(text).place, ArgumentLocation::Constant(value), "{text}");
         }
     }
 
@@ -257,7 +263,7 @@ mod tests {
             ("4@array(,%rax,4)", None, Some((rax, 4)), 0, Some("array")),
         ] {
             let address = Address { base, index, displacement, symbol: symbol.map(str::to_owned) };
-            assert_eq!(one(text).place, Place::Memory(address), "{text}");
+            assert_eq!(one(text).place, ArgumentLocation::Memory(address), "{text}");
         }
     }
 
@@ -265,17 +271,17 @@ mod tests {
     fn variables_are_resolved_or_unknown() {
         let mut found = one("4@global+4(%rip)");
         found.resolve(|name| (name == "global").then_some(0x1000));
-        let Place::Memory(address) = &found.place else { panic!("{found:?}") };
+        let ArgumentLocation::Memory(address) = &found.place else { panic!("{found:?}") };
         assert_eq!((address.displacement, address.base.map(|b| b.offset_bytes)), (0x1004, Some(128)));
         let mut lost = one("4@global+4(%rip)");
         lost.resolve(|_| None);
-        assert_eq!(lost.place, Place::Unknown);
+        assert_eq!(lost.place, ArgumentLocation::Unknown);
     }
 
     #[test]
     fn what_is_not_understood_says_so() {
-        assert_eq!(one("8f@%xmm0").place, Place::Float);
-        assert_eq!(one("-8f@8(%rsp)").place, Place::Float);
+        assert_eq!(one("8f@%xmm0").place, ArgumentLocation::Float);
+        assert_eq!(one("-8f@8(%rsp)").place, ArgumentLocation::Float);
         for text in [
             "3@%eax",
             "8@",
@@ -296,10 +302,10 @@ mod tests {
             "8@-",
             "8@é(",
         ] {
-            assert_eq!(one(text).place, Place::Unknown, "{text}");
+            assert_eq!(one(text).place, ArgumentLocation::Unknown, "{text}");
         }
         assert!(arguments("", Arch::X86_64).is_empty());
         assert_eq!(arguments("8@%rax  -4@$1", Arch::X86_64).len(), 2);
-        assert_eq!(arguments("8@x0", Arch::Aarch64)[0].place, Place::Unknown);
+        assert_eq!(arguments("8@x0", Arch::Aarch64)[0].place, ArgumentLocation::Unknown);
     }
 }

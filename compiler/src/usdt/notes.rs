@@ -1,32 +1,34 @@
-//! The notes of static probes, as `<sys/sdt.h>` lays them out.
+//! The notes of static probes, in the format of `<sys/sdt.h>`.
 //!
-//! In: the bytes of `.note.stapsdt`. Out: a [`Note`] a probe site.
-//! Guarantee: notes of other owners are passed over; a note that is cut off ends the list.
+//! In: the bytes of `.note.stapsdt`. Out: a [`Note`] per probe site.
+//! Guarantee: notes of other owners are skipped; a truncated note ends the list.
 
-/// What a note says of one site of a probe.
+/// The note of one probe site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Virtual address of the site, as the linker knew it.
+    /// Virtual address of the site at link time.
     pub address: u64,
-    /// Virtual address of the section `.stapsdt.base` then: the difference to its present one is that of all addresses here.
+    /// Virtual address of the section `.stapsdt.base` at link time. Its difference to the current
+    /// address applies to all addresses in the note.
     pub base: u64,
-    /// Virtual address of the counter that says whether somebody listens; 0 when there is none.
+    /// Virtual address of the semaphore, which is nonzero while a tracer uses the probe; 0 if there
+    /// is none.
     pub semaphore: u64,
-    /// Who provides the probe.
+    /// The provider of the probe.
     pub provider: String,
-    /// The probe.
+    /// The name of the probe.
     pub name: String,
-    /// Its arguments, as [`super::arguments`] takes them.
+    /// Its arguments, as text for [`super::arguments`].
     pub arguments: String,
 }
 
-/// Who writes such notes.
+/// The owner of these notes.
 const OWNER: &[u8] = b"stapsdt\0";
 
 /// `_SDT_NOTE_TYPE`.
 const TYPE: u32 = 3;
 
-/// The notes of a section of a little-endian file whose addresses have so many bytes (4 or 8).
+/// The notes of a section of a little-endian file with addresses of `address_bytes` bytes (4 or 8).
 pub fn notes(section: &[u8], address_bytes: usize) -> Vec<Note> {
     let mut found = Vec::new();
     let mut rest = section;
@@ -39,7 +41,7 @@ pub fn notes(section: &[u8], address_bytes: usize) -> Vec<Note> {
     found
 }
 
-/// The first note of a section, and what is behind it.
+/// The first note of a section, and the rest of the section.
 struct Entry<'a> {
     owner: &'a [u8],
     kind: u32,
@@ -54,7 +56,7 @@ fn entry(bytes: &[u8]) -> Option<Entry<'_>> {
     let content_end = content_at.checked_add(content_bytes)?;
     let owner = bytes.get(12..12 + owner_bytes)?;
     let content = bytes.get(content_at..content_end)?;
-    // The last note may lack its padding.
+    // The last note may be unpadded.
     let behind = bytes.get(content_end.checked_next_multiple_of(4)?..).unwrap_or_default();
     Some(Entry { owner, kind, content, behind })
 }
@@ -111,7 +113,7 @@ mod tests {
         let texts = |n: usize| (found[n].provider.as_str(), found[n].name.as_str(), found[n].arguments.as_str());
         assert_eq!(texts(0), ("app", "start", "-4@%eax 8@$1"));
         assert_eq!(texts(1), ("app", "end", ""));
-        // The padding of the last one may be missing.
+        // The padding of the last note may be missing.
         assert_eq!(notes(&section[..section.len() - 1], 8).len(), 2);
     }
 

@@ -1,6 +1,8 @@
-//! A machine that exists in tests only, so that what the compiler says of a script does not depend on where it is tested.
+//! A fake target for tests, so that the compiler's results do not depend on the machine that runs
+//! them.
 //!
-//! In: nothing. Out: [`Machine`], a small Linux 6.12 on x86-64: a few types, tracepoints, one program, one library.
+//! In: nothing. Out: [`Machine`], a small Linux 6.12 on x86-64: a few types, tracepoints, one
+//! program, one library.
 //! Guarantee: every kind of answer that a [`Target`] can give is given for some name.
 
 use profiler_compiler::btf::{Btf, BtfId};
@@ -15,13 +17,13 @@ use profiler_compiler::usdt;
 #[path = "../../src/btf/fixture.rs"]
 mod blob;
 
-/// The machine.
+/// The fake target.
 #[derive(Debug)]
 pub struct Machine {
     btf: Option<Btf>,
-    /// How its functions can be probed.
+    /// How its kernel functions can be probed.
     pub probing: FunctionProbing,
-    /// Its version.
+    /// Its kernel version, major and minor.
     pub kernel: (u32, u32),
 }
 
@@ -35,13 +37,13 @@ const TRACEPOINTS: [(&str, &str); 7] = [
     ("task", "task_rename"),
 ];
 
-/// So many tracepoints has the category `many`: more than a script may have programs.
+/// Number of tracepoints in the category `many`: more than a script may have programs.
 const MANY: u32 = 1100;
 
 const FUNCTIONS: [(&str, u64, u64); 4] =
     [("main", 0x1000, 0x40), ("work", 0x1100, 0x80), ("work_again", 0x1200, 0), ("same_as_work", 0x1100, 0x80)];
 
-/// Functions of the kernel with their modules.
+/// Kernel functions with their modules.
 const KERNEL_FUNCTIONS: [(&str, Option<&str>); 8] = [
     ("in_two", Some("first")),
     ("in_two", Some("second")),
@@ -54,10 +56,10 @@ const KERNEL_FUNCTIONS: [(&str, Option<&str>); 8] = [
 ];
 
 impl Machine {
-    /// With the kernel's types, or with a kernel that does not tell them.
+    /// A target with or without the kernel's BTF.
     pub fn new(with_btf: bool) -> Machine {
         let mut blob = blob::small_kernel();
-        // Numbers of the types that the small kernel begins with.
+        // Ids of the first types of the small kernel.
         let (char_ty, u64_ty, task_struct) = (BtfId(2), BtfId(4), BtfId(8));
         let values = blob.array(u64_ty, 4);
         let digest = blob.int("unsigned char", 1, 0);
@@ -215,7 +217,7 @@ impl Target for Machine {
 
     fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError> {
         if function == "do_int3" {
-            return Err(TargetError::Invalid("the kernel lets nobody trace this function".into()));
+            return Err(TargetError::Invalid("the kernel does not allow tracing this function".into()));
         }
         let matching = KERNEL_FUNCTIONS.iter().filter(|(name, found)| {
             glob::matches(function, name) && module.is_none_or(|m| glob::matches(m, found.unwrap_or("vmlinux")))

@@ -1,7 +1,9 @@
-//! Single acts that tracing tools report: one open, one connection, one signal.
+//! Single events for tracing tools to report: one open, one connection, one signal.
 //!
-//! In: the act's name and its words. Out: `pid N` and what else a report of the act contains, a name and a value a line.
-//! Guarantee: nothing leaves the machine: addresses are those of the loopback device, memory and time are bounded.
+//! In: the act's name and its arguments. Out: `pid N` and other values that a report of the act
+//! contains, one name and value on each line.
+//! Guarantee: no traffic leaves the machine: addresses are those of the loopback device; memory and
+//! time are bounded.
 
 mod disk;
 mod network;
@@ -15,14 +17,14 @@ use std::process::{Command, Stdio};
 
 use crate::{number, spin, sys};
 
-/// The acts, for the usage.
+/// The usage text of the acts.
 pub const USAGE: &str = "\
 workload act open PATH           opens PATH, which may be missing
 workload act exec WORD           runs a program with the argument WORD
 workload act exit                runs a program that ends at once
 workload act bash COMMAND        types COMMAND into an interactive bash
 workload act lookup HOST         asks for the addresses of HOST
-workload act connect BYTES       sends so many bytes to itself over TCP, by loopback
+workload act connect BYTES       sends BYTES bytes to itself over TCP, by loopback
 workload act retransmit          connects to a listener whose queue is full, for 1.5 s
 workload act overlap             has the kernel drop a TCP segment of a connection with itself
 workload act kill                sends itself the signal 23, which is ignored
@@ -30,7 +32,7 @@ workload act setuid              sets the user it already is
 workload act nap MS              sleeps once
 workload act statfs PATH         asks for the file system of PATH
 workload act unix WORD           sends WORD through a pair of sockets
-workload act sync PATH BYTES     writes so many bytes to PATH, then fdatasync and sync
+workload act sync PATH BYTES     writes BYTES bytes to PATH, then fdatasync and sync
 workload act swap DEVICE         makes DEVICE a swap device, and has 32 MiB, twice over, in a group of 16 MiB
 workload act oom                 uses up the memory of a group of 16 MiB until the kernel ends it
 workload act ssl                 reads from a TLS connection that has no other side
@@ -38,7 +40,7 @@ workload act thread              starts a thread
 workload act spin MS             two threads use up their CPUs
 ";
 
-/// Does one act.
+/// Performs one act.
 pub fn act(words: &[String]) -> Result<()> {
     let rest = words.get(1..).unwrap_or_default();
     println!("pid {}", std::process::id());
@@ -99,7 +101,7 @@ fn open(path: &str) {
     }
 }
 
-/// A child whose arguments are `functions 1 WORD`.
+/// Starts a child with the arguments `functions 1 WORD`.
 fn exec(word: &str) -> Result<()> {
     let mut child =
         Command::new(std::env::current_exe()?).args(["functions", "1", word]).stdout(Stdio::null()).spawn()?;
@@ -108,7 +110,7 @@ fn exec(word: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bash reads lines with its line editor when it is interactive, even from a pipe.
+/// Interactive Bash reads lines with its line editor, even from a pipe.
 fn bash(typed: &str) -> Result<()> {
     let mut shell = Command::new("/bin/bash")
         .args(["--norc", "--noprofile", "-i"])
@@ -125,7 +127,7 @@ fn bash(typed: &str) -> Result<()> {
 }
 
 fn lookup(host: &str) {
-    // Where no name service is set up, the question is what counts.
+    // Without a name service the lookup fails, but the call is what counts.
     match (host, 80).to_socket_addrs() {
         Ok(found) => println!("addresses {}", found.count()),
         Err(_) => println!("addresses 0"),

@@ -1,27 +1,28 @@
-//! Descriptors that are opened, used, replaced and closed at random, so that their numbers are given again and again.
+//! Descriptors that are opened, used, replaced and closed at random, so that their numbers are
+//! reused often.
 //!
-//! In: how many threads and rounds, a seed. Out: how many of each kind there were, counted as they were done.
-//! Guarantee: the threads share one table of descriptors, and each touches only its own; their name is `descriptor`, and nothing else
-//! of the process is done under that name.
+//! In: number of threads and rounds, a seed. Out: counts of each operation, taken when it was done.
+//! Guarantee: the threads share one descriptor table, and each uses only its own descriptors. The
+//! threads are named `descriptor`; the process does nothing else under that name.
 
 use std::io::{Error, Result};
 use std::thread;
 
 use crate::sys;
 
-/// No descriptor has this number.
+/// A number that no descriptor has.
 const NEVER_OPEN: i64 = 900;
-/// Most that a thread has at a time.
+/// Maximum number of descriptors of a thread.
 const MOST: usize = 12;
 
-/// A descriptor and what it was opened as: numbers that no other opening has.
+/// A descriptor and its identity, a number that no other open of the thread has.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     fd: i64,
     identity: u64,
 }
 
-/// What happened.
+/// Counts of what happened.
 #[derive(Debug, Default)]
 struct Truth {
     opened: u64,
@@ -33,7 +34,7 @@ struct Truth {
     open: u64,
 }
 
-/// A thread at work.
+/// The state of a thread.
 struct Worker {
     random: u64,
     next_identity: u64,
@@ -47,7 +48,7 @@ impl Worker {
         (self.random >> 33) as usize % bound.max(1)
     }
 
-    /// Notes a descriptor that was just made, and reads from it, so that its identity is known from outside.
+    /// Records a new descriptor and reads from it, so that a tracer sees its identity.
     fn hold(&mut self, fd: i64) {
         self.next_identity += 1;
         let held = Held { fd, identity: self.next_identity };
@@ -74,7 +75,7 @@ impl Worker {
             }
             (2, Some(old)) => {
                 let from = self.below(self.held.len());
-                // A descriptor cannot be put in its own place.
+                // A descriptor cannot be duplicated onto itself.
                 if let Some(from) = self.held.get(from).filter(|from| from.fd != old.fd).copied() {
                     let fd = sys::duplicate_to(from.fd, old.fd)?;
                     self.truth.duplicated += 1;
@@ -102,7 +103,7 @@ impl Worker {
     }
 }
 
-/// Each thread does so many rounds.
+/// Each thread does `rounds` rounds.
 pub fn descriptors(threads: u64, rounds: u64, seed: u64) -> Result<()> {
     let threads = threads.clamp(1, 32);
     let work = |thread: u64| {
@@ -129,7 +130,7 @@ pub fn descriptors(threads: u64, rounds: u64, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Closes numbers that no descriptor has, one after another.
+/// Closes a sequence of numbers that no descriptor has.
 pub fn closes(from: u64, to: u64) -> Result<()> {
     if from < NEVER_OPEN as u64 || to > 1 << 31 {
         return Err(Error::other("only numbers from 900 to 2147483648 are surely no descriptor's"));

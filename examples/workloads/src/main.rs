@@ -1,17 +1,20 @@
-//! Programs whose true answers are known: they do a stated number of things and print that number.
+//! Programs with known answers: they do a stated number of operations and print that number.
 //!
 //! In: a subcommand and numbers. Out: lines of a name and a number on standard output.
-//! Guarantee: the numbers printed are the numbers done, each by one system call or one function call.
+//! Guarantee: the numbers printed are the numbers done, each by one system call or one function
+//! call.
 #![deny(unsafe_code)]
 
 mod acts;
 mod contention;
 mod descriptors;
+mod keepalive;
 mod measure;
 mod parcel;
 mod pool;
 mod spans;
 mod sys;
+mod unwinding;
 
 use std::fs::File;
 use std::io::{Error, Result, Write};
@@ -31,20 +34,35 @@ workload functions N             calls workload_step(0), … workload_step(N-1);
 workload static-probes [N]       passes workload:step N times with 0, … N-1 and workload:guarded as often when it is listened to,
                                  then each site of workload:forms, workload:ratio and workload:text once;
                                  without N, for each number on standard input the first two
-workload on-demand               for each number N on standard input: N calls each of getppid, of libc's getpid and of workload_step
+workload on-demand               for each number N on standard input: N calls each of getppid, of libc's getpid and of workload_step;
+                                 for `become PATH`, runs PATH in the same process as `workload on-demand`
+workload made                    for each number N on standard input: N calls of getppid from code that it makes
+workload churn N                 maps code and unmaps it, N times
 workload touches N               writes the first byte of each of N fresh pages of 4096 bytes
 workload writes N                prints the address of a variable, waits for a line, then two threads write it N times each
 workload execs N CALLS [AT_ONCE] runs `workload functions CALLS` N times, AT_ONCE (1) at a time
 workload pinned CPU CMD…         becomes CMD, which runs on that CPU only
 workload spin MS                 uses up a CPU for MS milliseconds
 workload spans THREADS ROUNDS [KEYS]  things that begin, pass marks and end, on keys of their own or on KEYS shared ones
+workload linger THREADS           begins key 0; threads begin keys 1 to THREADS, one after another, and end; key 0 is finished when the input ends
 workload descriptors THREADS ROUNDS SEED  each thread opens, reads, duplicates and closes descriptors at random; numbers are given again
 workload closes FROM TO           closes descriptors FROM, FROM + 1, … TO - 1, none of which is open
 workload nest DEPTH TIMES        calls workload_nest, which calls itself, DEPTH deep, TIMES times
+workload stacks N [ROUNDS]       calls workload_step by N paths, each by calls at other places; ROUNDS (1) times
+workload leaps DEPTH TIMES       calls workload_dive, which calls itself, DEPTH deep; two times of three a jump leaves it, so nothing returns
+workload stranded DEPTH THREADS  THREADS threads end inside workload_dive, one after another; then it returns
+workload relays TIMES            calls workload_relay, which jumps to workload_step, TIMES times
 workload parcels N               calls workload_parcel on parcels 0 … N-1, a struct whose fields follow from its number
 workload pool THREADS CLIENTS CONNECTIONS REQUESTS SERVICE_US
-                                 a server with so many threads; each of CONNECTIONS has REQUESTS requests of SERVICE_US microseconds
+                                 a server with THREADS threads; each of CONNECTIONS has REQUESTS requests of SERVICE_US microseconds
+workload keepalive tcp|unix CLIENTS REQUESTS PIECES SERVICE_US
+                                 an event loop whose CLIENTS are connected when it prints `ready`; after a line of input each sends
+                                 REQUESTS requests in PIECES pieces, which take SERVICE_US microseconds
 workload contend THREADS N US    each thread takes one pthread mutex N times and holds it for US microseconds
+workload conditions N HOLD_US PAUSE_US
+                                 a thread waits N times for a condition, then has the mutex for HOLD_US; another wakes it every PAUSE_US
+workload rwlock READERS N US     each of READERS and a writer takes one pthread rwlock N times and holds it for US microseconds
+workload parked THREADS          after a line of input, threads wait for a condition until the input ends
 workload demo SECONDS            rounds of 8 reads of 64 bytes, 4 of 512, 2 of 4096, 1 of 65536, an open and a sleep of 1 ms
 workload rss CMD…                runs CMD: exit code, wall time, peak memory
 workload first-event CMD…        time until CMD prints `x`, while getppid is called without pause
@@ -85,11 +103,17 @@ fn run(words: &[String]) -> Result<()> {
             Ok(())
         }
         "on-demand" => on_demand(),
+        "made" => made(),
+        "churn" => sys::made::churn(number(rest, 0)?),
         "touches" => {
             touches(number(rest, 0)?);
             Ok(())
         }
         "writes" => writes(number(rest, 0)?),
+        "stacks" => {
+            spans::stacks(number(rest, 0)?, if rest.len() > 1 { number(rest, 1)? } else { 1 });
+            Ok(())
+        }
         "execs" => execs(number(rest, 0)?, number(rest, 1)?, if rest.len() > 2 { number(rest, 2)? } else { 1 }),
         "pinned" => pinned(number(rest, 0)?, rest.get(1..).unwrap_or_default()),
         "spin" => {
@@ -111,20 +135,46 @@ fn run(words: &[String]) -> Result<()> {
             let port = u16::try_from(number(rest, 0)?).map_err(|_| Error::other("no port has that number"))?;
             pool::clients(port, number(rest, 1)?, number(rest, 2)?, number(rest, 3)?)
         }
+        "keepalive" => keepalive::keepalive(
+            rest.first().map_or("", String::as_str),
+            &keepalive::Load {
+                clients: number(rest, 1)?.clamp(1, 1024),
+                requests: number(rest, 2)?,
+                pieces: number(rest, 3)?.max(1),
+                service_us: number(rest, 4)?,
+            },
+        ),
         "contend" => contention::contend(number(rest, 0)?.clamp(1, 1024), number(rest, 1)?, number(rest, 2)?),
+        "conditions" => contention::conditions(number(rest, 0)?, number(rest, 1)?, number(rest, 2)?),
+        "rwlock" => contention::rwlock(number(rest, 0)?.clamp(1, 1024), number(rest, 1)?, number(rest, 2)?),
+        "parked" => contention::parked(number(rest, 0)?.clamp(1, 1024)),
         "spans" => spans::spans(number(rest, 0)?, number(rest, 1)?, if rest.len() > 2 { number(rest, 2)? } else { 0 }),
+        "linger" => spans::linger(number(rest, 0)?),
         "closes" => descriptors::closes(number(rest, 0)?, number(rest, 1)?),
         "descriptors" => descriptors::descriptors(number(rest, 0)?, number(rest, 1)?, number(rest, 2)?),
+        "leaps" => {
+            spans::leaps(number(rest, 0)?, number(rest, 1)?);
+            Ok(())
+        }
+        "stranded" => spans::stranded(number(rest, 0)?, number(rest, 1)?),
+        "relays" => {
+            spans::relays(number(rest, 0)?);
+            Ok(())
+        }
         "nest" => {
             spans::nest(number(rest, 0)?, number(rest, 1)?);
             Ok(())
+        }
+        "unwind" => {
+            let numbers: Result<Vec<u64>> = (1..rest.len()).map(|index| number(rest, index)).collect();
+            unwinding::unwind(rest.first().map_or("", String::as_str), &numbers?)
         }
         "demo" => demo(number(rest, 0)?),
         "act" => acts::act(rest),
         "rss" => measure::rss(rest),
         "first-event" => measure::first_event(rest),
         "interrupt" => measure::interrupt(number(rest, 0)?, rest.get(1..).unwrap_or_default()),
-        _ => Err(Error::other(format!("these are known:\n{USAGE}{}", acts::USAGE))),
+        _ => Err(Error::other(format!("these are known:\n{USAGE}{}{}", unwinding::USAGE, acts::USAGE))),
     }
 }
 
@@ -133,7 +183,7 @@ fn number(words: &[String], index: usize) -> Result<u64> {
     word.parse().map_err(|_| Error::other(format!("`{word}` is not a number")))
 }
 
-/// Each thread calls `calls` times; they start together.
+/// Each thread makes `calls` calls; all threads start together.
 fn getppid(calls: u64, threads: u64) -> Result<()> {
     let threads = threads.clamp(1, 1024) as usize;
     let start_line = Barrier::new(threads);
@@ -164,7 +214,8 @@ fn per_call(name: &str, total_ns: u128, calls: u64) {
     println!("{name} {}.{}", tenths / 10, tenths % 10);
 }
 
-/// Calls in steps of a millisecond, so that the rate holds whatever a call costs.
+/// Makes the calls that are due by the elapsed time, so that the rate does not depend on the cost
+/// of a call.
 fn paced(calls_per_second: u64, seconds: u64) {
     let start = Instant::now();
     let total = calls_per_second * seconds;
@@ -193,7 +244,7 @@ fn reads(calls: u64, size_bytes: u64) -> Result<()> {
 
 fn files(opens: u64) -> Result<()> {
     let paths = [c"/dev/null", c"/dev/zero", c"/dev/full", c"/dev/random"];
-    // In memory from the first open on, so that a probe can read it.
+    // Touch the strings before the first open, so that they are resident and a probe can read them.
     let bytes = std::hint::black_box(paths).into_iter().flat_map(std::ffi::CStr::to_bytes);
     std::hint::black_box(bytes.map(|byte| u64::from(*byte)).sum::<u64>());
     for path in paths.iter().cycle().take(opens as usize) {
@@ -244,7 +295,7 @@ fn static_probes_on_demand() -> Result<()> {
     Ok(())
 }
 
-/// Fresh memory of the allocator comes from the kernel, which maps each page when it is first written.
+/// The allocator gets fresh memory from the kernel, which maps each page on the first write.
 fn touches(pages: u64) {
     const PAGE_BYTES: usize = 4096;
     let mut memory: Vec<u8> = vec![0; pages as usize * PAGE_BYTES];
@@ -252,7 +303,7 @@ fn touches(pages: u64) {
     println!("touches {}", std::hint::black_box(&memory).iter().step_by(PAGE_BYTES).filter(|byte| **byte == 1).count());
 }
 
-/// What `writes` writes.
+/// The variable that `writes` writes.
 static CELL: AtomicU64 = AtomicU64::new(0);
 
 fn writes(times: u64) -> Result<()> {
@@ -265,13 +316,18 @@ fn writes(times: u64) -> Result<()> {
     Ok(())
 }
 
-/// Does what it is told, a line at a time, and answers each with how much was done since the start: so that a test can break
-/// something between two steps whose counts are known.
+/// Reads a number of calls from each input line, makes them, and prints the total since the start,
+/// so that a test can inject a fault between two steps with known counts. `become PROGRAM` executes
+/// another program.
 fn on_demand() -> Result<()> {
     let mut done = 0;
     println!("ready");
     for line in std::io::stdin().lines() {
-        let wanted: u64 = line?.trim().parse().map_err(|_| Error::other("a line is not a number"))?;
+        let line = line?;
+        if let Some(program) = line.strip_prefix("become ") {
+            return Err(Command::new(program).arg("on-demand").exec());
+        }
+        let wanted: u64 = line.trim().parse().map_err(|_| Error::other("a line is not a number"))?;
         for call in done..done + wanted {
             sys::getppid();
             sys::libc_getpid();
@@ -280,6 +336,17 @@ fn on_demand() -> Result<()> {
         done += wanted;
         println!("done {done}");
         std::io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+fn made() -> Result<()> {
+    let code = sys::made::Made::new()?;
+    println!("{:x}", code.address());
+    for line in std::io::stdin().lines() {
+        let calls: u64 = line?.trim().parse().map_err(|_| Error::other("a line is not a number"))?;
+        (0..calls).for_each(|_| code.call());
+        println!("done {calls}");
     }
     Ok(())
 }
@@ -318,7 +385,7 @@ fn spin(ms: u64) {
     }
 }
 
-/// How often a size is read in a round of `demo`.
+/// Read sizes, and how often each is used in a round of `demo`.
 const DEMO_READS: [(usize, usize); 4] = [(64, 8), (512, 4), (4096, 2), (65536, 1)];
 
 fn demo(seconds: u64) -> Result<()> {

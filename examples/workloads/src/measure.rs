@@ -1,7 +1,8 @@
 //! Times a tool from outside, for `scripts/bench`.
 //!
 //! In: the tool's command line. Out: lines of a name and a number on standard output.
-//! Guarantee: the clock runs from just before the tool is started, or interrupted, to the event; nothing is printed meanwhile.
+//! Guarantee: the clock runs from just before the tool is started, or interrupted, to the event;
+//! nothing is printed meanwhile.
 
 use std::io::{BufRead, BufReader, Error, Result};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +18,7 @@ fn tool(words: &[String]) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs a command to its end: how it ended, for how long it ran, how much memory it held at most.
+/// Runs a command to its end and prints its exit code, wall time and peak memory.
 pub fn rss(words: &[String]) -> Result<()> {
     let mut command = tool(words)?;
     command.stdout(Stdio::null());
@@ -29,7 +30,8 @@ pub fn rss(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Starts a command while this process calls `getppid` without pause, until the command prints a line `x`.
+/// Starts a command and calls `getppid` continuously until the command prints a line `x`; prints
+/// the time to that line.
 pub fn first_event(words: &[String]) -> Result<()> {
     let mut command = tool(words)?;
     command.stdout(Stdio::piped());
@@ -62,7 +64,7 @@ fn start_to_line(command: &mut Command) -> Result<u128> {
     seen.ok_or_else(|| Error::other("the command never printed a line `x`"))
 }
 
-/// Starts a command, interrupts it after `settle_ms` and times its end.
+/// Starts a command, interrupts it after `settle_ms` and measures the time until it exits.
 pub fn interrupt(settle_ms: u64, words: &[String]) -> Result<()> {
     let mut command = tool(words)?;
     let child: Child = command.stdout(Stdio::null()).spawn()?;

@@ -1,4 +1,4 @@
-//! A struct as C lays it out, whose fields follow from its number.
+//! A struct with C layout, whose fields are computed from its number.
 //!
 //! In: how many. Out: a call of `workload_parcel` for each.
 //! Guarantee: the layout is that of this definition in C:
@@ -21,7 +21,7 @@ use std::ptr;
 
 use crate::sys;
 
-/// Two numbers.
+/// `struct point`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Point {
@@ -29,7 +29,7 @@ pub struct Point {
     y: i32,
 }
 
-/// The struct.
+/// `struct parcel`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Parcel {
@@ -37,11 +37,12 @@ pub struct Parcel {
     pub number: u64,
     /// The number modulo 3.
     kind: u32,
-    /// Bit 0: whether the number is odd; 1 to 3: the number modulo 8; 4 to 8: the negative number modulo 16.
+    /// Bit 0: whether the number is odd; bits 1 to 3: the number modulo 8; bits 4 to 8: minus the
+    /// number modulo 16.
     bits: u32,
-    /// Ten times the number and a position, once positive and once negative.
+    /// Ten times the number plus a position, once positive and once negative.
     at: [Point; 3],
-    /// The number, ten times the row and the column.
+    /// The number plus ten times the row plus the column.
     grid: [[u16; 3]; 2],
     /// `parcel-` and the number modulo 1000.
     name: [u8; 12],
@@ -51,7 +52,7 @@ pub struct Parcel {
     seal: [u8; 8],
 }
 
-/// Sends parcels; each stays where it is until all are sent.
+/// Sends parcels; each stays allocated until all are sent.
 pub fn send(count: u64) {
     let mut sent: Vec<Box<Parcel>> = Vec::new();
     let mut sum = 0;

@@ -1,8 +1,11 @@
-//! A server whose queue and pool are known: clients connect, connections wait in a queue, the pool's threads take them up.
+//! A server with a known queue and thread pool: clients connect, connections wait in a queue, and
+//! the pool's threads take them.
 //!
-//! In: sizes of the pool and of the load, the time that a request takes. Out: how many there were, and the sums of their times.
-//! Guarantee: the server's own clock is read next to the system calls that a tracer sees: after `accept4`, before and after
-//! `recvfrom`, before `sendto`. Clients are another process; nothing leaves the loopback device.
+//! In: sizes of the pool and of the load, the service time of a request. Out: the number of
+//! requests, and the sums of their times.
+//! Guarantee: the clock is read next to the system calls that a tracer sees: before the client's
+//! `sendto`, after the server's `recvfrom`, before its `sendto`. A request contains the time at
+//! which it was sent. Clients are another process; all traffic stays on the loopback device.
 
 use std::io::{Error, Read as _, Result, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -11,34 +14,34 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// What clients and server do.
+/// The parameters of clients and server.
 #[derive(Clone, Copy)]
 pub struct Load {
     /// Threads that serve.
     pub threads: u64,
-    /// Clients at once; each has one connection after the other.
+    /// Concurrent clients; each opens one connection after another.
     pub clients: u64,
     /// Connections of all clients together.
     pub connections: u64,
-    /// Requests of a connection.
+    /// Requests on each connection.
     pub requests: u64,
     /// How long a thread sleeps for a request, in microseconds.
     pub service_us: u64,
 }
 
-/// What the server saw.
+/// Measurements of the server.
 #[derive(Default)]
 struct Seen {
     requests: u64,
-    /// From `accept4` to the first `recvfrom`, over all connections.
-    queued: Duration,
-    queued_max: Duration,
-    /// From the end of `recvfrom` to `sendto`, over all requests.
+    /// Time from the client's `sendto` to the end of `recvfrom`, summed over all requests.
+    queued_ns: u64,
+    queued_max_ns: u64,
+    /// Time from the end of `recvfrom` to `sendto`, summed over all requests.
     served: Duration,
     served_max: Duration,
 }
 
-/// Serves until all connections are done, then says what it saw.
+/// Serves until all connections are done, then prints its measurements.
 pub fn serve(load: Load) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port().to_string();
@@ -51,8 +54,7 @@ pub fn serve(load: Load) -> Result<()> {
         let pool: Vec<_> = (0..load.threads).map(|_| scope.spawn(|| work(&waiting, &seen, load))).collect();
         for _ in 0..load.connections {
             let (connection, _) = listener.accept()?;
-            let accepted = (connection, Instant::now());
-            queue.send(accepted).map_err(|_| Error::other("the pool is gone"))?;
+            queue.send(connection).map_err(|_| Error::other("the pool is gone"))?;
         }
         drop(queue);
         pool.into_iter().try_for_each(|thread| thread.join().map_err(|_| Error::other("a thread failed"))?)
@@ -66,48 +68,50 @@ pub fn serve(load: Load) -> Result<()> {
 
 fn report(load: Load, seen: &Seen, wall: Duration) {
     println!("connections {}\nrequests {}\nwall_ns {}", load.connections, seen.requests, wall.as_nanos());
-    println!("queued_ns {}\nqueued_max_ns {}", seen.queued.as_nanos(), seen.queued_max.as_nanos());
+    println!("queued_ns {}\nqueued_max_ns {}", seen.queued_ns, seen.queued_max_ns);
     println!("served_ns {}\nserved_max_ns {}", seen.served.as_nanos(), seen.served_max.as_nanos());
 }
 
-fn work(waiting: &Mutex<Receiver<(TcpStream, Instant)>>, seen: &Mutex<Seen>, load: Load) -> Result<()> {
+fn work(waiting: &Mutex<Receiver<TcpStream>>, seen: &Mutex<Seen>, load: Load) -> Result<()> {
     let poisoned = || Error::other("a thread failed");
     loop {
         let next = waiting.lock().map_err(|_| poisoned())?.recv();
-        let Ok((mut connection, accepted)) = next else {
+        let Ok(mut connection) = next else {
             return Ok(());
         };
-        let queued = accepted.elapsed();
-        let mut own = Seen { queued, queued_max: queued, ..Seen::default() };
+        let mut own = Seen::default();
         for _ in 0..load.requests {
-            let served = answer(&mut connection, load.service_us)?;
+            let (queued_ns, served) = answer(&mut connection, load.service_us)?;
             own.requests += 1;
+            own.queued_ns += queued_ns;
+            own.queued_max_ns = own.queued_max_ns.max(queued_ns);
             own.served += served;
             own.served_max = own.served_max.max(served);
         }
         let mut seen = seen.lock().map_err(|_| poisoned())?;
         seen.requests += own.requests;
-        seen.queued += own.queued;
-        seen.queued_max = seen.queued_max.max(own.queued_max);
+        seen.queued_ns += own.queued_ns;
+        seen.queued_max_ns = seen.queued_max_ns.max(own.queued_max_ns);
         seen.served += own.served;
         seen.served_max = seen.served_max.max(own.served_max);
     }
 }
 
-/// Reads a byte, takes its time, answers a byte.
-fn answer(connection: &mut TcpStream, service_us: u64) -> Result<Duration> {
-    let mut request = [0];
-    if connection.read(&mut request)? == 0 {
+/// Reads a request, sleeps for the service time and answers. Returns the queueing time and the
+/// service time.
+fn answer(connection: &mut TcpStream, service_us: u64) -> Result<(u64, Duration)> {
+    let mut request = [0; 8];
+    if connection.read(&mut request)? < request.len() {
         return Err(Error::other("a client went away"));
     }
-    let start = Instant::now();
+    let (start, now_ns) = (Instant::now(), crate::sys::monotonic_ns());
     crate::sys::sleep_ns(service_us as i64 * 1000);
     let served = start.elapsed();
     connection.write_all(&request)?;
-    Ok(served)
+    Ok((now_ns.saturating_sub(u64::from_ne_bytes(request)), served))
 }
 
-/// The clients, a thread each.
+/// Runs the clients, one thread each.
 pub fn clients(port: u16, clients: u64, connections: u64, requests: u64) -> Result<()> {
     let left = std::sync::atomic::AtomicU64::new(connections);
     let take = || {
@@ -133,9 +137,9 @@ pub fn clients(port: u16, clients: u64, connections: u64, requests: u64) -> Resu
 
 fn ask(port: u16, requests: u64) -> Result<()> {
     let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    let mut answer = [0];
+    let mut answer = [0; 8];
     for _ in 0..requests {
-        connection.write_all(b"?")?;
+        connection.write_all(&crate::sys::monotonic_ns().to_ne_bytes())?;
         connection.read_exact(&mut answer)?;
     }
     Ok(())

@@ -1,14 +1,14 @@
-//! Things that begin, pass marks and end, some of them in the wrong order, or never.
+//! Operations that begin, pass marks and end, some of them out of order, or never.
 //!
-//! In: how many threads and rounds. Out: how many of each kind there were, counted as they were done.
-//! Guarantee: a round has a key of its own, unless all threads share the keys; then only calls are counted, for nobody knows which
-//! end meets which start.
+//! In: number of threads and rounds. Out: counts of each kind, taken when they were done.
+//! Guarantee: each round has its own key, unless all threads share the keys. Then only calls are
+//! counted, because it is unknown which end matches which start.
 
 use std::io::{Error, Result};
 
 use crate::sys;
 
-/// What a round is made of.
+/// A step of a round.
 #[derive(Debug, Clone, Copy)]
 enum Call {
     Begin,
@@ -18,7 +18,7 @@ enum Call {
 
 use Call::{Begin, Finish, Mark};
 
-/// The kinds of rounds, in turn.
+/// The kinds of rounds, used in turn.
 const ROUNDS: [&[Call]; 8] = [
     &[Begin, Finish],
     &[Begin, Mark(1), Finish],
@@ -30,7 +30,7 @@ const ROUNDS: [&[Call]; 8] = [
     &[Mark(2), Begin, Mark(2), Mark(2), Finish],
 ];
 
-/// What happened.
+/// Counts of what happened.
 #[derive(Debug, Default)]
 struct Truth {
     begins: u64,
@@ -44,7 +44,7 @@ struct Truth {
 }
 
 impl Truth {
-    /// Does a round, and notes what a reader of its calls must find.
+    /// Does a round, and counts what a tracer of its calls must find.
     fn round(&mut self, key: u64, calls: &[Call]) {
         let mut is_open = false;
         for call in calls {
@@ -84,7 +84,8 @@ impl Truth {
     }
 }
 
-/// Each thread does so many rounds. With `shared` keys, all threads take theirs from so many, at the same time.
+/// Each thread does `rounds` rounds. If `shared` is not 0, all threads use the same `shared` keys
+/// at the same time.
 pub fn spans(threads: u64, rounds: u64, shared: u64) -> Result<()> {
     let work = |thread: u64| {
         let mut truth = Truth::default();
@@ -114,7 +115,54 @@ pub fn spans(threads: u64, rounds: u64, shared: u64) -> Result<()> {
     Ok(())
 }
 
-/// Calls a function that calls itself, so deep and so often.
+/// Begins key 0. Then `threads` threads, one after another, begin one key each and exit. Key 0 is
+/// finished when the input ends.
+pub fn linger(threads: u64) -> Result<()> {
+    sys::workload_begin(0);
+    for key in 1..=threads {
+        let thread = std::thread::spawn(move || sys::workload_begin(key));
+        thread.join().map_err(|_| Error::other("a thread failed"))?;
+    }
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    sys::workload_finish(0);
+    Ok(())
+}
+
+/// Calls a recursive function of this depth, `times` times: each time twice so that a jump leaves
+/// all calls, and once so that they return.
+pub fn leaps(depth: u64, times: u64) {
+    let depth = depth.min(1000);
+    for _ in 0..times {
+        sys::dive(depth, true);
+        sys::dive(depth, true);
+        sys::dive(depth, false);
+    }
+    println!("calls {}\nreturns {}", 3 * depth * times, depth * times);
+}
+
+/// Runs `threads` threads, one after another, that exit without returning from a recursive function
+/// of this depth. Then this thread calls the function.
+pub fn stranded(depth: u64, threads: u64) -> Result<()> {
+    let depth = depth.min(1000);
+    for _ in 0..threads {
+        sys::stranded_thread(depth)?;
+    }
+    sys::dive(depth, false);
+    Ok(())
+}
+
+/// Calls a function that ends in a jump to `workload_step`, `times` times.
+pub fn relays(times: u64) {
+    println!("sum {}", (0..times).map(sys::relay).sum::<u64>());
+}
+
+/// Calls a function by `paths` different call paths, `rounds` times each.
+pub fn stacks(paths: u64, rounds: u64) {
+    let sum: u64 = (0..rounds).flat_map(|_| 0..paths).map(sys::by_path).sum();
+    println!("stacks {paths}\ncalls {}\nsum {sum}", paths * rounds);
+}
+
+/// Calls a recursive function of this depth, `times` times.
 pub fn nest(depth: u64, times: u64) {
     let depth = depth.min(1000);
     let sum: u64 = (0..times).map(|_| sys::workload_nest(depth)).sum();

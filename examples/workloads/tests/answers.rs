@@ -4,7 +4,11 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 fn workload(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_workload")).args(arguments).output().expect("the binary runs");
+    let output = Command::new(env!("CARGO_BIN_EXE_workload"))
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs");
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -23,7 +27,7 @@ fn counts_are_those_asked_for() {
     assert_eq!(workload(&["spin", "1"]), "");
 }
 
-/// The number behind a name.
+/// The number after a name.
 fn value(output: &str, name: &str) -> u64 {
     let line = output.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {output}"))
@@ -39,10 +43,30 @@ fn a_pool_serves_every_request_and_takes_its_time() {
 }
 
 #[test]
+fn an_event_loop_answers_every_request_after_its_last_piece() {
+    for family in ["tcp", "unix"] {
+        let output = workload(&["keepalive", family, "4", "5", "3", "1000"]);
+        assert!(output.starts_with("ready\n"), "{output}");
+        assert_eq!((value(&output, "requests"), value(&output, "reads")), (20, 60), "{output}");
+        assert!(value(&output, "served_ns") >= 20_000_000 && value(&output, "busy_max") <= 4, "{output}");
+    }
+}
+
+#[test]
 fn one_thread_holds_the_lock_at_a_time() {
     let output = workload(&["contend", "3", "4", "1000"]);
     assert_eq!(value(&output, "locks"), 12, "{output}");
     assert!(value(&output, "held_ns") >= 12_000_000 && value(&output, "waited_ns") > 0, "{output}");
+}
+
+#[test]
+fn a_condition_and_a_rwlock_take_their_time() {
+    let output = workload(&["conditions", "5", "1000", "2000"]);
+    assert!(value(&output, "failed") == 5 && value(&output, "held_ns") >= 1_000_000, "{output}");
+    let output = workload(&["rwlock", "2", "5", "1000"]);
+    assert!(value(&output, "read_held_ns") >= 10_000_000 && value(&output, "write_held_ns") >= 5_000_000, "{output}");
+    // Its input is at its end.
+    assert!(workload(&["parked", "3"]).ends_with("\nready\n"));
 }
 
 #[test]

@@ -1,75 +1,102 @@
-//! Functions of the kernel.
+//! Attaches programs to kernel functions.
 //!
-//! In: functions, by name. Out: one link for all of them, or one a function.
+//! In: functions by name. Out: one link for all of them, or one per function.
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
-use profiler_compiler::object::{Attach, FunctionSite};
+use profiler_model::object::{Attach, FunctionSite};
 
-use super::{Failure, Links, c_string, pmu, tie};
+use super::partial::attach_most;
+use super::{Failure, Links, Skipped, c_string, pmu, tie};
 use crate::sys::link::{self, KprobeSites};
 use crate::sys::perf;
 
-/// Attaches a program to many functions by one link.
-pub(super) fn attach_multi(
+/// Attaches a program to functions: with a single link, or with a perf event for each, which can
+/// also probe offsets after the entry.
+pub(super) fn attach(
     program: BorrowedFd<'_>,
     at_return: bool,
     sites: &[FunctionSite],
+    multi: bool,
     links: &mut Links,
-) -> Result<(), Failure> {
-    let place = || match sites {
-        [only] => only.function.clone(),
-        sites => format!("{} functions", sites.len()),
+) -> Result<Skipped, Failure> {
+    let everything = |error| match sites {
+        [only] => Failure::new(&only.function, error),
+        sites => Failure::new(&format!("{} functions", sites.len()), error),
     };
-    let attach = || {
-        let functions: Vec<CString> = sites.iter().map(|site| c_string(&site.function)).collect::<io::Result<_>>()?;
-        let cookies: Vec<u64> = sites.iter().map(|site| site.cookie).collect();
-        link::kprobe_multi(program, &KprobeSites { functions: &functions, cookies: &cookies, at_return })
+    let refused = if multi {
+        let mut attach =
+            |part: &[FunctionSite]| attach_multi(program, at_return, part).map(|link| links.slow.push(link));
+        attach_most(sites, &mut attach, &is_about_site)
+    } else {
+        attach_each(program, at_return, sites, links)
     };
-    links.slow.push(attach().map_err(|error| (place(), error))?);
-    Ok(())
+    let mut refused = refused.map_err(everything)?;
+    if refused.len() < sites.len() || sites.is_empty() {
+        let mut skipped = Skipped::default();
+        skipped.add_sites(refused.into_iter().map(|(site, error)| (site.function.as_str(), error)));
+        return Ok(skipped);
+    }
+    let (site, error) = refused.remove(0);
+    let failure = Failure::new(&site.function, error);
+    Err(Failure { probe: Some(site.cookie as usize), ..failure })
 }
 
-/// Attaches a program to each function by a perf event, which also reaches places behind the entry.
-pub(super) fn attach_each(
+fn attach_multi(program: BorrowedFd<'_>, at_return: bool, sites: &[FunctionSite]) -> io::Result<OwnedFd> {
+    let functions: Vec<CString> = sites.iter().map(|site| c_string(&site.function)).collect::<io::Result<_>>()?;
+    let cookies: Vec<u64> = sites.iter().map(|site| site.cookie).collect();
+    link::kprobe_multi(program, &KprobeSites { functions: &functions, cookies: &cookies, at_return })
+}
+
+fn attach_each<'s>(
     program: BorrowedFd<'_>,
     at_return: bool,
-    sites: &[FunctionSite],
+    sites: &'s [FunctionSite],
     links: &mut Links,
-) -> Result<(), Failure> {
-    let (kind, config) = pmu::event("kprobe", at_return).map_err(|error| ("functions".into(), error))?;
+) -> io::Result<Vec<(&'s FunctionSite, io::Error)>> {
+    let (kind, config) = pmu::event("kprobe", at_return)?;
+    let mut refused = Vec::new();
     for site in sites {
         let attach = || {
             let name = match site.module.as_deref() {
-                // The kernel itself has no module's name.
+                // Functions of the kernel itself have no module prefix.
                 None | Some("vmlinux") => c_string(&site.function)?,
                 Some(module) => c_string(&format!("{module}:{}", site.function))?,
             };
             tie(perf::open_kprobe(kind, config, &name, site.offset_bytes)?, program, site.cookie)
         };
-        links.slow.push(attach().map_err(|error| (site.function.clone(), error))?);
+        match attach() {
+            Ok(link) => links.slow.push(link),
+            Err(error) if is_about_site(&error) => refused.push((site, error)),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(())
+    Ok(refused)
 }
 
-/// What the kernel's answer means for probes in its functions.
+/// Whether the error may be due to a single function.
+fn is_about_site(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EADDRNOTAVAIL | libc::EILSEQ | libc::EINVAL))
+}
+
+/// Explains the kernel's error for probes of its functions.
 pub(super) fn meaning(attach: &Attach, error: &io::Error) -> &'static str {
     let Some(number) = error.raw_os_error() else { return "" };
     match attach {
         Attach::Kprobe { .. } => match number {
-            libc::ENOENT | libc::ESRCH => "the kernel knows no such function any more",
+            libc::ENOENT | libc::ESRCH => "the kernel no longer has this function",
             libc::EADDRNOTAVAIL => "several functions have this name",
             libc::EILSEQ | libc::EINVAL => {
-                "the kernel lets nobody probe this place: it is on its blacklist, or the offset is in the middle of an instruction"
+                "the kernel does not allow probing this address: it is on its blacklist, or the offset is in the middle of an instruction"
             }
-            libc::EOPNOTSUPP => "this kernel has no kprobes at many places (CONFIG_FPROBE)",
+            libc::EOPNOTSUPP => "this kernel has no multi-kprobes (CONFIG_FPROBE)",
             _ => "",
         },
         Attach::Trampoline { .. } => match number {
             libc::EBUSY | libc::EINVAL | libc::ENODEV => {
-                "the kernel lets nobody trace this function, or something else holds its entry"
+                "the kernel does not allow tracing this function, or something else holds its entry"
             }
             libc::E2BIG => "too many programs are attached to this function",
             524 => "this kernel has no trampolines for this function",

@@ -1,14 +1,15 @@
-//! Iterators of the kernel.
+//! Kernel iterators.
 //!
-//! In: a program, and the process that it is limited to. Out: a descriptor whose reading runs the program.
-//! Guarantee: nothing runs before it is read.
+//! In: a program, and the process that it is limited to. Out: a descriptor; reading it runs the
+//! program.
+//! Guarantee: nothing runs before the descriptor is read.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::sys::link;
 
-/// Makes an iterator; it holds the program, and the program goes with it.
+/// Creates an iterator. Closing it releases the program.
 pub(super) fn open(program: BorrowedFd<'_>, pid: Option<u32>) -> io::Result<OwnedFd> {
     let link = link::iterator(program, pid)?;
     link::read_iterator(link.as_fd())

@@ -1,13 +1,17 @@
-//! From loaded programs to programs that run.
+//! Attaches loaded programs.
 //!
-//! In: the plan of each program. Out: [`Links`], whose dropping detaches.
-//! Guarantee: when one program cannot be attached, none stays attached, unless somebody wants to be told of it instead.
+//! In: the plan of each program, and the values of the parameters that select processes. Out:
+//! [`Links`]; dropping them detaches.
+//! Guarantee: when one program cannot be attached, none stays attached, unless a `refused` callback
+//! is given.
 
 mod function;
 mod iter;
+mod partial;
 mod pmu;
 pub(crate) mod sampling;
 mod tracepoint;
+pub mod trap;
 mod uprobe;
 mod watchpoint;
 
@@ -17,88 +21,170 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
 
-use profiler_compiler::object::{Attach, Object, Program};
+pub use sampling::DueRuns;
+
+use profiler_model::object::{Attach, Object, Program};
 
 use crate::load::Loaded;
+use crate::params::Values;
 use crate::sys::link;
 use crate::sys::perf;
 
-/// What keeps programs attached.
+/// The links that keep programs attached.
 #[derive(Debug, Default)]
 pub struct Links {
-    /// Raw tracepoints and sampling events: detached in microseconds.
+    /// Raw tracepoints and sampling events; these detach in microseconds.
     quick: Vec<OwnedFd>,
-    /// Watchpoints by their addresses, which `unwatch` names.
+    /// Perf events that call a program periodically.
+    sampled: Vec<sampling::Sampled>,
+    /// Watchpoints by address, which `unwatch` names.
     watched: Vec<(u64, OwnedFd)>,
-    /// Tracepoints and uprobes: 40 to 110 ms each, in the kernel.
+    /// All other links, such as tracepoints and uprobes, which take the kernel 40 to 110 ms each to
+    /// detach.
     slow: Vec<OwnedFd>,
-    /// Iterators, which run when they are read.
+    /// Iterators, whose programs run when they are read.
     iterators: Vec<OwnedFd>,
+    /// The parts of programs that could not be attached, by program index.
+    skipped: Vec<(usize, Skipped)>,
+}
+
+/// The part of a program's plan that could not be attached, although the rest was.
+#[derive(Debug, Default)]
+pub struct Skipped {
+    /// Processes that do not exist.
+    pub absent: Vec<u32>,
+    /// Sites that the kernel refused, by name, each once.
+    pub sites: Vec<(String, io::Error)>,
+}
+
+impl Skipped {
+    fn add_sites<'n>(&mut self, refused: impl Iterator<Item = (&'n str, io::Error)>) {
+        for (name, error) in refused {
+            if !self.sites.iter().any(|(known, _)| known == name) {
+                self.sites.push((name.to_owned(), error));
+            }
+        }
+    }
 }
 
 /// Why a program could not be attached.
 #[derive(Debug)]
 pub struct AttachError {
-    /// Its probe, as the script names it.
+    /// Its probe, as written in the script.
     pub probe: String,
-    /// What was tried.
+    /// The site that was tried.
     pub place: String,
     /// The kernel's answer.
     pub error: io::Error,
-    /// What the answer means there; empty when it speaks for itself.
+    /// An explanation of the error; empty if the error needs none.
     pub meaning: &'static str,
 }
 
-/// Is told of a program that cannot be attached, by its number.
+/// Callback for each program that cannot be attached, with its index.
 pub type Refused<'a> = &'a dyn Fn(usize, AttachError);
 
-/// Attaches all programs but those that the session itself runs (`BEGIN`, `END`, timers); those that cannot be, where somebody
-/// wants to be told, are left out.
-pub fn attach(object: &Object, loaded: &Loaded, refused: Option<Refused<'_>>) -> Result<Links, AttachError> {
+/// Why a program could not be attached, and at which site.
+struct Failure {
+    place: String,
+    /// The index of the probe that failed, if the program has several.
+    probe: Option<usize>,
+    error: io::Error,
+}
+
+impl Failure {
+    fn new(place: &str, error: io::Error) -> Failure {
+        Failure { place: place.to_owned(), probe: None, error }
+    }
+}
+
+impl From<(String, io::Error)> for Failure {
+    fn from((place, error): (String, io::Error)) -> Failure {
+        Failure { place, probe: None, error }
+    }
+}
+
+/// A short description of a program's probes; a single one if the failure is about that one.
+fn shown_probes(program: &Program, probe: Option<usize>) -> String {
+    match (probe.and_then(|index| program.probes.get(index)), program.probes.as_slice()) {
+        (Some(one), _) | (None, [one]) => one.clone(),
+        (None, [first, more @ ..]) => format!("{first} and {} more", more.len()),
+        (None, []) => program.name.clone(),
+    }
+}
+
+/// Attaches all programs except those that the session itself runs (`BEGIN`, `END`, timers).
+/// Programs that cannot be attached are reported to `refused` and left out; without it, the first
+/// failure is returned.
+pub fn attach(
+    object: &Object,
+    loaded: &Loaded,
+    values: &Values,
+    refused: Option<Refused<'_>>,
+) -> Result<Links, AttachError> {
     let mut links = Links::default();
-    // Blocks on one event run in the order of the script: where the kernel runs first what was attached last, the last goes
-    // first. bpftrace has the same order.
+    // Blocks on one event run in the order of the script. Where the kernel runs the most recently
+    // attached program first, the last block is attached first. bpftrace has the same order.
     let (reversed, straight): (Vec<(usize, &Program)>, Vec<_>) =
-        object.programs.iter().enumerate().partition(|(_, program)| runs_newest_first(&program.attach));
+        object.kernel_programs().partition(|(_, program)| runs_newest_first(&program.attach));
     for (index, program) in straight.into_iter().chain(reversed.into_iter().rev()) {
-        let failed = |place: &str, error: io::Error| AttachError {
-            probe: program.probes.first().unwrap_or(&program.name).clone(),
-            place: place.to_owned(),
-            meaning: meaning(&program.attach, &error),
-            error,
+        let failed = |failure: Failure| AttachError {
+            probe: shown_probes(program, failure.probe),
+            place: failure.place,
+            meaning: meaning(&program.attach, &failure.error),
+            error: failure.error,
         };
-        let fd = loaded.program(&program.name).ok_or_else(|| failed("", io::ErrorKind::NotFound.into()))?;
-        let outcome = attach_program(program, fd, &mut links).map_err(|(place, error)| failed(&place, error));
-        match (outcome, refused) {
-            (Err(error), Some(refused)) => refused(index, error),
-            (outcome, _) => outcome?,
+        let missing = || failed(Failure::new("", io::ErrorKind::NotFound.into()));
+        let fd = loaded.program(&program.runs_in).ok_or_else(missing)?;
+        let counter = program.entry_counter.as_ref().and_then(|name| loaded.program(name));
+        match (attach_program((index, program), (fd, counter), values, &mut links).map_err(failed), refused) {
+            (Err(error), Some(refused)) => tell(object, index, error, refused),
+            (Err(error), None) => return Err(error),
+            (Ok(skipped), _) if skipped.absent.is_empty() && skipped.sites.is_empty() => {}
+            (Ok(skipped), _) => links.skipped.push((index, skipped)),
         }
     }
     Ok(links)
+}
+
+/// Reports a program that cannot be attached, and each other block that runs in it.
+fn tell(object: &Object, index: usize, error: AttachError, refused: Refused<'_>) {
+    for (other, program) in object.blocks_with(index).filter(|(other, _)| *other != index) {
+        let AttachError { probe, place, error, meaning } = &error;
+        let same = error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error);
+        let probe = program.probes.first().unwrap_or(probe).clone();
+        refused(other, AttachError { probe, place: place.clone(), error: same, meaning });
+    }
+    refused(index, error);
 }
 
 fn runs_newest_first(attach: &Attach) -> bool {
     matches!(attach, Attach::Uprobe { .. } | Attach::Kprobe { at_return: false, .. } | Attach::Trampoline { .. })
 }
 
-/// What the kernel's answer means for a way of attaching.
-fn meaning(attach: &Attach, error: &io::Error) -> &'static str {
+/// Explains the kernel's error for this way of attaching.
+pub(crate) fn meaning(attach: &Attach, error: &io::Error) -> &'static str {
     match attach {
         Attach::PerfEvent { kind, .. } => sampling::meaning(*kind, error),
         Attach::Watchpoint { .. } => watchpoint::meaning(error),
+        Attach::Uprobe { .. } => uprobe::meaning(error),
         attach => function::meaning(attach, error),
     }
 }
 
-type Failure = (String, io::Error);
-
-fn attach_program(program: &Program, fd: BorrowedFd<'_>, links: &mut Links) -> Result<(), Failure> {
+/// Attaches one program. The descriptors are the program's and its entry counter's, if it has one.
+fn attach_program(
+    (index, program): (usize, &Program),
+    (fd, counter): (BorrowedFd<'_>, Option<BorrowedFd<'_>>),
+    values: &Values,
+    links: &mut Links,
+) -> Result<Skipped, Failure> {
     match &program.attach {
         Attach::Begin
         | Attach::End
         | Attach::Signal
         | Attach::Timer { .. }
         | Attach::Sweep { .. }
+        | Attach::Ended { .. }
         | Attach::Test { .. }
         | Attach::Bench { .. } => {}
         Attach::RawTracepoint { names } => {
@@ -112,33 +198,54 @@ fn attach_program(program: &Program, fd: BorrowedFd<'_>, links: &mut Links) -> R
                 tracepoint::attach(fd, category, event).map_err(|error| (format!("{category}:{event}"), error))?;
             links.slow.push(link);
         }
-        Attach::Uprobe { path, at_return, sites, multi, pid } => {
-            let place = uprobe::Place { path, at_return: *at_return, pid: *pid };
-            uprobe::attach(fd, &place, sites, *multi, links)?;
+        Attach::Uprobe { path, at_return, sites, multi, scope } => {
+            let pids = scope.resolve(&|index| values.get(index));
+            let place = uprobe::UprobeTarget { path, at_return: *at_return, pids };
+            let skipped = uprobe::attach(fd, &place, sites, *multi, links)?;
+            if let Some(counter) = counter {
+                let entries = uprobe::UprobeTarget { at_return: false, ..place };
+                uprobe::attach(counter, &entries, sites, *multi, links)?;
+            }
+            return Ok(skipped);
         }
-        Attach::Kprobe { at_return, sites, multi: true } => function::attach_multi(fd, *at_return, sites, links)?,
-        Attach::Kprobe { at_return, sites, multi: false } => function::attach_each(fd, *at_return, sites, links)?,
+        Attach::Kprobe { at_return, sites, multi } => {
+            return function::attach(fd, *at_return, sites, *multi, links);
+        }
         Attach::Trampoline { function, .. } => {
             links.slow.push(link::trampoline(fd).map_err(|error| (function.clone(), error))?);
         }
-        Attach::Iterator { objects, pid } => {
-            links.iterators.push(iter::open(fd, *pid).map_err(|error| (format!("the iterator {objects}"), error))?);
+        Attach::Iterator { objects, pids } => {
+            for pid in each_or_all(pids) {
+                let failed = |error| Failure::new(&format!("the iterator {objects}"), error);
+                links.iterators.push(iter::open(fd, pid).map_err(failed)?);
+            }
         }
-        Attach::Watchpoint { address, length_bytes, mode, pid } => {
-            let place = watchpoint::Place { address: *address, length_bytes: *length_bytes, mode: *mode, pid: *pid };
-            watchpoint::attach(fd, place, links).map_err(|error| (format!("the memory at {address:#x}"), error))?;
+        Attach::Watchpoint { address, length_bytes, mode, pids } => {
+            for pid in each_or_all(pids) {
+                let place =
+                    watchpoint::WatchedMemory { address: *address, length_bytes: *length_bytes, mode: *mode, pid };
+                let failed = |error| Failure::new(&format!("the memory at {address:#x}"), error);
+                watchpoint::attach(fd, place, links).map_err(failed)?;
+            }
         }
-        Attach::PerfEvent { kind, config, rate, pid } => {
-            sampling::attach(fd, *kind, *config, *rate, *pid, links).map_err(|error| ("a perf event".into(), error))?;
+        Attach::PerfEvent { .. } => {
+            let failed = |error| Failure::new("a perf event", error);
+            sampling::attach((index, program), fd, links).map_err(failed)?;
         }
     }
-    Ok(())
+    Ok(Skipped::default())
 }
 
-/// Ties a program to a perf event; the result detaches it when closed.
+/// Each of these processes, or `None` for all processes.
+fn each_or_all(pids: &[u32]) -> Vec<Option<u32>> {
+    if pids.is_empty() { vec![None] } else { pids.iter().copied().map(Some).collect() }
+}
+
+/// Attaches a program to a perf event; closing the result detaches it.
 fn tie(event: OwnedFd, program: BorrowedFd<'_>, cookie: u64) -> io::Result<OwnedFd> {
     match link::perf_event(program, event.as_fd(), cookie) {
-        // Since 5.15: links to perf events. Before, the event itself holds the program, without a cookie.
+        // Since 5.15: links to perf events. Before, the event itself refers to the program, without
+        // a cookie.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) && cookie == 0 => {
             perf::set_program(event.as_fd(), program)?;
             Ok(event)
@@ -151,18 +258,38 @@ fn c_string(text: &str) -> io::Result<CString> {
     CString::new(text).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-/// Most threads that detach at a time.
+/// The most threads that detach at the same time.
 const DETACHERS: usize = 8;
 
 impl Links {
-    /// The iterators, to be read once.
+    /// Takes the iterators, each to be read once.
     pub fn take_iterators(&mut self) -> Vec<OwnedFd> {
         std::mem::take(&mut self.iterators)
     }
 
-    /// Programs by their numbers, and how often the kernel did not call them where they are attached.
+    /// Takes the programs that could not be attached completely.
+    pub fn take_skipped(&mut self) -> Vec<(usize, Skipped)> {
+        std::mem::take(&mut self.skipped)
+    }
+
+    /// Whether nothing is attached.
+    pub fn is_empty(&self) -> bool {
+        self.quick.is_empty() && self.watched.is_empty() && self.slow.is_empty()
+    }
+
+    /// Ids of programs, each with the number of times that the kernel did not call it at its links.
     pub fn missed_runs(&self) -> Vec<(u32, u64)> {
         self.slow.iter().filter_map(|fd| link::missed_runs(fd.as_fd())).filter(|(_, missed)| *missed > 0).collect()
+    }
+
+    /// Enables the perf events that call a program periodically.
+    pub fn start_sampling(&self) -> io::Result<()> {
+        self.sampled.iter().try_for_each(sampling::Sampled::start)
+    }
+
+    /// How often programs should have run so far, according to their perf events.
+    pub fn due_runs(&self) -> Vec<DueRuns> {
+        self.sampled.iter().map(sampling::Sampled::due).collect()
     }
 
     /// Closes the watchpoints at an address.
@@ -170,13 +297,14 @@ impl Links {
         self.watched.retain(|(watched, _)| *watched != address);
     }
 
-    /// Detaches what detaches at once.
+    /// Drops the links that detach at once.
     pub fn drop_quick(&mut self) {
         self.quick.clear();
+        self.sampled.clear();
         self.watched.clear();
     }
 
-    /// Detaches everything, the slow ones side by side.
+    /// Detaches everything, the slow links in parallel.
     fn drop_all(&mut self) {
         self.drop_quick();
         let rest = std::mem::take(&mut self.slow);
@@ -190,7 +318,8 @@ impl Links {
         }
         thread::scope(|scope| {
             for share in batches {
-                // Without a thread the share is dropped, and so detached, by the failed call itself.
+                // If the thread cannot be created, the failed call drops its links, which detaches
+                // them.
                 let _ = thread::Builder::new().stack_size(64 << 10).spawn_scoped(scope, move || drop(share));
             }
         });

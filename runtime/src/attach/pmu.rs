@@ -1,11 +1,13 @@
-//! Kinds of perf events that the kernel numbers when it starts: kprobes and uprobes.
+//! Types of perf events that the kernel assigns dynamically: kprobes and uprobes.
 //!
-//! In: files of `/sys/bus/event_source/devices`. Out: the number of a kind and the bit that asks for returns.
+//! In: files of `/sys/bus/event_source/devices`. Out: the number of a type, and the bit that
+//! selects return probes.
 
 use std::fs;
 use std::io;
 
-/// Number and configuration of the perf events of `device` (`kprobe`, `uprobe`), at entries or at returns.
+/// Type and configuration of the perf events of `device` (`kprobe`, `uprobe`), at entry or at
+/// return.
 pub(super) fn event(device: &str, at_return: bool) -> io::Result<(u32, u64)> {
     let pmu = format!("/sys/bus/event_source/devices/{device}");
     let kind = number(&fs::read_to_string(format!("{pmu}/type"))?)?;
@@ -13,7 +15,7 @@ pub(super) fn event(device: &str, at_return: bool) -> io::Result<(u32, u64)> {
     Ok((kind, bit))
 }
 
-/// The bit that asks for a return probe: the file says `config:0`.
+/// The bit that selects a return probe; the file contains `config:0`.
 fn return_bit(format: &str) -> io::Result<u64> {
     let bit = format.trim().strip_prefix("config:").ok_or(io::ErrorKind::InvalidData)?;
     1u64.checked_shl(number(bit)?).ok_or_else(|| io::ErrorKind::InvalidData.into())

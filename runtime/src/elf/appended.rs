@@ -1,15 +1,20 @@
-//! A section more in an object file.
+//! Appends a section to an object file.
 //!
-//! In: the bytes of a 64-bit little-endian ELF file. Out: the same with one section behind the others, or the contents of a section.
-//! Guarantee: nothing else moves, so what other sections refer to stays where it is; bytes that are no such file give nothing.
+//! In: the bytes of a 64-bit little-endian ELF file. Out: the same file with one more section at
+//! the end, or the contents of a section.
+//! Guarantee: nothing else moves, so references between other sections stay valid; other bytes
+//! yield `None`.
+
+use std::ops::Range;
 
 use object::read::elf::{ElfFile64, FileHeader as _, SectionHeader as _};
 use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget, SectionKind, elf};
 
-/// Bytes of a section's header.
+/// Size in bytes of a section header.
 const HEADER_BYTES: usize = 64;
 
-/// Appends a section. It has the type of a string table: libbpf says something about sections that it does not know, and passes over these.
+/// Appends a section. It has the type of a string table: libbpf logs a message about section types
+/// that it does not know, but silently skips these.
 pub fn append(file: &[u8], name: &str, contents: &[u8]) -> Option<Vec<u8>> {
     let header = elf::FileHeader64::<LittleEndian>::parse(file).ok()?;
     let headers_at = header.e_shoff.get(LittleEndian) as usize;
@@ -40,7 +45,7 @@ pub fn append(file: &[u8], name: &str, contents: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Appends bytes where the ELF format wants tables to begin; where that is.
+/// Appends bytes at the next aligned offset and returns that offset.
 fn put(out: &mut Vec<u8>, bytes: &[u8]) -> usize {
     out.resize(out.len().next_multiple_of(8), 0);
     let at = out.len();
@@ -48,18 +53,32 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) -> usize {
     at
 }
 
-/// The contents of the section of this name.
+/// The contents of the section with this name.
 pub fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
     ElfFile64::<LittleEndian>::parse(file).ok()?.section_by_name(name)?.data().ok()
 }
 
-/// In front of a [`Part`]'s contents is the section's size, of so many bytes.
+/// The size of the section with this name once it is loaded.
+pub fn size_bytes(file: &[u8], name: &str) -> Option<u64> {
+    Some(ElfFile64::<LittleEndian>::parse(file).ok()?.section_by_name(name)?.size())
+}
+
+/// Where in the file the section with this name is.
+pub fn range(file: &[u8], name: &str) -> Option<Range<usize>> {
+    let (at, size) = ElfFile64::<LittleEndian>::parse(file).ok()?.section_by_name(name)?.file_range()?;
+    let end = at.checked_add(size)?;
+    Some(usize::try_from(at).ok()?..usize::try_from(end).ok()?)
+}
+
+/// Size in bytes of the section size that precedes the contents of a [`Part`].
 pub const SIZE_BYTES: usize = 8;
 
-/// A section of programs or of data: its name, its size and contents, and where it refers to what.
+/// A program or data section: its name, its size and contents, and its references with their
+/// offsets.
 pub type Part = (String, Vec<u8>, Vec<(u64, String)>);
 
-/// The sections of programs and of their data. References are to symbols, or to sections where a symbol has no name.
+/// The program and data sections. References are symbol names, or section names for symbols without
+/// a name.
 pub fn loaded(file: &[u8]) -> Vec<Part> {
     let Ok(file) = ElfFile64::<LittleEndian>::parse(file) else { return Vec::new() };
     let name_of = |target: RelocationTarget| {
@@ -75,7 +94,7 @@ pub fn loaded(file: &[u8]) -> Vec<Part> {
     };
     let part = |section: object::read::elf::ElfSection64<'_, '_, LittleEndian>| {
         let references = section.relocations().map(|(offset, relocation)| (offset, name_of(relocation.target())));
-        // What is all zeros is not in the file, but has a size.
+        // A section of zeros (`.bss`) has a size but no bytes in the file.
         let size = section.size().to_le_bytes();
         let contents = [&size, section.data().ok()?].concat();
         Some((section.name().ok()?.to_owned(), contents, references.collect()))

@@ -1,24 +1,27 @@
-//! Which files a binary's name in a probe means.
+//! Resolves a binary's name in a probe to files.
 //!
 //! In: a path (with `*`), a command, or a library. Out: canonical paths of ELF files.
-//! Guarantee: a path is never searched for elsewhere; a name without `/` is looked for in the process (when one is given),
-//! then among the commands, the libraries, and the files of the current folder, and the first place that has it counts.
+//! Guarantee: a path is never searched for elsewhere. A name without `/` is searched first in the
+//! process (if one is given), then among the commands, the libraries, and the files of the current
+//! directory; the first of these that has it wins.
 
+use super::bounded::open_regular;
 use super::library::{self, Root};
 use super::mapped;
 use super::replaced;
 use super::{NEAR_NAMES, io_error};
 use profiler_compiler::target::TargetError;
 use profiler_compiler::{glob, similar};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 
-/// The files that a name means, sorted; at least one.
+/// The files that a name refers to, sorted; at least one.
 pub(super) fn find(name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetError> {
-    // The kernel's link to the root of a process says "/", which is ours when it is read.
+    // The link `/proc/PID/root` reads as "/", which would be our own root.
     let (root, name) = match Root::of_path(name) {
         Some(found) => found,
+        None if Root::is_of_proc(name) => (Root::own(), name),
         None => (pid.map_or_else(|| Ok(Root::own()), Root::of_process)?, name),
     };
     if name.is_empty() {
@@ -53,8 +56,8 @@ pub(super) fn find(name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetEr
         .map_err(|error| if matches!(error, TargetError::Missing { .. }) { missing(&root, name) } else { error })
 }
 
-/// What the process maps when that is no longer what the path leads to, with what it maps under the name besides; `None` when
-/// all is as it should be.
+/// The replaced files that the process still maps, together with the files it maps under this name;
+/// `None` if nothing was replaced.
 fn replaced_and_mapped(root: &Root, name: &str, pid: u32) -> Option<Vec<String>> {
     let mut found = replaced::find(pid, name);
     found.retain(|path| is_elf(Path::new(path)).is_ok());
@@ -71,7 +74,7 @@ fn replaced_and_mapped(root: &Root, name: &str, pid: u32) -> Option<Vec<String>>
     Some(found)
 }
 
-/// The candidates that are there, canonical, sorted, each once.
+/// The candidates that exist, canonical, sorted and without duplicates.
 fn existing(root: &Root, candidates: &[PathBuf], keep: impl Fn(&Path) -> bool) -> Result<Vec<String>, TargetError> {
     let canonical = candidates.iter().filter_map(|path| root.canonical(path).ok());
     let mut found: Vec<String> =
@@ -81,15 +84,15 @@ fn existing(root: &Root, candidates: &[PathBuf], keep: impl Fn(&Path) -> bool) -
     if found.is_empty() { Err(TargetError::Missing { near: Vec::new() }) } else { Ok(found) }
 }
 
-/// Places of a name without `/`: those of the first kind of place that has it.
+/// Candidates for a name without `/`, from the first source that has any.
 fn by_name(root: &Root, name: &str, pid: Option<u32>) -> Vec<PathBuf> {
     let commands = || -> Vec<PathBuf> {
-        let folders = command_folders();
+        let directories = command_directories();
         if glob::is_pattern(name) {
-            return folders.iter().flat_map(|folder| expand(root, &folder.join(name))).collect();
+            return directories.iter().flat_map(|directory| expand(root, &directory.join(name))).collect();
         }
         let is_file = |path: &PathBuf| root.canonical(path).is_ok_and(|path| path.is_file());
-        folders.iter().map(|folder| folder.join(name)).find(is_file).into_iter().collect()
+        directories.iter().map(|directory| directory.join(name)).find(is_file).into_iter().collect()
     };
     let libraries = || {
         if glob::is_pattern(name) {
@@ -113,17 +116,17 @@ fn by_name(root: &Root, name: &str, pid: Option<u32>) -> Vec<PathBuf> {
     }
 }
 
-fn command_folders() -> Vec<PathBuf> {
+fn command_directories() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect()
+    std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect()
 }
 
-/// A path from the root of the file system.
+/// Makes a path absolute.
 fn absolute(path: &str) -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")).join(path)
 }
 
-/// Paths that match a pattern, whose parts may each have wildcards; as seen within the root.
+/// Paths that match a pattern, with wildcards in any component; relative to the root.
 fn expand(root: &Root, pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("/")];
     for part in pattern.components() {
@@ -137,7 +140,7 @@ fn expand(root: &Root, pattern: &Path) -> Vec<PathBuf> {
         };
         let part = part.to_string_lossy();
         if glob::is_pattern(&part) {
-            found = found.iter().flat_map(|folder| entries(root, folder, &part)).collect();
+            found = found.iter().flat_map(|directory| entries(root, directory, &part)).collect();
         } else {
             for path in &mut found {
                 path.push(part.as_ref());
@@ -147,22 +150,22 @@ fn expand(root: &Root, pattern: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What is in a folder and matches a pattern; hidden files only when the pattern begins with a dot.
-fn entries(root: &Root, folder: &Path, pattern: &str) -> Vec<PathBuf> {
-    let Ok(entries) = root.canonical(folder).and_then(fs::read_dir) else { return Vec::new() };
+/// Entries of a directory that match a pattern; hidden files only if the pattern begins with a dot.
+fn entries(root: &Root, directory: &Path, pattern: &str) -> Vec<PathBuf> {
+    let Ok(entries) = root.canonical(directory).and_then(fs::read_dir) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let shown = names.filter(|name| !name.starts_with('.') || pattern.starts_with('.'));
-    shown.filter(|name| glob::matches(pattern, name)).map(|name| folder.join(name)).collect()
+    shown.filter(|name| glob::matches(pattern, name)).map(|name| directory.join(name)).collect()
 }
 
-/// Whether a file can be probed; if not, why.
+/// Checks that a file can be probed; the error says why not.
 fn is_elf(path: &Path) -> Result<(), TargetError> {
     let meta = fs::metadata(path).map_err(|error| io_error(path, &error))?;
     if !meta.is_file() {
-        let what = if meta.is_dir() { "a folder" } else { "no regular file" };
+        let what = if meta.is_dir() { "a directory" } else { "not a regular file" };
         return Err(TargetError::Invalid(format!("{} is {what}", path.display())));
     }
-    let mut file = BufReader::new(File::open(path).map_err(|error| io_error(path, &error))?);
+    let mut file = BufReader::new(open_regular(path).map_err(|error| io_error(path, &error))?);
     match file.fill_buf() {
         Ok([0x7f, b'E', b'L', b'F', ..]) => Ok(()),
         Ok([b'#', b'!', ..]) => Err(script(path, file)),
@@ -171,7 +174,8 @@ fn is_elf(path: &Path) -> Result<(), TargetError> {
     }
 }
 
-/// A script, by its first line: `#!/usr/bin/env python3` is run by `python3`.
+/// The error for a script, with its interpreter from the first line: `#!/usr/bin/env python3` is
+/// run by `python3`.
 fn script(path: &Path, file: impl BufRead) -> TargetError {
     const MOST_READ: u64 = 256;
     let mut line = Vec::new();
@@ -186,16 +190,17 @@ fn script(path: &Path, file: impl BufRead) -> TargetError {
     TargetError::Invalid(format!("{path} is a script, not an ELF file: probe {program}, the program that runs it"))
 }
 
-/// "Missing" with near names: of the same folder for a path, of commands and libraries for a name.
+/// A "missing" error with similar names: of the same directory for a path, of commands and
+/// libraries for a name.
 fn missing(root: &Root, name: &str) -> TargetError {
-    let near = if let Some((folder, file)) = name.rsplit_once('/') {
-        let siblings = entries(root, &absolute(&format!("{folder}/")), "*");
+    let near = if let Some((directory, file)) = name.rsplit_once('/') {
+        let siblings = entries(root, &absolute(&format!("{directory}/")), "*");
         let names: Vec<_> = siblings.iter().filter_map(|path| file_name(path)).collect();
         let near = similar::nearest(file, names.iter().map(String::as_str), NEAR_NAMES);
-        near.into_iter().map(|near| format!("{folder}/{near}")).collect()
+        near.into_iter().map(|near| format!("{directory}/{near}")).collect()
     } else {
-        let commands = command_folders();
-        let files = commands.iter().flat_map(|folder| entries(root, folder, "*"));
+        let commands = command_directories();
+        let files = commands.iter().flat_map(|directory| entries(root, directory, "*"));
         let mut names: Vec<String> = files.filter_map(|path| file_name(&path)).collect();
         names.extend(library::names(root));
         similar::nearest(name, names.iter().map(String::as_str), NEAR_NAMES)
@@ -222,7 +227,7 @@ mod tests {
         let own = own();
         let path = own.to_str().expect("text");
         assert_eq!(find(path, None), Ok(vec![path.to_owned()]));
-        let pattern = format!("{}/*", own.parent().expect("a folder").display());
+        let pattern = format!("{}/*", own.parent().expect("a directory").display());
         assert!(find(&pattern, None).is_ok_and(|found| found.contains(&path.to_owned())));
         let shell = find("sh", None).expect("every machine has one");
         assert_eq!(find("/bin/sh", None), Ok(shell));
@@ -252,7 +257,7 @@ mod tests {
         };
         let ours = std::fs::read_link("/proc/self/ns/mnt").expect("our own");
         let pid = child.id();
-        // `unshare` becomes `sleep` in the same process, in a moment.
+        // `unshare` execs `sleep` in the same process after a moment.
         let moved = (0..200).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(5));
             let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
@@ -277,8 +282,8 @@ mod tests {
             other => panic!("{other:?}"),
         };
         invalid("/etc/passwd", "not an ELF file");
-        invalid("/tmp", "a folder");
-        invalid("/dev/null", "no regular file");
+        invalid("/tmp", "a directory");
+        invalid("/dev/null", "not a regular file");
         assert!(matches!(find("", None), Err(TargetError::Missing { .. })));
         assert!(matches!(find("/no/such*", None), Err(TargetError::Missing { .. })));
         assert!(

@@ -1,29 +1,38 @@
-//! Functions and segments of ELF files.
+//! Function symbols and segments of ELF files.
 //!
-//! In: an executable or shared library. Out: function symbols with their place in the file.
-//! Guarantee: only headers and symbol tables are read, into memory of our own, so that a file that changes meanwhile can
-//! give wrong answers but no fault. A search for an exact name makes no string for any other.
+//! In: an executable or shared library. Out: function symbols with their file offsets.
+//! Guarantee: only headers and symbol tables are read, into our own memory, so a file that changes
+//! meanwhile can give wrong answers but cannot crash us. A search for an exact name allocates no
+//! string for other names. Tables and names have limits: functions with longer names cannot be
+//! probed by name. Names that share bytes in ways no linker produces are listed until their total
+//! length exceeds the limit derived from the string table's size.
 
-use super::demangle::demangle;
+use super::bounded::{Bounded, MAX_SYMBOLS, MAX_TABLE_BYTES, open_regular};
+use super::demangle::{MAX_NAME_BYTES, demangle};
 use super::{NEAR_NAMES, io_error};
 use object::elf::{self, FileHeader32, FileHeader64};
+use object::read::ReadRef;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
-use object::read::{ReadCache, ReadRef};
 use object::{Endianness, SectionIndex};
 use profiler_compiler::target::{FunctionSymbol, TargetError};
 use profiler_compiler::{glob, similar};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// What is kept of a file.
+/// Limit in bytes of all names that match a pattern.
+pub const MAX_LISTED_BYTES: usize = 256 << 20;
+
+/// Limit in bytes of the names that are searched for ones similar to a missing name.
+const MAX_NEAR_BYTES: usize = 32 << 20;
+
+/// The parsed symbols of a file.
 #[derive(Debug)]
 pub struct Symbols {
     path: PathBuf,
     segments: Vec<Segment>,
-    tables: Vec<Table>,
+    tables: Vec<SymbolTable>,
 }
 
-/// A part of the file that is loaded as code.
+/// A loaded segment of code.
 #[derive(Debug)]
 struct Segment {
     address: u64,
@@ -33,17 +42,17 @@ struct Segment {
 
 /// The defined functions of a symbol table.
 #[derive(Debug)]
-struct Table {
+struct SymbolTable {
     functions: Vec<Entry>,
     strings: Vec<u8>,
 }
 
-/// A function; which of several with a name is meant is decided by the order of the fields.
+/// A function; the order of the fields decides which of several with the same name is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
-    /// An old version that new programs do not link against.
+    /// An old version that new programs are not linked against.
     hidden: bool,
-    /// Not seen by other files.
+    /// Not visible to other files.
     local: bool,
     address: u64,
     size_bytes: u64,
@@ -53,11 +62,11 @@ struct Entry {
 impl Symbols {
     /// Reads the tables of a file.
     pub fn read(path: &Path) -> Result<Symbols, TargetError> {
-        let file = File::open(path).map_err(|error| io_error(path, &error))?;
-        Symbols::parse(path, &ReadCache::new(file))
+        let file = open_regular(path).map_err(|error| io_error(path, &error))?;
+        Symbols::parse(path, &Bounded::new(file, MAX_TABLE_BYTES))
     }
 
-    /// The tables in `data`, which `path` stands for in messages.
+    /// Parses the tables in `data`; `path` is used in messages.
     pub fn parse<'data, Bytes: ReadRef<'data>>(path: &Path, data: Bytes) -> Result<Symbols, TargetError> {
         let invalid = |error: object::Error| TargetError::Invalid(format!("{}: {error}", path.display()));
         let class: u8 = *data.read_at(4).map_err(|()| not_elf(path))?;
@@ -75,7 +84,7 @@ impl Symbols {
         let mut found: Vec<(&str, Entry)> = if is_pattern {
             self.named().filter(|(name, _)| glob::matches(pattern, name)).collect()
         } else {
-            let exact = |table: &'_ Table, entry: &Entry| table.has_name(*entry, pattern.as_bytes());
+            let exact = |table: &'_ SymbolTable, entry: &Entry| table.has_name(*entry, pattern.as_bytes());
             let hits = self.tables.iter().flat_map(|table| table.functions.iter().filter(move |e| exact(table, e)));
             hits.map(|entry| (pattern, *entry)).collect()
         };
@@ -94,22 +103,28 @@ impl Symbols {
         Err(TargetError::Missing { near })
     }
 
-    /// Functions by the names that their sources have for them.
-    pub(super) fn functions_by_source_name(&self, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
+    /// Functions by their names in the source.
+    pub fn functions_by_source_name(&self, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
         let with_parameters = pattern.contains('(');
         let mut found: Vec<(String, Entry)> = Vec::new();
         let mut names: Vec<String> = Vec::new();
+        let (mut found_bytes, mut near_bytes) = (0, 0);
         for (name, entry) in self.named() {
             let Some(source) = demangle(name) else { continue };
             let name = if with_parameters { &source.full } else { &source.short };
             if glob::matches(pattern, name) {
+                found_bytes += source.full.len();
                 found.push((source.full, entry));
-            } else if found.is_empty() {
+            } else if found.is_empty() && near_bytes < MAX_NEAR_BYTES {
+                near_bytes += name.len();
                 names.push(name.clone());
+            }
+            if found_bytes > MAX_LISTED_BYTES {
+                break;
             }
         }
         found.sort_unstable();
-        // Several functions may have one name: then each place is one.
+        // Several functions can have the same name; each address is a separate result.
         found.dedup_by_key(|(name, entry)| (name.clone(), entry.address));
         if found.is_empty() {
             let near = similar::nearest(pattern, names.iter().map(String::as_str), NEAR_NAMES);
@@ -118,7 +133,7 @@ impl Symbols {
         Ok(found.iter().filter_map(|(name, entry)| self.place(name, *entry)).collect())
     }
 
-    /// The file offset of a virtual address, when it is one of code.
+    /// The file offset of a virtual address, if it is in a code segment.
     pub fn file_offset(&self, address: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
             let within = address.checked_sub(segment.address)?;
@@ -132,7 +147,13 @@ impl Symbols {
     }
 
     fn named(&self) -> impl Iterator<Item = (&str, Entry)> {
-        self.tables.iter().flat_map(|table| table.functions.iter().filter_map(|e| Some((table.name(*e)?, *e))))
+        self.tables.iter().flat_map(|table| {
+            let named = table.functions.iter().filter_map(|entry| Some((table.name(*entry)?, *entry)));
+            named.scan(table.most_name_bytes(), |left, (name, entry)| {
+                *left = left.checked_sub(name.len())?;
+                Some((name, entry))
+            })
+        })
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
@@ -140,7 +161,13 @@ impl Symbols {
     }
 }
 
-impl Table {
+impl SymbolTable {
+    /// Limit in bytes of all names together. It exceeds the size of the string table, because
+    /// linkers share name suffixes and files have several functions with the same name.
+    fn most_name_bytes(&self) -> usize {
+        self.strings.len().saturating_mul(4).saturating_add(1 << 20).min(MAX_LISTED_BYTES / 2)
+    }
+
     fn has_name(&self, entry: Entry, name: &[u8]) -> bool {
         let rest = self.strings.get(entry.name_offset as usize..).and_then(|rest| rest.strip_prefix(name));
         rest.is_some_and(|rest| rest.first() == Some(&0))
@@ -148,15 +175,15 @@ impl Table {
 
     fn name(&self, entry: Entry) -> Option<&str> {
         let rest = self.strings.get(entry.name_offset as usize..)?;
-        let end = rest.iter().position(|byte| *byte == 0)?;
+        let end = rest.iter().take(MAX_NAME_BYTES + 1).position(|byte| *byte == 0)?;
         std::str::from_utf8(&rest[..end]).ok().filter(|name| !name.is_empty())
     }
 }
 
-/// Segments of code, then the full and the dynamic symbol table.
+/// Reads the code segments, then the full and the dynamic symbol table.
 fn read_tables<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(
     data: Bytes,
-) -> object::Result<(Vec<Segment>, Vec<Table>)> {
+) -> object::Result<(Vec<Segment>, Vec<SymbolTable>)> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
     let code = |segment: &&Elf::ProgramHeader| {
@@ -168,7 +195,7 @@ fn read_tables<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data
         file_offset: segment.p_offset(endian).into(),
     });
     let segments = segments.collect();
-    // A file may lack section headers altogether (a few packers): then it has no symbols that we can see.
+    // A file may have no section headers at all (some packers): then it has no visible symbols.
     let sections = header.sections(endian, data)?;
     let full = read_table::<Elf, Bytes>(endian, data, &sections, elf::SHT_SYMTAB)?;
     let dynamic = read_table::<Elf, Bytes>(endian, data, &sections, elf::SHT_DYNSYM)?;
@@ -180,9 +207,9 @@ fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>
     data: Bytes,
     sections: &SectionTable<'data, Elf, Bytes>,
     kind: u32,
-) -> object::Result<Option<Table>> {
+) -> object::Result<Option<SymbolTable>> {
     let symbols = sections.symbols(endian, data, kind)?;
-    if symbols.is_empty() {
+    if symbols.is_empty() || symbols.len() > MAX_SYMBOLS {
         return Ok(None);
     }
     let versions = match kind {
@@ -201,7 +228,7 @@ fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>
     });
     let strings: SectionIndex = symbols.string_section();
     let strings = sections.section(strings)?.data(endian, data)?.to_vec();
-    Ok(Some(Table { functions: functions.collect(), strings }))
+    Ok(Some(SymbolTable { functions: functions.collect(), strings }))
 }
 
 fn not_elf(path: &Path) -> TargetError {
@@ -215,7 +242,7 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// This very program: it has a full symbol table.
+    /// The test binary: it has a full symbol table.
     fn own() -> Symbols {
         Symbols::read(&std::env::current_exe().expect("a path")).expect("tests are ELF files")
     }

@@ -1,7 +1,8 @@
-//! The functions of the kernel and its modules that can be probed.
+//! Kernel and module functions that can be probed.
 //!
-//! In: ftrace's list of them, or, where that cannot be read, the kernel's symbols without those on the kprobes' blacklist.
-//! Out: functions by pattern, or why a name is none. Guarantee: the list is read once.
+//! In: ftrace's list of functions, or if that cannot be read, the kernel's symbols except those on
+//! the kprobe blacklist.
+//! Out: functions by pattern, or why a name cannot be probed. Guarantee: the list is read once.
 
 use std::fs;
 use std::path::Path;
@@ -23,9 +24,9 @@ pub(super) struct Functions {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// `vfs_read`, `ext4_init [ext4]`: what can be traced.
+    /// `vfs_read`, `ext4_init [ext4]`: traceable functions.
     Ftrace,
-    /// `ffffffff81000000 T vfs_read`, with the module behind a tab: everything that has a name.
+    /// `ffffffff81000000 T vfs_read`, with the module after a tab: all symbols.
     Symbols,
 }
 
@@ -41,7 +42,7 @@ impl Functions {
         Ok(Functions { text, source: Source::Symbols })
     }
 
-    /// Functions that match, sorted; a name that several have is there several times.
+    /// Functions that match, sorted; a name shared by several functions appears several times.
     pub(super) fn find(&self, module: Option<&str>, pattern: &str) -> Result<Vec<KernelFunction>, TargetError> {
         let in_module = |found: Option<&str>| match module {
             None => true,
@@ -75,7 +76,7 @@ impl Functions {
         })
     }
 
-    /// Why a name is not in the list: it is none, or the kernel has it and lets nobody trace it.
+    /// Why a name is not in the list: it does not exist, or the kernel does not allow tracing it.
     fn missing(&self, module: Option<&str>, pattern: &str) -> TargetError {
         if glob::is_pattern(pattern) || module.is_some_and(glob::is_pattern) {
             return TargetError::Missing { near: Vec::new() };
@@ -84,7 +85,8 @@ impl Functions {
             && let Ok(text) = fs::read_to_string(SYMBOLS)
             && text.lines().filter_map(code_symbol).any(|(name, _)| name == pattern)
         {
-            let words = "the kernel lets nobody trace this function: it is not in tracefs' available_filter_functions";
+            let words =
+                "the kernel does not allow tracing this function: it is not in tracefs' available_filter_functions";
             return TargetError::Invalid(words.to_owned());
         }
         TargetError::Missing { near: similar::nearest(pattern, self.all().map(|(name, _)| name), NEAR_NAMES) }
@@ -93,7 +95,7 @@ impl Functions {
 
 /// Name and module in a line of ftrace's list.
 fn traceable(line: &str) -> Option<(&str, Option<&str>)> {
-    // Since 5.19: places whose function is gone are listed under such names.
+    // Since 5.19: entries whose function no longer exists are listed under such names.
     let (name, module) = match line.split_once(' ') {
         Some((name, rest)) => (name, rest.trim_start_matches('[').split(']').next()),
         None => (line, None),
@@ -101,7 +103,7 @@ fn traceable(line: &str) -> Option<(&str, Option<&str>)> {
     (!name.is_empty() && !name.starts_with("__ftrace_invalid_address__")).then_some((name, module))
 }
 
-/// Name and module in a line of the kernel's symbols, when it is one of code.
+/// Name and module in a line of the kernel's symbols, if it is a code symbol.
 fn code_symbol(line: &str) -> Option<(&str, Option<&str>)> {
     let (_, rest) = line.split_once(' ')?;
     let (kind, rest) = rest.split_once(' ')?;
@@ -112,7 +114,7 @@ fn code_symbol(line: &str) -> Option<(&str, Option<&str>)> {
         Some((name, module)) => (name, Some(module.trim_matches(['[', ']']))),
         None => (rest, None),
     };
-    // Padding before functions, halves of functions that the compiler moved away, and programs.
+    // Padding before functions, split-off cold parts of functions, and BPF programs.
     let is_function = !name.starts_with("__pfx_") && !name.contains(".cold") && module != Some("bpf");
     is_function.then_some((name, module))
 }

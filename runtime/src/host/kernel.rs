@@ -1,6 +1,7 @@
-//! The kernel's own numbers: version, processors, page size, symbols, control groups.
+//! Kernel facts: version, processors, page size, symbols, control groups.
 //!
-//! In: small files of `/proc` and `/sys`. Out: numbers. Guarantee: a file that cannot be read gives the smallest answer.
+//! In: small files of `/proc` and `/sys`. Out: numbers. Guarantee: an unreadable file yields the
+//! smallest possible value.
 
 use super::io_error;
 use profiler_compiler::btf::{Btf, Kind};
@@ -15,18 +16,18 @@ pub(super) fn version() -> (u32, u32) {
     parse_version(&fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default()).unwrap_or((0, 0))
 }
 
-/// `6.18.44-cloud` is 6 and 18; `6.18-rc1` too.
+/// `6.18.44-cloud` gives 6 and 18; so does `6.18-rc1`.
 fn parse_version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.trim().split(|c: char| !c.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Number of CPUs that can ever exist.
+/// Number of possible CPUs.
 pub(super) fn possible_cpus() -> u32 {
     parse_cpus(&fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default()).unwrap_or(1)
 }
 
-/// `0-3,8` are five.
+/// `0-3,8` gives five.
 fn parse_cpus(text: &str) -> Option<u32> {
     let count = |range: &str| -> Option<u32> {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -35,7 +36,7 @@ fn parse_cpus(text: &str) -> Option<u32> {
     text.trim().split(',').map(count).try_fold(0_u32, |sum, n| sum.checked_add(n?))
 }
 
-/// Size of a memory page, as the kernel tells every process in its auxiliary vector.
+/// Size of a memory page in bytes, from the auxiliary vector of the process.
 pub(super) fn page_size_bytes() -> u32 {
     const AT_PAGESZ: u64 = 6;
     let vector = fs::read("/proc/self/auxv").unwrap_or_default();
@@ -44,11 +45,12 @@ pub(super) fn page_size_bytes() -> u32 {
     entry.map_or(4096, |entry| number(&entry[8..]) as u32)
 }
 
-/// Where `task_struct` keeps the word whose bit 2 says "in a 32-bit system call"; `None` when the kernel runs no 32-bit
-/// programs or is not of x86, where that word is.
+/// Offset in `task_struct` of the word whose bit 2 means "in a 32-bit system call"; `None` if the
+/// kernel runs no 32-bit programs or the architecture is not x86-64.
 pub(super) fn compat_status_offset(btf: Option<&Btf>) -> Option<u32> {
     let btf = btf.filter(|_| cfg!(target_arch = "x86_64"))?;
-    // The setting exists where 32-bit programs can; without it (or without /proc/sys) their entry function tells.
+    // The sysctl exists if 32-bit programs can run; without it (or without /proc/sys) their entry
+    // function is the evidence.
     let runs_32_bit =
         Path::new("/proc/sys/abi/vsyscall32").exists() || btf.find(Kind::Function, "do_fast_syscall_32").is_some();
     if !runs_32_bit {
@@ -60,17 +62,29 @@ pub(super) fn compat_status_offset(btf: Option<&Btf>) -> Option<u32> {
     Some(offset("task_struct", "thread_info")? + offset("thread_info", "status")?)
 }
 
-/// Device and inode of our pid namespace as the kernel numbers them; `None` when it is the initial one.
+/// Offset in `perf_event` of its timer's expiry time; `None` if BTF does not have it.
+pub(super) fn timer_expiry_offset(btf: Option<&Btf>) -> Option<u32> {
+    let (btf, mut offset) = (btf?, 0);
+    let mut within = btf.find(Kind::Struct, "perf_event")?;
+    for name in ["hw", "hrtimer", "node", "expires"] {
+        let member = btf.find_member(within, name)?;
+        offset += member.byte_offset();
+        within = member.ty;
+    }
+    Some(offset)
+}
+
+/// Device and inode of our pid namespace in the kernel's encoding; `None` in the initial namespace.
 pub(super) fn pid_namespace() -> Option<(u64, u64)> {
     /// `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
     const INITIAL: u64 = 0xEFFF_FFFC;
     let meta = fs::metadata("/proc/self/ns/pid").ok()?;
-    // The kernel's own numbers of devices have 20 bits for the minor part.
+    // The kernel's device numbers have 20 bits for the minor number.
     let device = u64::from(libc::major(meta.dev())) << 20 | u64::from(libc::minor(meta.dev()));
     (meta.ino() != INITIAL).then_some((device, meta.ino()))
 }
 
-/// The address of a kernel symbol; `None` when there is none or addresses are hidden from us.
+/// The address of a kernel symbol; `None` if it does not exist or addresses are hidden.
 pub(super) fn symbol(name: &str) -> Option<u64> {
     let mut lines = BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms").ok()?);
     let mut line = Vec::new();
@@ -93,7 +107,8 @@ fn symbol_in_line(line: &[u8], name: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()
 }
 
-/// The id of a control group of the v2 hierarchy: an absolute path, or one below the mount as in `/proc/PID/cgroup`.
+/// The id of a cgroup v2 control group, given as an absolute path or relative to the mount as in
+/// `/proc/PID/cgroup`.
 pub(super) fn cgroup_id(path: &str) -> Result<u64, TargetError> {
     let mount = cgroup2_mount(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()).ok_or_else(|| {
         TargetError::Refused("no cgroup v2 hierarchy is mounted: mount -t cgroup2 none /sys/fs/cgroup".to_owned())
@@ -101,7 +116,7 @@ pub(super) fn cgroup_id(path: &str) -> Result<u64, TargetError> {
     let given = Path::new(path);
     let within = if given.starts_with(&mount) { given.to_owned() } else { mount.join(path.trim_start_matches('/')) };
     match fs::metadata(&within) {
-        // Since 5.5: the id is the number of the folder.
+        // Since 5.5: the id is the inode number of the directory.
         Ok(meta) => Ok(meta.ino()),
         Err(_) if given.is_absolute() && given.exists() => {
             let (given, mount) = (given.display(), mount.display());
@@ -111,7 +126,7 @@ pub(super) fn cgroup_id(path: &str) -> Result<u64, TargetError> {
     }
 }
 
-/// Where the v2 hierarchy is mounted.
+/// Mount point of the cgroup v2 hierarchy.
 fn cgroup2_mount(mountinfo: &str) -> Option<PathBuf> {
     mountinfo.lines().find_map(|line| {
         let (mount, filesystem) = line.split_once(" - ")?;

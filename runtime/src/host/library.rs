@@ -1,16 +1,18 @@
-//! Shared libraries by name.
+//! Finds shared libraries by name.
 //!
-//! In: `libc`, `libc.so.6`, `ssl`. Out: paths, from the memory map of a process, the cache of the dynamic linker, or the
-//! usual folders. Guarantee: a damaged cache gives nothing, never a panic.
+//! In: `libc`, `libc.so.6`, `ssl`. Out: paths, from the memory map of a process, the dynamic
+//! linker's cache, or the usual directories. Guarantee: a damaged cache yields nothing and never
+//! panics.
 
-use profiler_compiler::glob;
 use profiler_compiler::target::TargetError;
+use profiler_model::glob;
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Where libraries are when no cache says so.
-const FOLDERS: [&str; 8] = [
+/// Library directories that are searched without a cache.
+const DIRECTORIES: [&str; 8] = [
     "/lib",
     "/usr/lib",
     "/lib64",
@@ -26,13 +28,13 @@ const CACHE_MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const CACHE_HEADER_SIZE_BYTES: usize = 48;
 const CACHE_ENTRY_SIZE_BYTES: usize = 24;
 
-/// What the cache writes beside libraries of this processor: the C library's second version and the processor's ABI.
+/// Flags of cache entries for this architecture: `FLAG_ELF_LIBC6` and the processor's ABI.
 const CACHE_FLAGS: u32 = if cfg!(target_arch = "aarch64") { 0x0a03 } else { 0x0303 };
 
-/// Most symbolic links that are followed, as in the kernel.
+/// Limit of symbolic links that are followed, as in the kernel.
 const MAX_LINKS: u32 = 40;
 
-/// The file system as a process sees it.
+/// The file system as seen by a process.
 #[derive(Debug)]
 pub(super) struct Root {
     /// `/proc/PID/root` for a process in another mount namespace.
@@ -40,12 +42,12 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Our own.
+    /// Our own root.
     pub(super) fn own() -> Root {
         Root { prefix: None }
     }
 
-    /// That of a process.
+    /// The root of a process.
     pub(super) fn of_process(pid: u32) -> Result<Root, TargetError> {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         if !proc.exists() {
@@ -53,12 +55,12 @@ impl Root {
         }
         let same = match (fs::read_link(proc.join("ns/mnt")), fs::read_link("/proc/self/ns/mnt")) {
             (Ok(theirs), Ok(ours)) => theirs == ours,
-            _ => return Err(TargetError::Refused(format!("process {pid} may not be looked at: run as root"))),
+            _ => return Err(TargetError::Refused(format!("process {pid} may not be inspected: run as root"))),
         };
         Ok(Root { prefix: (!same).then(|| proc.join("root")) })
     }
 
-    /// That of the process in whose folder a path is (`/proc/PID/root/…`), and the path there.
+    /// The root of the process in a path of the form `/proc/PID/root/…`, and the rest of the path.
     pub(super) fn of_path(path: &str) -> Option<(Root, &str)> {
         let (pid, rest) = path.strip_prefix("/proc/")?.split_once('/')?;
         let within = rest.strip_prefix("root").filter(|within| within.starts_with('/'))?;
@@ -66,17 +68,35 @@ impl Root {
         pid.bytes().all(|byte| byte.is_ascii_digit()).then_some((Root { prefix: Some(prefix) }, within))
     }
 
-    /// A path of that file system, without symbolic links, as we can open it.
+    /// Whether a path is in our `/proc`: a process in another mount namespace may have none, or a
+    /// different one.
+    pub(super) fn is_of_proc(path: &str) -> bool {
+        path.starts_with("/proc/")
+    }
+
+    /// Resolves a path in that file system to one without symbolic links that we can open.
     pub(super) fn canonical(&self, path: impl AsRef<Path>) -> io::Result<PathBuf> {
         match &self.prefix {
-            // Links are followed by hand: an absolute one leads out of the prefix otherwise.
+            // Links are resolved manually: an absolute link would otherwise lead out of the prefix.
             Some(prefix) => resolve(prefix, path.as_ref()),
-            None => fs::canonicalize(path),
+            None => canonical_file(path.as_ref()),
         }
     }
 }
 
-/// Follows links within a folder as if it were the root.
+/// The path without symbolic links. A link in `/proc` (`/proc/PID/exe`) can lead to a file other
+/// than the one its text names: a deleted file, or one in another mount namespace. Such a path is
+/// returned unchanged.
+fn canonical_file(path: &Path) -> io::Result<PathBuf> {
+    let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino()));
+    let wanted = identity(path)?;
+    Ok(match fs::canonicalize(path) {
+        Ok(found) if identity(&found).is_ok_and(|file| file == wanted) => found,
+        _ => path.to_owned(),
+    })
+}
+
+/// Resolves symbolic links with a directory as the root.
 fn resolve(prefix: &Path, path: &Path) -> io::Result<PathBuf> {
     let mut left: Vec<PathBuf> = vec![path.to_owned()];
     let mut done = PathBuf::new();
@@ -108,12 +128,12 @@ fn resolve(prefix: &Path, path: &Path) -> io::Result<PathBuf> {
     Ok(prefix.join(done))
 }
 
-/// Files that a process has mapped and whose name is the wanted one.
+/// Files that a process has mapped and that have the given name.
 pub(super) fn in_process(pid: u32, name: &str) -> Vec<PathBuf> {
     in_maps(&fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default(), name)
 }
 
-/// The files in the text of `/proc/PID/maps` whose name is the wanted one.
+/// Files in the text of `/proc/PID/maps` that have the given name.
 pub fn in_maps(maps: &str, name: &str) -> Vec<PathBuf> {
     let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
     let mut found: Vec<PathBuf> = paths
@@ -126,7 +146,7 @@ pub fn in_maps(maps: &str, name: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The installed library with a name: the one that a program would be linked with now.
+/// The installed library with a name: the one that a program would be linked against now.
 pub(super) fn installed(root: &Root, name: &str) -> Option<PathBuf> {
     let cache = read_cache(root);
     let entries = || cache_entries(&cache);
@@ -134,12 +154,12 @@ pub(super) fn installed(root: &Root, name: &str) -> Option<PathBuf> {
     if let Some((_, path)) = cached {
         return Some(PathBuf::from(path));
     }
-    FOLDERS.iter().find_map(|folder| {
-        let entries = root.canonical(folder).and_then(fs::read_dir).ok()?;
+    DIRECTORIES.iter().find_map(|directory| {
+        let entries = root.canonical(directory).and_then(fs::read_dir).ok()?;
         let files = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let mut files: Vec<String> = files.filter(|file| is_named(file, name)).collect();
         files.sort_unstable();
-        files.pop().map(|file| Path::new(folder).join(file))
+        files.pop().map(|file| Path::new(directory).join(file))
     })
 }
 
@@ -149,17 +169,17 @@ pub(super) fn matching(root: &Root, pattern: &str) -> Vec<PathBuf> {
     cache_entries(&cache).filter(|(file, _)| glob::matches(pattern, file)).map(|(_, path)| path.into()).collect()
 }
 
-/// Names that libraries are known by, without their versions.
+/// Library names without version suffixes.
 pub(super) fn names(root: &Root) -> Vec<String> {
     let cache = read_cache(root);
     let stem = |file: &str| file.split_once(".so").map(|(stem, _)| stem.to_owned());
     cache_entries(&cache).filter_map(|(file, _)| stem(file)).collect()
 }
 
-/// Whether a file is what a name means: itself, or a library with the name, with or without `lib` and version.
+/// Whether a file matches a name: exactly, or as a library, with or without `lib` and version.
 pub(super) fn is_named(file: &str, name: &str) -> bool {
     let is_versioned = |stem: &str| {
-        // `libssl.so`, `libssl.so.3`; `libc-2.31.so` as glibc named its files until 2.34.
+        // `libssl.so`, `libssl.so.3`; or `libc-2.31.so`, the naming of glibc until 2.34.
         let version =
             |rest: &str| rest.strip_prefix(".so").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
         let old = |rest: &str| {
@@ -177,9 +197,11 @@ fn read_cache(root: &Root) -> Vec<u8> {
     root.canonical(CACHE_PATH).and_then(fs::read).unwrap_or_default()
 }
 
-/// Name and path of each library of this processor, in the order of the cache, which has newer versions first.
+/// Name and path of each library for this architecture, in the order of the cache, which lists
+/// newer versions first.
 pub fn cache_entries(cache: &[u8]) -> impl Iterator<Item = (&str, &str)> {
-    // An old cache may come before the new one in the same file; offsets count from the new one.
+    // An old-format cache may precede the new one in the same file; offsets are relative to the new
+    // one.
     let start = cache.windows(CACHE_MAGIC.len()).position(|window| window == CACHE_MAGIC);
     let cache = start.map_or(&[][..], |start| &cache[start..]);
     let count = word(cache, CACHE_MAGIC.len()).unwrap_or_default() as usize;
@@ -232,7 +254,7 @@ mod tests {
         assert_eq!(in_maps(maps, "my app"), [PathBuf::from("/opt/my app")]);
     }
 
-    /// A cache with one library of this processor and one of another.
+    /// A cache with one library of this architecture and one of another.
     fn small_cache() -> Vec<u8> {
         let mut cache = CACHE_MAGIC.to_vec();
         for word in [2, 0, 0, 0, 0, 0, 0] {
@@ -261,7 +283,7 @@ mod tests {
     #[test]
     fn links_stay_within_a_root() {
         let root = std::env::temp_dir().join(format!("profiler-root-{}", std::process::id()));
-        fs::create_dir_all(root.join("usr/lib")).expect("a folder");
+        fs::create_dir_all(root.join("usr/lib")).expect("a directory");
         fs::write(root.join("usr/lib/libx.so.1.2"), "").expect("a file");
         let link = |to: &str, from: &str| std::os::unix::fs::symlink(to, root.join(from)).expect("a link");
         link("/usr/lib", "lib");
@@ -271,6 +293,6 @@ mod tests {
         let found = resolve(&root, "/lib/libx.so".as_ref());
         assert_eq!(found.expect("a file"), root.join("usr/lib/libx.so.1.2"));
         assert!(resolve(&root, "/loop".as_ref()).is_err() && resolve(&root, "/lib/none".as_ref()).is_err());
-        fs::remove_dir_all(root).expect("our own folder");
+        fs::remove_dir_all(root).expect("our own directory");
     }
 }

@@ -1,7 +1,8 @@
-//! Files that processes run code of.
+//! Files that processes have mapped as code.
 //!
-//! In: a process, or none for all. Out: paths by which we can open them.
-//! Guarantee: each file once, whatever paths lead to it; a file that was replaced is the one that the process still maps.
+//! In: a process, or all processes. Out: paths that we can open.
+//! Guarantee: each file appears once, however many paths lead to it; for a replaced file, it is the
+//! one that the process still maps.
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,13 +20,13 @@ struct Mapping<'a> {
     path: &'a str,
 }
 
-/// The files that a process runs code of, in the order of its memory.
+/// The files that a process has mapped as code, in address order.
 pub(super) fn of_process(pid: u32) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     read(pid, &mut seen)
 }
 
-/// The files that any process runs code of.
+/// The files that any process has mapped as code.
 pub(super) fn of_all() -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -77,7 +78,8 @@ mod tests {
         let own = std::env::current_exe().and_then(std::fs::canonicalize).expect("a path");
         assert!(of_process(std::process::id()).contains(&own));
         assert!(of_process(u32::MAX).is_empty());
-        // Another process may be the first one that is seen to run a file, and see it under another path.
+        // Another process may be the first one found to run a file, and may see it under a
+        // different path.
         let name = own.file_name().expect("a name");
         assert!(of_all().iter().any(|path| path.file_name() == Some(name)));
     }

@@ -1,7 +1,8 @@
-//! How the kernel lets its functions be probed, found by asking it.
+//! Tests which ways of probing functions the kernel supports.
 //!
-//! In: the kernel's types. Out: [`FunctionProbing`]. Guarantee: nothing stays loaded or attached. Without the privilege to ask,
-//! the answer is what a kernel of this version usually allows: loading will tell.
+//! In: the kernel's BTF. Out: [`FunctionProbing`]. Guarantee: nothing stays loaded or attached.
+//! Without the privilege to test, the answer is what a kernel of this version usually supports;
+//! loading shows the rest.
 
 use std::fs;
 use std::io;
@@ -13,17 +14,18 @@ use profiler_compiler::target::FunctionProbing;
 
 use super::kernel;
 use crate::sys::link::{self, KprobeSites};
-use crate::sys::program::{self, load_empty};
+use crate::sys::program::{EmptyKind, load_empty};
 
-/// Since 5.18: kprobes at many places by one link.
+/// Since 5.18: kprobes at many functions with one link.
 const KPROBE_MULTI_SINCE: (u32, u32) = (5, 18);
 
-/// Functions that a program is loaded for, though not attached to; the first exists for such tests.
+/// Functions that a test program is loaded for, but not attached to; the first exists for such
+/// tests.
 const WELL_KNOWN: [&str; 2] = ["bpf_fentry_test1", "vfs_read"];
 
-/// Asks the kernel.
+/// Tests the kernel.
 pub(super) fn ask(btf: Option<&Btf>) -> FunctionProbing {
-    let may_ask = load_empty(program::Kind::RawTracepoint).is_ok();
+    let may_ask = load_empty(EmptyKind::RawTracepoint).is_ok();
     FunctionProbing { kprobe: kprobe(), kprobe_multi: kprobe_multi(may_ask), fentry: fentry(btf, may_ask) }
 }
 
@@ -31,7 +33,7 @@ fn kprobe() -> Result<(), String> {
     if !Path::new("/sys/bus/event_source/devices/kprobe/type").exists() {
         return Err("it was built without kprobes (CONFIG_KPROBE_EVENTS)".to_owned());
     }
-    // The file may not be readable, and then says nothing.
+    // The file may be unreadable; then it says nothing.
     match fs::read_to_string("/sys/kernel/debug/kprobes/enabled") {
         Ok(text) if text.trim() == "0" => {
             Err("kprobes are switched off: `echo 1 > /sys/kernel/debug/kprobes/enabled`".to_owned())
@@ -44,9 +46,10 @@ fn kprobe_multi(may_ask: bool) -> bool {
     if !may_ask {
         return kernel::version() >= KPROBE_MULTI_SINCE;
     }
-    let Ok(program) = load_empty(program::Kind::KprobeMulti) else { return false };
+    let Ok(program) = load_empty(EmptyKind::KprobeMulti) else { return false };
     let nowhere = KprobeSites { functions: &[], cookies: &[], at_return: false };
-    // A kernel that has such links refuses one without functions as invalid, others say that they have none.
+    // A kernel with such links rejects one without functions as invalid; other kernels report them
+    // as unsupported.
     let refusal = link::kprobe_multi(program.as_fd(), &nowhere).err().and_then(|error| error.raw_os_error());
     refusal == Some(libc::EINVAL)
 }
@@ -58,12 +61,12 @@ fn fentry(btf: Option<&Btf>, may_ask: bool) -> Result<(), String> {
     }
     let function = WELL_KNOWN.iter().find_map(|name| btf.find(Kind::Function, name));
     let function = function.ok_or("its BTF describes no functions")?;
-    load_empty(program::Kind::Fentry(function.0)).map(drop).map_err(|error| {
+    load_empty(EmptyKind::Fentry(function.0)).map(drop).map_err(|error| {
         let words = match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => "operation not permitted".to_owned(),
             _ => io::Error::to_string(&error),
         };
-        format!("it refuses programs at the entries of functions ({words})")
+        format!("it refuses programs at function entry ({words})")
     })
 }
 

@@ -1,25 +1,26 @@
-//! Files that a process still maps although their path leads elsewhere by now: replaced by an update, or deleted.
+//! Files that a process still maps although they were replaced by an update or deleted.
 //!
-//! In: a process, and a file's name or path as a script has it. Out: paths by which we can open what is mapped.
-//! Guarantee: they lead to the very file that the process runs, for as long as it maps it.
+//! In: a process, and the name or path of a file as in the script. Out: paths that open the mapped
+//! files.
+//! Guarantee: they lead to the very file that the process runs, as long as it maps it.
 
 use std::fs;
 use std::path::Path;
 
 use super::library::is_named;
 
-/// What the kernel writes behind the path of a file that has none any more.
+/// Suffix that the kernel appends to the path of a deleted file.
 pub(super) const MARK: &str = " (deleted)";
 
-/// The files without a path that a process maps and that a name means; empty for most processes.
+/// Deleted or replaced files that a process maps and that match a name; empty for most processes.
 pub(super) fn find(pid: u32, name: &str) -> Vec<String> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     in_maps(&maps, name).map(|range| format!("/proc/{pid}/map_files/{range}")).collect()
 }
 
-/// The first range of addresses of each such file.
+/// The first address range of each such file.
 fn in_maps<'a>(maps: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
-    let place = canonical_folder(name);
+    let place = canonical_directory(name);
     let is_wanted = move |path: &str| match &place {
         Some(place) => path == name || path == place,
         None => path.rsplit('/').next().is_some_and(|file| is_named(file, name)),
@@ -37,12 +38,13 @@ fn in_maps<'a>(maps: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// A path whose folder is without links, as the kernel has it; `None` for a name without a folder.
-fn canonical_folder(name: &str) -> Option<String> {
+/// A path with a canonical directory, as the kernel prints it; `None` for a name without a
+/// directory.
+fn canonical_directory(name: &str) -> Option<String> {
     let path = Path::new(name);
-    let folder = path.parent().filter(|_| name.contains('/'))?;
-    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    Some(folder.join(path.file_name()?).display().to_string())
+    let directory = path.parent().filter(|_| name.contains('/'))?;
+    let directory = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    Some(directory.join(path.file_name()?).display().to_string())
 }
 
 #[cfg(test)]

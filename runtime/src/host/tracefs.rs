@@ -1,6 +1,7 @@
 //! Tracepoints, from tracefs.
 //!
-//! In: the folders below `events`. Out: names and formats. Guarantee: an exact name costs one look at one file.
+//! In: the directories below `events`. Out: names and formats. Guarantee: an exact name costs one
+//! look at one file.
 
 use super::{NEAR_NAMES, io_error};
 use profiler_compiler::target::{TargetError, TracepointFormat};
@@ -9,13 +10,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where tracefs is mounted; the second is where it was before Linux 4.1 and where debugfs still shows it.
+/// Mount points of tracefs; the second is its location before Linux 4.1, where debugfs still shows
+/// it.
 const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The kernel's internal records: they have folders and cannot be attached to.
+/// The kernel's internal records: they have directories but cannot be attached to.
 const INTERNAL_CATEGORY: &str = "ftrace";
 
-/// The mounted tracefs.
+/// The mount point of tracefs.
 pub(super) fn root() -> Result<PathBuf, TargetError> {
     let mut refused = false;
     for root in ROOTS.map(Path::new) {
@@ -55,17 +57,18 @@ pub(super) fn format(root: &Path, category: &str, event: &str) -> Result<Tracepo
 fn matching(root: &Path, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {
     let events = root.join("events");
     let mut found = Vec::new();
-    for category in folders(&events, category)? {
+    for category in directories(&events, category)? {
         if category != INTERNAL_CATEGORY {
-            let names = folders(&events.join(&category), event)?;
+            let names = directories(&events.join(&category), event)?;
             found.extend(names.into_iter().map(|event| (category.clone(), event)));
         }
     }
     Ok(found)
 }
 
-/// Names of the folders in a folder that match a pattern; an exact name is looked up, not searched.
-fn folders(parent: &Path, pattern: &str) -> Result<Vec<String>, TargetError> {
+/// Names of subdirectories that match a pattern; an exact name is looked up without listing the
+/// directory.
+fn directories(parent: &Path, pattern: &str) -> Result<Vec<String>, TargetError> {
     if !glob::is_pattern(pattern) {
         let is_there = plain(pattern).is_ok_and(|name| parent.join(name).is_dir());
         return Ok(if is_there { vec![pattern.to_owned()] } else { Vec::new() });
@@ -76,13 +79,13 @@ fn folders(parent: &Path, pattern: &str) -> Result<Vec<String>, TargetError> {
     Ok(names.filter(|name| glob::matches(pattern, name)).collect())
 }
 
-/// A name that is one part of a path.
+/// Checks that a name is a single path component.
 fn plain(name: &str) -> Result<&str, TargetError> {
     let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0']);
     is_plain.then_some(name).ok_or(TargetError::Missing { near: Vec::new() })
 }
 
-/// "Missing" with near names, as `category:event`.
+/// A "missing" error with similar names, as `category:event`.
 fn missing(root: &Path, category: &str, event: &str) -> TargetError {
     let wanted = format!("{category}:{event}");
     if glob::is_pattern(&wanted) {
@@ -109,14 +112,14 @@ mod tests {
     use std::fs;
     use std::path::PathBuf;
 
-    /// A tracefs of two tracepoints and an internal record.
+    /// A tracefs with two tracepoints and an internal record.
     fn small_tracefs(name: &str) -> PathBuf {
         let root = std::env::temp_dir().join(format!("profiler-tracefs-{name}-{}", std::process::id()));
         for event in ["sched/sched_switch", "sched/sched_wakeup", "ftrace/function", "syscalls/sys_enter_openat"] {
-            let folder = root.join("events").join(event);
-            fs::create_dir_all(&folder).expect("a folder");
+            let directory = root.join("events").join(event);
+            fs::create_dir_all(&directory).expect("a directory");
             fs::write(
-                folder.join("format"),
+                directory.join("format"),
                 "name: x\nID: 7\nformat:\n\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n",
             )
             .expect("a file");
@@ -139,7 +142,7 @@ mod tests {
         assert_eq!(names("sched", "../sched"), Err(TargetError::Missing { near: Vec::new() }));
         assert_eq!(format(&root, "sched", "sched_switch").map(|format| (format.id, format.fields.len())), Ok((7, 1)));
         assert!(matches!(format(&root, "sched", "sched_swich"), Err(TargetError::Missing { near }) if near.len() == 1));
-        fs::remove_dir_all(root).expect("our own folder");
+        fs::remove_dir_all(root).expect("our own directory");
     }
 
     #[test]

@@ -1,28 +1,27 @@
 //! Static probes (USDT) of ELF files.
 //!
-//! In: an executable or shared library. Out: its probes with their places in the file.
-//! Guarantee: the notes' addresses are corrected when the file was relocated after linking (prelink, split debug files);
-//! a site that no segment of code holds is left out.
+//! In: an executable or shared library. Out: its probes with their file offsets.
+//! Guarantee: addresses of the notes are corrected if the file was relocated after linking
+//! (prelink, split debug files); a site outside all code segments is skipped.
 
+use super::bounded::{Bounded, MAX_TABLE_BYTES, open_regular};
 use super::{NEAR_NAMES, io_error};
 use object::elf::PF_X;
-use object::read::ReadCache;
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _, SegmentFlags};
 use profiler_compiler::target::{Arch, StaticProbe, StaticSite, TargetError};
-use profiler_compiler::usdt::{self, Argument, Note, Place};
+use profiler_compiler::usdt::{self, Argument, ArgumentLocation, Note};
 use profiler_compiler::{glob, similar};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 
 const NOTES: &str = ".note.stapsdt";
 
 const BASE: &str = ".stapsdt.base";
 
-/// All static probes of a file, sorted; none when it has none.
+/// All static probes of a file, sorted; empty if it has none.
 pub(super) fn read(path: &Path, arch: Arch) -> Result<Vec<StaticProbe>, TargetError> {
-    let file = File::open(path).map_err(|error| io_error(path, &error))?;
-    let cache = ReadCache::new(file);
+    let file = open_regular(path).map_err(|error| io_error(path, &error))?;
+    let cache = Bounded::new(file, MAX_TABLE_BYTES);
     let invalid = |error: object::Error| TargetError::Invalid(format!("{}: {error}", path.display()));
     let file = object::File::parse(&cache).map_err(invalid)?;
     let Some(section) = file.section_by_name(NOTES) else { return Ok(Vec::new()) };
@@ -43,7 +42,7 @@ pub(super) fn read(path: &Path, arch: Arch) -> Result<Vec<StaticProbe>, TargetEr
     Ok(probes.into_iter().map(|((provider, name), sites)| StaticProbe { provider, name, sites }).collect())
 }
 
-/// Those that match two patterns.
+/// The probes that match two patterns.
 pub(super) fn choose(all: &[StaticProbe], provider: &str, name: &str) -> Result<Vec<StaticProbe>, TargetError> {
     let matches = |probe: &&StaticProbe| {
         (probe.provider == provider || glob::matches(provider, &probe.provider))
@@ -58,7 +57,7 @@ pub(super) fn choose(all: &[StaticProbe], provider: &str, name: &str) -> Result<
     Ok(found)
 }
 
-/// Adds what the file was moved by since the note was written.
+/// Adds the distance by which the file was relocated after the note was written.
 fn correct(note: &mut Note, base: Option<u64>) {
     let Some(base) = base.filter(|_| note.base != 0) else { return };
     let moved = base.wrapping_sub(note.base);
@@ -68,7 +67,7 @@ fn correct(note: &mut Note, base: Option<u64>) {
     }
 }
 
-/// The file offset of an address, which may have to be one of code.
+/// The file offset of an address; with `is_code`, only in an executable segment.
 fn offset<'data>(file: &impl object::Object<'data>, address: u64, is_code: bool) -> Option<u64> {
     let may_run = |flags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
     file.segments().filter(|segment| !is_code || may_run(segment.flags())).find_map(|segment| {
@@ -78,15 +77,16 @@ fn offset<'data>(file: &impl object::Object<'data>, address: u64, is_code: bool)
     })
 }
 
-/// Finds the variables that arguments name.
+/// Resolves the variables that arguments refer to.
 fn resolve<'data>(arguments: &mut [Argument], file: &impl object::Object<'data>, site: u64) {
     for argument in arguments {
-        if matches!(&argument.place, Place::Memory(address) if address.symbol.is_some()) {
+        if matches!(&argument.place, ArgumentLocation::Memory(address) if address.symbol.is_some()) {
             argument.resolve(|name| {
                 let mut symbols = file.symbols().chain(file.dynamic_symbols());
                 let mut named = symbols.by_ref().filter(|symbol| symbol.is_definition() && symbol.name() == Ok(name));
                 let address = named.next()?.address();
-                // Local names may occur in several source files: then the note does not say which it means.
+                // A local name can occur in several source files: then it is ambiguous which one
+                // the note means.
                 named.all(|symbol| symbol.address() == address).then(|| address.wrapping_sub(site).cast_signed())
             });
         }

@@ -1,22 +1,24 @@
-//! Variables and functions of files by name.
+//! Finds variables and functions of files by name.
 //!
-//! In: an ELF file and the name of a symbol. Out: where it is, and how far from a probed place.
-//! Guarantee: the file is read, not mapped, so that one that changes meanwhile can give wrong answers but no fault.
+//! In: an ELF file and a symbol name. Out: its address, and its distance from a probed location.
+//! Guarantee: the file is read, not mapped, so a file that changes meanwhile can give wrong answers
+//! but cannot crash us.
 
-use std::fs;
 use std::path::Path;
 
 use object::{Object as _, ObjectKind, ObjectSegment as _, ObjectSymbol, SymbolKind};
 use profiler_compiler::similar;
 use profiler_compiler::target::{TargetError, Variable};
 
+use super::bounded::{Bounded, MAX_TABLE_BYTES, open_regular};
 use super::{NEAR_NAMES, io_error};
 
-/// The symbol of a file; `site` is the offset in the file of the place that is probed.
+/// Finds a symbol in a file; `site` is the file offset of the probed location.
 pub(super) fn find(path: &Path, name: &str, site: Option<u64>) -> Result<Variable, TargetError> {
-    let bytes = fs::read(path).map_err(|error| io_error(path, &error))?;
-    let file = object::File::parse(bytes.as_slice())
-        .map_err(|error| TargetError::Invalid(format!("{}: {error}", path.display())))?;
+    let file = open_regular(path).map_err(|error| io_error(path, &error))?;
+    let bounded = Bounded::new(file, MAX_TABLE_BYTES);
+    let file =
+        object::File::parse(&bounded).map_err(|error| TargetError::Invalid(format!("{}: {error}", path.display())))?;
     let symbols = || file.symbols().chain(file.dynamic_symbols()).filter(ObjectSymbol::is_definition);
     let known = symbols().find(|symbol| symbol.name() == Ok(name) && symbol.kind() != SymbolKind::Tls);
     let Some(symbol) = known else {

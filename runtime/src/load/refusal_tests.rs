@@ -72,7 +72,12 @@ fn a_diagnostic_shows_the_place_the_excerpt_and_what_to_do() {
 #[test]
 fn a_program_beyond_the_verifier_is_too_large_and_no_bug() {
     let source = Source::new("s", "BEGIN {\n  if (nsecs) { }\n}\n");
-    for reason in ["BPF program is too large. Processed 1000001 insn", "The sequence of 8193 jumps is too complex."] {
+    let reasons = [
+        "BPF program is too large. Processed 1000001 insn",
+        "The sequence of 8193 jumps is too complex.",
+        "insn 20627 cannot be patched due to 16-bit range",
+    ];
+    for reason in reasons {
         let refusal = Refusal { line: Some(2), ..because(reason) };
         let told = refusal.diagnostic(&source, None, &Ok(PathBuf::new()));
         assert_eq!((told.code, told.message.as_str()), (Code(510), "program too large"));
@@ -83,15 +88,15 @@ fn a_program_beyond_the_verifier_is_too_large_and_no_bug() {
 
 #[test]
 fn logs_are_kept_side_by_side_for_their_owner_alone() {
-    let folder = std::env::temp_dir().join(format!("profiler-refusal-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("a folder");
+    let directory = std::env::temp_dir().join(format!("profiler-refusal-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a directory");
     let refusal = because("unreachable insn 7");
-    let paths: Vec<PathBuf> = (0..2).map(|_| refusal.keep(&folder).expect("room")).collect();
+    let paths: Vec<PathBuf> = (0..2).map(|_| refusal.keep(&directory).expect("room")).collect();
     assert_ne!(paths[0], paths[1]);
     let text = fs::read_to_string(&paths[1]).expect("kept");
     assert!(text.starts_with(concat!("profiler ", env!("CARGO_PKG_VERSION"), ", Linux ")), "{text}");
     assert!(text.contains(", program p0\n\n3: (95) exit\nunreachable insn 7\n"), "{text}");
     assert_eq!(fs::metadata(&paths[1]).expect("kept").permissions().mode() & 0o777, 0o600);
-    assert!(refusal.keep(Path::new("/no/such/folder")).is_err());
-    fs::remove_dir_all(folder).expect("our own folder");
+    assert!(refusal.keep(Path::new("/no/such/directory")).is_err());
+    fs::remove_dir_all(directory).expect("our own directory");
 }

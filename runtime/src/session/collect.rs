@@ -1,15 +1,15 @@
-//! The long part of a session: records are read until something ends the run.
+//! The main part of a session: reads records until something ends the run.
 //!
-//! In: rings, clocks, signals, processes, orders. Out: records to the words that made them, losses to the renderer.
-//! Guarantee: an idle session sleeps and costs the traced side nothing; a record that is committed is read.
+//! In: rings, clocks, signals, processes, requests. Out: records passed to the functions that
+//! emitted them, losses reported to the output.
+//! Guarantee: an idle session sleeps and costs the traced side nothing; every committed record is
+//! read.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use profiler_compiler::decode::Lookup;
-use profiler_compiler::object::{Attach, Loss, Object};
-use profiler_compiler::words::{Record, Sink};
+use profiler_model::object::{Attach, Loss};
 
 use super::outcome::system;
 use super::{RunError, Session, traced};
@@ -17,30 +17,32 @@ use crate::attach::Links;
 use crate::ledger;
 use crate::ring::Drained;
 use crate::sys::poll;
-use crate::sys::signal::{Counter, Signals};
+use crate::sys::signal::Counter;
 
-/// While records come, the rings are looked at this often; the traced side need not wake anybody.
+/// Polling interval of the rings while records arrive, so that the traced side need not wake the
+/// reader.
 const POLL: Duration = Duration::from_millis(1);
-/// After so long without a record, the reader sleeps until it is woken.
+/// After this long without a record, the reader sleeps until it is woken.
 const ACTIVE: Duration = Duration::from_millis(50);
-/// Losses are reported no more often than this.
+/// The shortest time between two reports of losses.
 const REPORT: Duration = Duration::from_secs(1);
 /// How long the end of a run waits for records that a program has not finished writing.
 const UNFINISHED: Duration = Duration::from_millis(100);
-/// Most sleep where a lost wake-up cannot be ruled out.
+/// Longest sleep where a lost wake-up cannot be ruled out.
 const CAUTIOUS_SLEEP: Duration = Duration::from_secs(1);
 
 impl Session<'_> {
-    /// Whether nothing more can happen: only `BEGIN`, `END` and iterators are in the script, and no command is waited for.
+    /// Whether nothing more can happen: the script has only `BEGIN`, `END` and iterators, and there
+    /// is no command to wait for.
     pub(super) fn is_over(&self) -> bool {
         let once = |attach: &Attach| matches!(attach, Attach::Begin | Attach::End | Attach::Iterator { .. });
-        self.child.is_none() && traced(self.actions.object).all(|program| once(&program.attach))
+        self.sources.child.is_none() && traced(self.actions.object).all(|program| once(&program.attach))
     }
 
-    /// Draws what is on the terminal anew when that has another size.
+    /// Redraws the terminal if its size has changed.
     fn follow_size(&mut self) {
-        if self.resizes.as_ref().is_some_and(|resizes| resizes.take() > 0) {
-            self.actions.render.resized(self.actions.symbols);
+        if self.sources.resizes.as_ref().is_some_and(|resizes| resizes.take() > 0) {
+            self.actions.output.resized(self.actions.symbols);
             self.flush();
         }
     }
@@ -54,11 +56,12 @@ impl Session<'_> {
         let mut last_record = Instant::now();
         let mut process_ended = false;
         while !process_ended {
-            let signals = self.user_signal.as_ref().map_or(0, Counter::take);
+            let signals = self.sources.user_signal.as_ref().map_or(0, Counter::take);
             for _ in 0..signals {
                 self.run_programs(&Attach::Signal)?;
             }
             let drained = self.drain();
+            self.follow_gate()?;
             self.actions.unwatched.drain(..).for_each(|address| links.unwatch(address));
             self.obey(links);
             let now = Instant::now();
@@ -73,7 +76,7 @@ impl Session<'_> {
             if self.ended() || left.is_some_and(|left| left.is_zero()) {
                 break;
             }
-            // Much came: look again at once, before the ring is full.
+            // Much data arrived: read again at once, before the ring is full.
             if drained.data_bytes > self.rings.data_size_bytes() / 8 {
                 continue;
             }
@@ -87,25 +90,28 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Waits for a while, or for a signal or the end of a process; whether the latter came.
+    /// Waits for a time, a signal or the end of a process. Returns whether a process ended.
     pub(super) fn wait(&self, limit: Duration) -> io::Result<bool> {
-        self.poll(&[], Some(limit))
+        let window: Vec<_> = self.windows.wake_fd().into_iter().collect();
+        self.sources.poll(&window, Some(limit))
     }
 
-    /// Sleeps until a record comes, so that an idle session costs nothing.
+    /// Sleeps until a record arrives, so that an idle session costs nothing.
     pub(super) fn sleep(&self, left: Option<Duration>) -> io::Result<bool> {
         let loaded = self.actions.loaded;
         let flag = self.actions.object.wake_flag_offset.filter(|_| self.actions.object.data_ring.is_some());
         let mut limit = left;
         if let Some(offset) = flag {
             loaded.globals().set_bss_u64(offset, 1);
-            // A program may have read the flag before we set it and commit its record after we look at the ring, waking
-            // nobody. Once the programs that ran meanwhile have ended, what they committed is in the ring.
+            // A program may have read the flag before we set it and may commit its record after we
+            // look at the ring, without waking the reader. Once the programs that were running have
+            // ended, their records are in the ring.
             if !poll::programs_have_finished() {
                 limit = Some(left.map_or(CAUTIOUS_SLEEP, |left| left.min(CAUTIOUS_SLEEP)));
             }
         }
-        let ended = if self.rings.pending() { self.wait(Duration::ZERO) } else { self.poll(&self.ring_fds(), limit) };
+        let more: Vec<_> = self.windows.wake_fd().into_iter().chain(self.ring_fds()).collect();
+        let ended = if self.rings.pending() { self.wait(Duration::ZERO) } else { self.sources.poll(&more, limit) };
         if let Some(offset) = flag {
             loaded.globals().set_bss_u64(offset, 0);
         }
@@ -118,44 +124,24 @@ impl Session<'_> {
         names.filter_map(|name| self.actions.loaded.map(name)).map(|map| map.fd()).collect()
     }
 
-    /// Waits for signals, processes and `rings`; whether a process ended.
-    pub(super) fn poll(&self, rings: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<bool> {
-        let mut fds: Vec<BorrowedFd<'_>> = Vec::with_capacity(6);
-        fds.extend(self.child.as_ref().map(AsFd::as_fd));
-        fds.extend(self.target.as_ref().map(AsFd::as_fd));
-        let processes = fds.len();
-        fds.extend(self.signals.as_ref().map(AsFd::as_fd));
-        fds.extend(self.orders.as_ref().map(AsFd::as_fd));
-        fds.extend(self.user_signal.as_ref().map(AsFd::as_fd));
-        fds.extend(self.resizes.as_ref().map(AsFd::as_fd));
-        fds.extend(self.windows.wake_fd());
-        fds.extend(rings);
-        let ready = poll::wait(&fds, limit)?;
-        Ok(ready & ((1 << processes) - 1) != 0)
-    }
-
-    pub(super) fn process_ended(&self) -> io::Result<bool> {
-        self.poll(&[], Some(Duration::ZERO))
-    }
-
     /// Whether something other than time or a process has ended the run.
     pub(super) fn ended(&self) -> bool {
         self.actions.exit.is_some()
             || self.actions.failure.is_some()
             || self.output_failure.is_some()
-            || self.interrupted()
+            || self.sources.interrupted()
     }
 
-    /// Whether a signal or an order has ended the run.
-    pub(super) fn interrupted(&self) -> bool {
-        self.is_stopped || self.signals.as_ref().is_some_and(Signals::came)
-    }
-
-    /// Acts on the records that are there, and writes out what they print.
+    /// Acts on the pending records, and writes out what they print.
     pub(super) fn drain(&mut self) -> Drained {
-        let Session { rings, actions, received, .. } = self;
-        let (object, tables) = (actions.object, actions.tables);
-        let drained = rings.drain(&mut |_, bytes| act(object, tables, bytes, received, actions));
+        let Session { rings, handlers, actions, received, gate, .. } = self;
+        let tables = actions.tables;
+        let drained = rings.drain(&mut |_, bytes| {
+            // Events after an `exit` are not part of the results.
+            if actions.exit.is_none() || gate.is_over {
+                handlers.act(tables, bytes, received, actions);
+            }
+        });
         if drained.records > 0 {
             self.flush();
         }
@@ -163,48 +149,35 @@ impl Session<'_> {
     }
 
     pub(super) fn flush(&mut self) {
-        if let Err(error) = self.actions.render.flush() {
+        if let Err(error) = self.actions.output.flush() {
             self.output_failure.get_or_insert(error);
         }
     }
 
-    /// Tells the renderer of records lost since it was last told.
+    /// Reports records lost since the last report to the output.
     pub(super) fn report_losses(&mut self, now: Instant) {
         if now < self.report_due {
             return;
         }
         self.report_due = now + REPORT;
-        // What links missed is no record.
-        let losses = ledger::read(self.actions.object, self.actions.loaded, &[]);
+        // Runs that links missed are not records.
+        let losses = ledger::read(self.actions.object, self.actions.loaded, Vec::new());
         self.report(&losses);
     }
 
     pub(super) fn report(&mut self, losses: &[(Loss, u64)]) {
         let lost = ledger::records(losses);
         if lost > self.reported {
-            self.actions.render.lost(lost - self.reported);
+            self.actions.output.lost(lost - self.reported);
             self.reported = lost;
         }
     }
 
-    /// Drains, and waits a little for records that are being written.
+    /// Drains, and waits a short time for records that are being written.
     pub(super) fn drain_finished(&mut self) {
         let deadline = Instant::now() + UNFINISHED;
         while !self.drain().complete && Instant::now() < deadline {
             std::thread::sleep(POLL);
         }
     }
-}
-
-/// Hands a record to the word that made it.
-pub fn act(object: &Object, lookup: &dyn Lookup, bytes: &[u8], received: &mut [u64], sink: &mut dyn Sink) {
-    let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-    let (Some(index), Some(size)) = (word(0), word(4)) else { return };
-    let Some(event) = object.events.get(index as usize) else { return };
-    if let Some(count) = received.get_mut(event.program) {
-        *count += 1;
-    }
-    // What was reserved may be longer than what was written.
-    let bytes = bytes.get(..size as usize).unwrap_or(bytes);
-    event.word.perform(event, &Record { event, bytes, lookup }, sink);
 }

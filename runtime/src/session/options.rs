@@ -1,71 +1,80 @@
-//! How to run.
+//! The options of a run.
 //!
-//! In: nothing. Out: the choices of whoever starts a run, for all stages of a session.
-//! Guarantee: the default is a run that traces, says what it attached, and ends by a signal only.
+//! In: nothing. Out: the choices of the caller, for all stages of a session.
+//! Guarantee: the default is a run that traces, prints what it attached, and ends only by a signal.
 
 use std::io;
 use std::time::Duration;
 
+use profiler_model::object::Object;
+
 use crate::actions::Locate;
 use crate::attach::Refused;
 use crate::child::Child;
+use crate::control::Requests;
 use crate::load::Loaded;
-use crate::orders::Orders;
 use crate::params::Values;
 
-/// Which probes of a script run.
+/// Which probes of a script to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Those that trace: all but tests and benchmarks.
+    /// All except tests and benchmarks.
     #[default]
     Trace,
-    /// Its tests.
+    /// Tests only.
     Test,
-    /// Its benchmarks.
+    /// Benchmarks only.
     Bench,
 }
 
-/// Prepares what is loaded for its run.
+/// Prepares a loaded object for its run.
 pub type Prepare<'a> = &'a dyn Fn(&Loaded) -> io::Result<()>;
 
-/// How to run.
+/// The options of a run.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub struct RunOptions<'a> {
-    /// End when this process ends.
-    pub pid: Option<u32>,
-    /// A command to resume once everything is attached, and to end with.
+    /// End when all of these processes have ended; empty to wait for none.
+    pub pids: Vec<u32>,
+    /// A command to resume once everything is attached; the run ends when it ends.
     pub child: Option<Child>,
-    /// Say nothing of attached probes.
+    /// Do not print the number of attached probes.
     pub quiet: bool,
-    /// Attach, and end at once.
+    /// Attach everything, then end.
     pub dry_run: bool,
     /// End after this long.
     pub duration: Option<Duration>,
     /// Any loss makes the exit status 4.
     pub strict: bool,
-    /// Measure what the probes cost, and say it.
+    /// Measure the cost of the probes and print it.
     pub stats: bool,
     /// `system` may run commands.
     pub allow_unsafe: bool,
     /// Which probes run.
     pub mode: Mode,
+    /// Rebuilds the object with a kernel program of its own for each block. Called if the kernel
+    /// rejects a program shared by blocks as too large or too complex; the run ends if this is
+    /// `None` or returns `None`.
+    pub separately: Option<&'a dyn Fn() -> Option<Object>>,
     /// Called once everything is loaded and before anything is attached; an error ends the run.
     pub when_loaded: Option<Prepare<'a>>,
     /// Called once all probes are attached, before the command of `-c` runs.
     pub when_attached: Option<&'a dyn Fn()>,
-    /// Called with each program that cannot be attached, by its number; the others run then. Without it the first one ends the run.
+    /// Called with the index of each program that cannot be attached; the others run. Without it,
+    /// the first failure ends the run.
     pub when_refused: Option<Refused<'a>>,
-    /// Called once `END` has run and all records are read, before results are printed.
+    /// Called after `END` has run and all records are read, before results are printed.
     pub when_collected: Option<&'a dyn Fn(&Loaded)>,
-    /// The renderer is told about once a second how far the run is.
+    /// Report progress to the output about once a second.
     pub progress: bool,
-    /// The script's warnings are dropped.
+    /// Keep separate rows for keys of several processes that print alike, as bpftrace does.
+    pub rows_apart: bool,
+    /// Drop the script's warnings.
     pub no_warnings: bool,
-    /// Where in the script a span is.
+    /// Finds the place of a span in the script.
     pub locate: Option<Locate<'a>>,
-    /// Who tells it what to do while it runs. Signals are then for the one who does.
-    pub orders: Option<Orders>,
-    /// Other values for the object's parameters than it was made with.
+    /// Control commands for the running session. The caller then handles signals.
+    pub requests: Option<Requests>,
+    /// Parameter values that replace those the object was built with.
     pub values: Option<Values>,
 }

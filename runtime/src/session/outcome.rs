@@ -1,39 +1,43 @@
-//! How a run ended, or why there was none.
+//! The outcome of a run, or why it failed.
 //!
-//! In: what the stages of a session came to. Out: counts for whoever started the run, or an error in a user's words.
-//! Guarantee: what is lost is in the outcome whether or not it was printed.
+//! In: the results of a session's stages. Out: counts for the caller, or an error message for the
+//! user.
+//! Guarantee: losses are in the outcome whether or not they were printed.
 
 use std::fmt;
 use std::io;
 
-use profiler_compiler::object::Loss;
+use profiler_model::object::Loss;
+use profiler_model::output::SpanLedger;
+use profiler_model::results::WordName;
 
 use super::Mode;
 use crate::attach::AttachError;
 use crate::child::ChildError;
 use crate::load::LoadError;
-use crate::spans::SpanLedger;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Exit status of the process.
     pub exit_code: u8,
-    /// Whether the script ended it (`exit`).
+    /// Whether the script ended the run with `exit`.
     pub has_exited: bool,
     /// Records received, by program.
     pub received: Vec<u64>,
     /// What was lost.
     pub losses: Vec<(Loss, u64)>,
-    /// Strings that were shown and did not fit their room.
+    /// Number of printed strings that exceeded their capacity.
     pub cut_strings: u64,
-    /// What became of the starts and ends of spans.
+    /// The accounting of spans.
     pub spans: Vec<SpanLedger>,
 }
 
 /// Why a run failed.
 #[derive(Debug)]
 pub enum RunError {
+    /// The object names a word that the vocabulary does not have.
+    UnknownWord(WordName),
     /// The kernel refused the object.
     Load(LoadError),
     /// A probe could not be attached.
@@ -46,16 +50,15 @@ pub enum RunError {
     NoProcess(u32),
     /// A map could not be read or changed.
     Map {
-        /// Its name.
         name: String,
         /// The kernel's answer.
         error: io::Error,
     },
     /// Results could not be written.
     Output(io::Error),
-    /// A call that nothing should make fail.
+    /// A call that should never fail.
     System {
-        /// What was done.
+        /// The operation.
         what: &'static str,
         /// The kernel's answer.
         error: io::Error,
@@ -65,6 +68,9 @@ pub enum RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            RunError::UnknownWord(word) => {
+                write!(f, "this program does not know the word `{word}`, which the object was compiled with")
+            }
             RunError::Load(error) => error.fmt(f),
             RunError::Attach(error) => error.fmt(f),
             RunError::Child(error) => error.fmt(f),
@@ -83,7 +89,7 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// An error of a call that nothing should make fail.
+/// Wraps the error of a call that should never fail.
 pub(super) fn system(what: &'static str) -> impl FnOnce(io::Error) -> RunError {
     move |error| RunError::System { what, error }
 }

@@ -1,23 +1,26 @@
 //! The start of a session: `begin`, attaching, iterators, timers.
 //!
-//! In: what is loaded. Out: links that are attached, once the run has been collected.
-//! Guarantee: nothing runs for the script before `begin` has ended, and a `begin` that exits attaches nothing.
+//! In: a loaded object. Out: attached links, returned after the run has been collected.
+//! Guarantee: nothing runs for the script before `begin` has ended, and a `begin` that exits
+//! attaches nothing. Events count for all probes from the same moment on, when the last one is
+//! attached.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use profiler_compiler::object::Attach;
+use profiler_model::object::Attach;
 
 use super::outcome::system;
 use super::progress::PERIOD;
 use super::{Outcome, RunError, RunOptions, Session, traced};
-use crate::attach::{Links, attach};
+use crate::attach::{Links, Skipped, attach};
+use crate::ended::Closer;
 use crate::spans::Pending;
 use crate::sys::bpf::test_run;
 use crate::sys::poll;
-use crate::timers::{Timer, Timers};
+use crate::timers::{End, Timer, Timers};
 
 impl Session<'_> {
     pub(super) fn dry_run(mut self, options: &RunOptions) -> Result<Outcome, RunError> {
@@ -26,10 +29,11 @@ impl Session<'_> {
         Ok(self.outcome(0, Vec::new(), Vec::new()))
     }
 
-    /// From `BEGIN` to what ends the run. A `BEGIN` that exits attaches nothing.
+    /// Runs from `BEGIN` until the run ends. A `BEGIN` that exits attaches nothing.
     pub(super) fn start(&mut self, options: &RunOptions) -> Result<Links, RunError> {
+        self.gate.prepare()?;
         self.begin()?;
-        // What `BEGIN` prints stands behind the line that says that all probes are attached, as in bpftrace.
+        // The output of `BEGIN` follows the line about attached probes, as in bpftrace.
         if self.begin_may_exit() {
             self.drain();
             if self.ended() {
@@ -37,8 +41,10 @@ impl Session<'_> {
             }
         }
         let mut links = match self.attach(options) {
-            // A process that ends before its probes are attached is one that ends the run early.
-            Err(RunError::Attach(_)) if self.process_ended().map_err(system("waiting"))? => return Ok(Links::default()),
+            // A process that ends before its probes are attached ends the run early.
+            Err(RunError::Attach(_)) if self.sources.process_ended().map_err(system("waiting"))? => {
+                return Ok(Links::default());
+            }
             links => links?,
         };
         self.drain();
@@ -46,7 +52,10 @@ impl Session<'_> {
             self.iterate(File::from(iterator))?;
         }
         let timers = self.start_timers().map_err(system("starting the timers"))?;
-        if let Some(child) = &mut self.child {
+        self.gate.ticks = timers.missed();
+        let closer = Closer::start(self.actions.object, self.actions.loaded);
+        let closer = closer.map_err(system("starting to close the keys of ended threads"))?;
+        if let Some(child) = &mut self.sources.child {
             child.resume().map_err(RunError::Child)?;
         }
         self.windows.begin();
@@ -55,7 +64,11 @@ impl Session<'_> {
             self.progress_due = Some(Instant::now() + PERIOD);
         }
         self.collect(options.duration.map(|duration| Instant::now() + duration), &mut links)?;
-        timers.stop().map_err(system("running a timer"))?;
+        closer.stop().map_err(system("closing the keys of ended threads"))?;
+        // Ticks that are due belong to the run, unless `exit` has ended it.
+        let end = if self.actions.exit.is_some() { End::AtOnce } else { End::AfterDueTicks };
+        timers.stop(end).map_err(system("running a timer"))?;
+        self.gate.close(&links)?;
         links.drop_quick();
         Ok(links)
     }
@@ -73,14 +86,21 @@ impl Session<'_> {
     pub(super) fn begin_may_exit(&self) -> bool {
         let object = self.actions.object;
         let is_begin = |program: usize| object.programs.get(program).is_some_and(|it| it.attach == Attach::Begin);
-        object.events.iter().any(|event| event.word.ends_the_run() && is_begin(event.program))
+        object.events.iter().any(|event| event.ends_the_run && is_begin(event.program))
     }
 
     pub(super) fn attach(&mut self, options: &RunOptions) -> Result<Links, RunError> {
         let object = self.actions.object;
-        let links = attach(object, self.actions.loaded, options.when_refused).map_err(RunError::Attach)?;
+        let links = attach(object, self.actions.loaded, &self.values, options.when_refused);
+        let mut links = links.map_err(RunError::Attach)?;
+        self.gate.open(&links)?;
+        let skipped = links.take_skipped();
+        self.warn_of_skipped(&skipped);
         if !options.quiet {
-            self.actions.render.attached(traced(object).map(|program| program.points).sum());
+            let points: u32 = traced(object).map(|program| program.points).sum();
+            let refused_by = |(index, of): &(usize, Skipped)| of.sites.len() * object.blocks_with(*index).count();
+            let refused: usize = skipped.iter().map(refused_by).sum();
+            self.actions.output.attached(points.saturating_sub(refused as u32));
         }
         self.flush();
         if let Some(tell) = options.when_attached {
@@ -90,17 +110,17 @@ impl Session<'_> {
     }
 
     pub(super) fn run_programs(&self, kind: &Attach) -> Result<(), RunError> {
-        for program in self.actions.object.programs.iter().filter(|program| program.attach == *kind) {
+        for (_, program) in self.actions.object.kernel_programs().filter(|(_, program)| program.attach == *kind) {
             let run = |fd: Option<BorrowedFd<'_>>| test_run(fd.ok_or(io::ErrorKind::NotFound)?);
-            run(self.actions.loaded.program(&program.name)).map_err(system("running a probe of profiler itself"))?;
+            run(self.actions.loaded.program(&program.runs_in)).map_err(system("running a probe of profiler itself"))?;
         }
         Ok(())
     }
 
-    /// Reads an iterator to its end, which runs its program for each object. The program itself asks to be read again once there
-    /// is something to drain.
+    /// Reads an iterator to its end, which runs its program for each object. The program itself
+    /// requests another read once there is something to drain.
     pub(super) fn iterate(&mut self, mut iterator: File) -> Result<(), RunError> {
-        // The programs write no text of their own.
+        // The programs write no text themselves.
         let mut text = [0; 64];
         while !self.ended() {
             match iterator.read(&mut text) {
@@ -117,16 +137,16 @@ impl Session<'_> {
 
     pub(super) fn start_timers(&self) -> io::Result<Timers> {
         let mut timers = Vec::new();
-        for program in &self.actions.object.programs {
+        for (index, program) in self.actions.object.kernel_programs() {
             let (period_ns, span) = match program.attach {
                 Attach::Timer { period_ns } => (period_ns, None),
                 Attach::Sweep { span, period_ns } => (period_ns, self.actions.object.spans.get(span)),
                 _ => continue,
             };
-            let fd = self.actions.loaded.program(&program.name).ok_or(io::ErrorKind::NotFound)?;
+            let fd = self.actions.loaded.program(&program.runs_in).ok_or(io::ErrorKind::NotFound)?;
             let pending = span.map(|span| Pending::new(span, self.actions.loaded)).transpose()?;
             let (program, period) = (fd.try_clone_to_owned()?, Duration::from_nanos(period_ns));
-            timers.push(Timer { program, period, pending });
+            timers.push(Timer { index, program, period, pending });
         }
         Timers::start(timers)
     }

@@ -1,44 +1,39 @@
-//! A session's views: while it runs, and at its end.
+//! Shows a session's views, while it runs and at its end.
 //!
-//! In: turns of the clocks, the end of the run. Out: filled views through the renderer.
+//! In: turns of the clocks, the end of the run. Out: rendered views.
 //! Guarantee: all maps of a turn are read before any is shown, each once.
 
 use std::collections::BTreeMap;
 use std::io;
 
-use profiler_compiler::view::View;
+use profiler_model::output::{MapPrint, Section, ViewSnapshot, Window};
+use profiler_model::view::View;
 
 use super::{RunError, Session, system};
+use crate::actions::Actions;
 use crate::attach::Links;
-use crate::ledger::{self, Facts, Section};
-use crate::maps::{self, Contents};
-use crate::render::{MapPrint, Shown, Window};
+use crate::ledger::{self, Inputs};
+use crate::maps::{self, Contents, alike};
 use crate::sys::map::Take;
 use crate::view;
 use crate::windows::Turn;
 
-impl Session<'_> {
-    /// Shows the views whose time has come.
-    pub(super) fn turn(&mut self, links: &Links) -> Result<(), RunError> {
-        let turns = self.windows.turns(self.actions.loaded.globals()).map_err(system("closing a window"))?;
-        for turn in &turns {
-            let quality = self.quality(links);
-            self.show_turn(turn, true, &quality);
-        }
-        if !turns.is_empty() {
-            self.flush();
-        }
-        Ok(())
-    }
+/// Shows maps and views with the loss accounting of the run so far.
+struct Display<'s, 'a> {
+    actions: &'s mut Actions<'a>,
+    quality: &'s [Section],
+}
 
-    fn show_turn(&mut self, turn: &Turn, is_live: bool, quality: &[Section]) {
+impl Display<'_, '_> {
+    /// Shows the views of a turn while the session runs.
+    fn show_turn(&mut self, turn: &Turn) {
         let contents = self.contents(&turn.views, turn.take);
         for view in &turn.views {
-            self.show_view(*view, turn.window, &contents, is_live, quality);
+            self.show_view(*view, turn.window, &contents, true);
         }
     }
 
-    /// What the maps of some views hold.
+    /// The contents of the maps of some views.
     fn contents(&mut self, views: &[usize], taken: Option<u64>) -> BTreeMap<usize, Contents> {
         let object = self.actions.object;
         let (generation, take) = match taken {
@@ -51,7 +46,7 @@ impl Session<'_> {
                 continue;
             }
             let read =
-                |map: &profiler_compiler::object::UserMap| maps::contents(map, generation, self.actions.loaded, take);
+                |map: &profiler_model::object::UserMap| maps::contents(map, generation, self.actions.loaded, take);
             match object.maps.get(*map).map(read) {
                 Some(Ok(read)) => drop(contents.insert(*map, read)),
                 Some(Err(error)) => {
@@ -61,46 +56,30 @@ impl Session<'_> {
                 None => {}
             }
         }
+        self.merge_alike(&mut contents);
         contents
     }
 
-    /// Shows one map in a way that somebody asked for while it runs.
-    pub(super) fn show_asked(&mut self, map: usize, view: &View) {
-        let view = View { maps: vec![map], ..view.clone() };
-        let generation = self.actions.generation();
-        let Some(of) = self.actions.object.maps.get(map) else { return };
-        match maps::contents(of, generation, self.actions.loaded, Take::Copy) {
-            Ok(contents) => {
-                let whole = self.windows.whole();
-                self.show(&view, usize::MAX, (whole, false, false), &BTreeMap::from([(map, contents)]), &[]);
-            }
-            Err(error) => {
-                self.actions.failure.get_or_insert((of.name.clone(), error));
-            }
+    /// Merges keys of several processes that print alike, except in the drop-in.
+    fn merge_alike(&self, contents: &mut BTreeMap<usize, Contents>) {
+        if let Some(names) = self.actions.alike {
+            alike::merge(self.actions.object, contents, self.actions.tables, names);
         }
     }
 
-    fn show_view(
-        &mut self,
-        place: usize,
-        window: Window,
-        contents: &BTreeMap<usize, Contents>,
-        is_live: bool,
-        quality: &[Section],
-    ) {
+    fn show_view(&mut self, place: usize, window: Window, contents: &BTreeMap<usize, Contents>, is_live: bool) {
         if let Some(view) = self.actions.object.views.get(place) {
-            let is_periodic = view.every.is_some();
-            self.show(view, place, (window, is_live, is_periodic), contents, quality);
+            self.show(view, Some(place), (window, is_live), contents);
         }
     }
 
+    /// Shows a view; `place` is its index if it is one of the script.
     fn show(
         &mut self,
         view: &View,
-        place: usize,
-        (window, is_live, is_periodic): (Window, bool, bool),
+        place: Option<usize>,
+        (window, is_live): (Window, bool),
         contents: &BTreeMap<usize, Contents>,
-        quality: &[Section],
     ) {
         let object = self.actions.object;
         let held = view.maps.iter().filter_map(|map| Some((object.maps.get(*map)?, contents.get(map)?)));
@@ -109,12 +88,93 @@ impl Session<'_> {
             // A map that could not be read ends the run with an error.
             return;
         }
-        let table = view::fill(view, &held, window.length().as_secs_f64(), self.actions.tables);
-        let shown = Shown { table: &table, view: place, window, is_live, is_periodic, quality };
-        self.actions.render.view(&shown, self.actions.symbols);
+        let ledgers = crate::spans::counted(object, self.actions.loaded);
+        let table = view::fill(view, &held, window.length.as_secs_f64(), &ledgers, self.actions.tables);
+        let is_periodic = view.every.is_some();
+        let is_remainder = view.every.as_ref().is_some_and(|every| every.clear) && !is_live;
+        let snapshot = ViewSnapshot {
+            table: &table,
+            view: place.unwrap_or(usize::MAX),
+            window,
+            is_live,
+            is_periodic,
+            is_remainder,
+            quality: self.quality,
+        };
+        self.actions.output.view(&snapshot, self.actions.symbols);
     }
 
-    /// All maps and views at the end of the run.
+    /// Prints maps that no view shows.
+    fn print_maps(&mut self, maps: &[usize], whole: Window, at_prompt: bool) {
+        let object = self.actions.object;
+        if self.actions.output.wants_tables() {
+            let generation = self.actions.generation();
+            for &map in maps {
+                match maps::contents(&object.maps[map], generation, self.actions.loaded, Take::Copy) {
+                    Ok(contents) if contents.entries.is_empty() => {}
+                    Ok(contents) => {
+                        let view = view::of_map(map, &object.maps[map], self.actions.tables.vocabulary);
+                        let mut contents = BTreeMap::from([(map, contents)]);
+                        self.merge_alike(&mut contents);
+                        self.show(&view, None, (whole, false), &contents);
+                    }
+                    Err(error) => {
+                        let failed: (String, io::Error) = (object.maps[map].name.clone(), error);
+                        self.actions.failure.get_or_insert(failed);
+                    }
+                }
+            }
+            return;
+        }
+        // At a prompt there is no run output above to separate from the maps.
+        if !at_prompt {
+            self.actions.output.end_of_run();
+        }
+        let snapshots: Vec<_> = maps.iter().map(|map| self.actions.snapshot(*map)).collect();
+        for snapshot in snapshots {
+            self.actions.show(snapshot, MapPrint::default());
+        }
+    }
+}
+
+impl<'a> Session<'a> {
+    fn display<'s>(&'s mut self, quality: &'s [Section]) -> Display<'s, 'a> {
+        Display { actions: &mut self.actions, quality }
+    }
+
+    /// Shows the views that are due.
+    pub(super) fn turn(&mut self, links: &Links) -> Result<(), RunError> {
+        let turns = self.windows.turns(self.actions.loaded.globals()).map_err(system("closing a window"))?;
+        for turn in &turns {
+            let quality = self.quality(links);
+            self.display(&quality).show_turn(turn);
+        }
+        if !turns.is_empty() {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    /// Shows one map in a view that a control command requested.
+    pub(super) fn show_asked(&mut self, map: usize, view: &View) {
+        let view = View { maps: vec![map], ..view.clone() };
+        let generation = self.actions.generation();
+        let Some(of) = self.actions.object.maps.get(map) else { return };
+        match maps::contents(of, generation, self.actions.loaded, Take::Copy) {
+            Ok(contents) => {
+                let whole = self.windows.whole();
+                let mut contents = BTreeMap::from([(map, contents)]);
+                let mut display = self.display(&[]);
+                display.merge_alike(&mut contents);
+                display.show(&view, None, (whole, false), &contents);
+            }
+            Err(error) => {
+                self.actions.failure.get_or_insert((of.name.clone(), error));
+            }
+        }
+    }
+
+    /// Prints all maps and views at the end of the run.
     pub(super) fn print_results(&mut self, quality: &[Section]) -> Result<(), RunError> {
         let object = self.actions.object;
         let last = self.windows.last_turns().map_err(system("closing the last window"))?;
@@ -127,64 +187,44 @@ impl Session<'_> {
                     && !object.views.iter().any(|view| view.maps.contains(map))
             })
             .collect();
-        // Everything is read before anything is shown: naming the addresses of one map takes long enough for the next to change.
-        let turns: Vec<_> = last.into_iter().map(|turn| (self.contents(&turn.views, turn.take), turn)).collect();
-        let of_once = self.contents(&once, None);
-        // Where views show everything, nothing is printed above them.
+        let at_prompt = self.sources.requests.is_some();
+        let mut display = self.display(quality);
+        // Everything is read before anything is shown: resolving the symbols of one map takes long
+        // enough for the next one to change.
+        let turns: Vec<_> = last.into_iter().map(|turn| (display.contents(&turn.views, turn.take), turn)).collect();
+        let of_once = display.contents(&once, None);
+        // If views show everything, no maps are printed above them.
         if object.config.print_maps_on_exit && (!bare.is_empty() || object.views.is_empty()) {
-            self.print_maps(&bare, whole, quality);
+            display.print_maps(&bare, whole, at_prompt);
         }
         for (contents, turn) in turns {
             for view in &turn.views {
-                // A window that was still being closed is not the last of its view.
-                self.show_view(*view, turn.window, &contents, turn.take.is_some(), quality);
+                // A window that was still being closed is not the last one of its view.
+                display.show_view(*view, turn.window, &contents, turn.take.is_some());
             }
         }
         for view in once {
-            self.show_view(view, whole, &of_once, false, quality);
+            display.show_view(view, whole, &of_once, false);
         }
         Ok(())
     }
 
-    /// Maps that no view shows.
-    fn print_maps(&mut self, maps: &[usize], whole: Window, quality: &[Section]) {
-        let object = self.actions.object;
-        if self.actions.render.wants_tables() {
-            let generation = self.actions.generation();
-            for &map in maps {
-                match maps::contents(&object.maps[map], generation, self.actions.loaded, Take::Copy) {
-                    Ok(contents) if contents.entries.is_empty() => {}
-                    Ok(contents) => {
-                        let view = view::of_map(map, &object.maps[map]);
-                        let contents = BTreeMap::from([(map, contents)]);
-                        self.show(&view, usize::MAX, (whole, false, false), &contents, quality);
-                    }
-                    Err(error) => {
-                        let failed: (String, io::Error) = (object.maps[map].name.clone(), error);
-                        self.actions.failure.get_or_insert(failed);
-                    }
-                }
-            }
-            return;
-        }
-        // At a prompt, the blank line that parts a run from its maps parts nothing.
-        if self.orders.is_none() {
-            self.actions.render.end_of_run();
-        }
-        let snapshots: Vec<_> = maps.iter().map(|map| self.actions.snapshot(*map)).collect();
-        for snapshot in snapshots {
-            self.actions.show(snapshot, MapPrint::default());
-        }
-    }
-
-    /// How good the results are so far.
+    /// Loss accounting and overhead so far.
     pub(super) fn quality(&self, links: &Links) -> Vec<Section> {
         let (object, loaded) = (self.actions.object, self.actions.loaded);
-        let losses = ledger::read(object, loaded, &links.missed_runs());
-        let costs = self.measuring.as_ref().map(|_| ledger::costs(object, loaded, self.windows.whole().length()));
-        // A number in the place of a name stands there for people to see.
-        let names_matter = self.measuring.is_some() || self.actions.render.is_for_machines();
-        let unnamed = if names_matter { self.unnamed.get() } else { 0 };
-        ledger::sections(&Facts { object, losses: &losses, unnamed, costs: costs.as_deref() })
+        let losses = self.losses(links);
+        let elapsed = self.windows.whole().length;
+        let costs = || ledger::with_traps(ledger::costs(object, loaded, elapsed), object, &self.traps);
+        let costs = self.measuring.as_ref().map(|_| costs());
+        // People can see an address that has no name; only programs need the count.
+        let names_matter = self.measuring.is_some() || self.actions.output.is_for_machines();
+        let unnamed = if names_matter { self.counts.unnamed.get() } else { 0 };
+        let mut names = self.actions.symbols.shortfalls();
+        if !names_matter {
+            // Any process on the machine can cause these losses, and most runs need none of the
+            // names.
+            names.lost_records = 0;
+        }
+        ledger::sections(&Inputs { object, losses: &losses, unnamed, names, costs: costs.as_deref() })
     }
 }

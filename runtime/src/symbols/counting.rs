@@ -1,37 +1,73 @@
-//! Symbols that count what they cannot name.
+//! Symbol source that counts unresolved addresses and limits the total size of long names.
 //!
-//! In: other symbols. Out: the same answers, and how many were none.
-//! Guarantee: nothing is asked twice.
+//! In: another symbol source. Out: the same answers, and the number of unresolved addresses.
+//! Guarantee: nothing is looked up twice. Long names, which compilers rarely emit, are returned
+//! whole up to [`MAX_LONG_BYTES`] in total; after that they are truncated to [`SHORT_BYTES`], so no
+//! process can inflate the output with its symbol names.
 
 use std::cell::Cell;
 use std::fmt;
 
-use profiler_compiler::strftime::Zone;
-use profiler_compiler::value::{SymbolName, Symbols};
+use profiler_model::strftime::Zone;
+use profiler_model::value::{Location, Shortfalls, SymbolName, Symbols};
 
-/// Symbols that count what they cannot name.
+/// Total bytes of names beyond [`SHORT_BYTES`] that are returned in one run.
+pub const MAX_LONG_BYTES: u64 = 16 << 20;
+/// Length in bytes that every name may have, regardless of the total.
+pub const SHORT_BYTES: usize = 256;
+
+/// Counts over all symbol lookups of a run.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Addresses printed without a name.
+    pub unnamed: Cell<u64>,
+    /// Bytes of long names returned so far.
+    long_bytes: Cell<u64>,
+    cut_names: Cell<u64>,
+    broken_stacks: Cell<u64>,
+}
+
+/// A symbol source that counts unresolved addresses.
 pub struct Counting<'a> {
     symbols: &'a dyn Symbols,
-    unnamed: &'a Cell<u64>,
+    counts: &'a Counts,
+}
+
+fn increase(count: &Cell<u64>) {
+    count.set(count.get() + 1);
 }
 
 impl<'a> Counting<'a> {
-    /// Asks `symbols`, and adds to `unnamed`.
-    pub fn new(symbols: &'a dyn Symbols, unnamed: &'a Cell<u64>) -> Counting<'a> {
-        Counting { symbols, unnamed }
+    /// Forwards lookups to `symbols` and updates `counts`.
+    pub fn new(symbols: &'a dyn Symbols, counts: &'a Counts) -> Counting<'a> {
+        Counting { symbols, counts }
     }
 
     fn counted(&self, found: Option<SymbolName>) -> Option<SymbolName> {
         if found.is_none() {
-            self.unnamed.set(self.unnamed.get() + 1);
+            increase(&self.counts.unnamed);
         }
-        found
+        found.map(|symbol| self.bounded(symbol))
+    }
+
+    fn bounded(&self, mut symbol: SymbolName) -> SymbolName {
+        let Some(beyond) = symbol.name.len().checked_sub(SHORT_BYTES + 1) else { return symbol };
+        let long_bytes = self.counts.long_bytes.get() + beyond as u64;
+        if long_bytes <= MAX_LONG_BYTES {
+            self.counts.long_bytes.set(long_bytes);
+        } else {
+            let end = (0..=SHORT_BYTES - 3).rev().find(|end| symbol.name.is_char_boundary(*end)).unwrap_or(0);
+            symbol.name.truncate(end);
+            symbol.name.push('…');
+            increase(&self.counts.cut_names);
+        }
+        symbol
     }
 }
 
 impl fmt::Debug for Counting<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Counting").field("unnamed", &self.unnamed).finish_non_exhaustive()
+        f.debug_struct("Counting").field("counts", &self.counts).finish_non_exhaustive()
     }
 }
 
@@ -56,11 +92,76 @@ impl Symbols for Counting<'_> {
         self.symbols.zone(unix_ns)
     }
 
-    fn record_processes(&self, process: Option<u32>) {
-        self.symbols.record_processes(process);
+    fn record_processes(&self, processes: &[u32]) {
+        self.symbols.record_processes(processes);
     }
 
-    fn prepare_user(&self, pid: u32, addresses: &[u64]) {
-        self.symbols.prepare_user(pid, addresses);
+    fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
+        let mut locations = self.symbols.locate_user(pid, addresses);
+        let end = locations.iter().position(|location| *location == Location::NoCode);
+        if end.is_some() {
+            increase(&self.counts.broken_stacks);
+        }
+        // Entries after the end of a stack are not printed.
+        for location in locations.iter_mut().take(end.unwrap_or(usize::MAX)) {
+            match std::mem::replace(location, Location::Unknown) {
+                Location::Symbol(symbol) => *location = Location::Symbol(self.bounded(symbol)),
+                other => {
+                    increase(&self.counts.unnamed);
+                    *location = other;
+                }
+            }
+        }
+        locations
+    }
+
+    fn shortfalls(&self) -> Shortfalls {
+        let mut shortfalls = self.symbols.shortfalls();
+        shortfalls.cut_names += self.counts.cut_names.get();
+        shortfalls.broken_stacks += self.counts.broken_stacks.get();
+        shortfalls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Long;
+
+    impl Symbols for Long {
+        fn kernel(&self, _address: u64) -> Option<SymbolName> {
+            None
+        }
+
+        fn user(&self, _pid: u32, _address: u64) -> Option<SymbolName> {
+            Some(SymbolName { name: "é".repeat(2000), offset: 0, module: None })
+        }
+
+        fn username(&self, _uid: u32) -> Option<String> {
+            None
+        }
+
+        fn boot_time_ns(&self) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn long_names_are_bounded_in_all() {
+        let counts = Counts::default();
+        let symbols = Counting::new(&Long, &counts);
+        let frames = [0; 127];
+        let mut bytes = 0;
+        for _ in 0..1000 {
+            for location in symbols.locate_user(1, &frames) {
+                let Location::Symbol(symbol) = location else { panic!("{location:?}") };
+                bytes += symbol.name.len();
+            }
+        }
+        assert!(bytes < (MAX_LONG_BYTES as usize) + 127_000 * (SHORT_BYTES + 1), "{bytes}");
+        let whole = MAX_LONG_BYTES / (4000 - SHORT_BYTES as u64 - 1);
+        assert_eq!(symbols.shortfalls().cut_names, 127_000 - whole);
+        assert!(symbols.user(1, 1).is_some_and(|symbol| symbol.name.ends_with('…')));
     }
 }

@@ -1,23 +1,24 @@
 //! The kernel's symbols.
 //!
 //! In: the text of `/proc/kallsyms`. Out: names of addresses.
-//! Guarantee: some 14 bytes and the name for each symbol; malformed lines and hidden (zero) addresses are left out.
+//! Guarantee: about 14 bytes plus the name per symbol; malformed lines and hidden (zero) addresses
+//! are skipped.
 
 use std::collections::HashMap;
 
-use profiler_compiler::value::SymbolName;
+use profiler_model::value::SymbolName;
 
 /// All symbols, sorted by address.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     addresses: Vec<u64>,
     names: Vec<NameRef>,
-    /// All names, one after the other.
+    /// All names, concatenated.
     text: String,
     modules: Vec<String>,
 }
 
-/// Where a symbol's name starts, how long it is, and its module.
+/// Start and length of a symbol's name, and its module.
 #[derive(Debug, Clone, Copy)]
 struct NameRef {
     start: u32,
@@ -27,7 +28,7 @@ struct NameRef {
 }
 
 impl KernelSymbols {
-    /// The symbols in the text of `/proc/kallsyms`.
+    /// Parses the text of `/proc/kallsyms`.
     pub fn parse(text: &[u8]) -> KernelSymbols {
         let text = String::from_utf8_lossy(text);
         let mut symbols = KernelSymbols::default();
@@ -44,19 +45,20 @@ impl KernelSymbols {
             });
             found.push((address, NameRef { start, len, module }));
         }
-        // Stable, so that the first of several names for one address stays first, as the kernel itself chooses.
+        // Stable, so that the first of several names for one address stays first; the kernel picks
+        // that one too.
         found.sort_by_key(|(address, _)| *address);
         found.dedup_by_key(|(address, _)| *address);
         (symbols.addresses, symbols.names) = found.into_iter().unzip();
         symbols
     }
 
-    /// Whether there is none: the kernel hides them.
+    /// Whether there are no symbols: the kernel hides them.
     pub fn is_empty(&self) -> bool {
         self.addresses.is_empty()
     }
 
-    /// The symbol that starts at or last before an address.
+    /// The symbol that starts at an address, or the last one before it.
     pub fn find(&self, address: u64) -> Option<SymbolName> {
         let index = self.addresses.partition_point(|&start| start <= address).checked_sub(1)?;
         let NameRef { start, len, module } = *self.names.get(index)?;
@@ -66,8 +68,8 @@ impl KernelSymbols {
     }
 }
 
-/// `ffffffff81000000 T _stext` or, of a module, `ffffffffc0000000 t init_once\t[ext4]`. Absolute symbols are no addresses:
-/// they are offsets of per-CPU variables.
+/// `ffffffff81000000 T _stext`, or for a module `ffffffffc0000000 t init_once\t[ext4]`. Absolute
+/// symbols are skipped: they are offsets of per-CPU variables, not addresses.
 fn parse_line(line: &str) -> Option<(u64, &str, Option<&str>)> {
     let (address, rest) = line.split_once(' ')?;
     let (kind, rest) = rest.split_once(' ')?;

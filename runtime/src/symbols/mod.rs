@@ -1,27 +1,34 @@
 //! Names for the addresses and ids of this machine.
 //!
 //! In: kernel and process addresses, user ids. Out: names, through [`Symbols`].
-//! Guarantee: nothing is read before it is asked for, and what was found is kept; what cannot be resolved is `None`.
-//! Users come from `/etc/passwd` alone: those of directory services (LDAP, SSSD) have no name here.
+//! Guarantee: nothing is read before it is needed, and results are cached; what cannot be resolved
+//! is `None`.
+//! User names come from `/etc/passwd` only: users of directory services (LDAP, SSSD) have no name
+//! here.
 
 pub mod counting;
+pub mod image;
 pub mod kernel;
-mod processes;
+pub(crate) mod naming;
+pub mod perf_map;
+pub(crate) mod processes;
 mod recorder;
+pub(crate) mod regions;
+mod service;
 mod user;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs;
 
-use profiler_compiler::strftime::Zone;
-use profiler_compiler::value::{SymbolName, Symbols};
+use profiler_model::strftime::Zone;
+use profiler_model::value::{Location, Shortfalls, SymbolName, Symbols};
 
 use crate::sys::time;
 use kernel::KernelSymbols;
 use user::UserSymbols;
 
-/// The symbols of the running kernel, its processes and its users. For one thread.
+/// Symbols of the running kernel, its processes and its users. Single-threaded.
 #[derive(Debug)]
 pub struct HostSymbols {
     kernel: OnceCell<KernelSymbols>,
@@ -32,7 +39,7 @@ pub struct HostSymbols {
 }
 
 impl HostSymbols {
-    /// Symbols with nothing read yet but the clocks.
+    /// Nothing is read yet except the clocks.
     pub fn new() -> HostSymbols {
         HostSymbols {
             kernel: OnceCell::new(),
@@ -43,7 +50,7 @@ impl HostSymbols {
         }
     }
 
-    /// What a person should know about names that are missing; each note is given once.
+    /// Notes for the user about missing names; each note is returned once.
     pub fn take_notes(&self) -> Vec<String> {
         self.notes.take()
     }
@@ -86,16 +93,20 @@ impl Symbols for HostSymbols {
         time::zone(unix_ns)
     }
 
-    fn prepare_user(&self, pid: u32, addresses: &[u64]) {
-        self.user.borrow_mut().prepare(pid, addresses);
+    fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
+        self.user.borrow_mut().locate(pid, addresses)
     }
 
-    fn record_processes(&self, process: Option<u32>) {
-        self.user.borrow_mut().record(process);
+    fn shortfalls(&self) -> Shortfalls {
+        self.user.borrow().shortfalls()
+    }
+
+    fn record_processes(&self, processes: &[u32]) {
+        self.user.borrow_mut().record(processes);
     }
 }
 
-/// User names by id; the first line of an id counts.
+/// User names by id; the first line of an id wins.
 pub fn parse_passwd(text: &[u8]) -> HashMap<u32, String> {
     let mut names = HashMap::new();
     for line in String::from_utf8_lossy(text).lines() {
@@ -125,7 +136,6 @@ mod tests {
     fn this_process_has_names() {
         let symbols = HostSymbols::new();
         let address = parse_passwd as fn(&[u8]) -> HashMap<u32, String> as usize as u64;
-        symbols.prepare_user(std::process::id(), &[address + 1, 1]);
         let found = symbols.user(std::process::id(), address + 1).expect("the test binary has symbols");
         assert!(found.name.contains("parse_passwd"), "{found:?}");
         assert_eq!(found.offset, 1);

@@ -1,16 +1,21 @@
-//! Remembers what files processes have mapped while a script runs, for names of addresses when they have ended.
+//! Records the file mappings of processes while a script runs, to resolve addresses of processes
+//! that have ended.
 //!
-//! In: the records of every CPU, and the processes that are there at the start. Out: [`Recorder::find`].
-//! Guarantee: the traced side never waits; without the right to record, nothing is known and nothing fails.
+//! In: the perf records of every CPU, and the processes that run at the start. Out:
+//! `Recorder::find`.
+//! Guarantee: traced processes never wait; without the privilege to record, nothing is known and
+//! nothing fails. However much processes map, recording costs a small part of a CPU: the rate of
+//! draining the ring buffers is limited, and dropped records are counted.
 
 use std::fs;
-use std::io::{self, PipeReader, PipeWriter, pipe};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crate::attach::sampling::online_cpus;
+use crate::background::{Background, End};
 use crate::sys::poll;
 use crate::sys::process_events::ProcessEvents;
 
@@ -18,30 +23,40 @@ use super::processes::{FilePlace, Processes};
 
 /// The thread reads files of some kilobytes.
 const STACK_BYTES: usize = 128 << 10;
+/// Minimum pause between drains: with 64 KiB per CPU, that is about 25,000 records a second on each
+/// CPU.
+const PAUSE: Duration = Duration::from_millis(20);
 
-/// What runs beside a session.
+/// The background recorder of a session.
 #[derive(Debug)]
 pub(super) struct Recorder {
-    recording: Arc<Mutex<Recording>>,
-    stop: Arc<AtomicBool>,
-    /// The thread sees that its other end is closed.
-    alive: Option<PipeWriter>,
-    thread: Option<JoinHandle<()>>,
+    recording: Recording,
+    /// Without a thread, only what fits into the ring buffers is known.
+    _thread: Option<Background>,
+}
+
+/// The mappings recorded so far; all clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Recording {
+    state: Arc<Mutex<State>>,
+    /// Records dropped because the kernel's buffer was full.
+    lost: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
-struct Recording {
+struct State {
     cpus: Vec<ProcessEvents>,
     processes: Processes,
 }
 
-impl Recording {
+impl State {
     fn drain(&mut self) {
         let mut records: Vec<Vec<u8>> = Vec::new();
         for cpu in &mut self.cpus {
             cpu.drain(&mut |record| records.push(record.to_vec()));
         }
-        // A process moves between CPUs: by the time at their ends, its records are in order.
+        // A process moves between CPUs: sorting by the time at the end of each record restores
+        // their order.
         let time = |record: &Vec<u8>| record.last_chunk().map_or(0, |time| u64::from_ne_bytes(*time));
         records.sort_by_key(time);
         for record in records {
@@ -50,89 +65,88 @@ impl Recording {
     }
 }
 
+impl Recording {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn drain(&self, state: &mut State) {
+        state.drain();
+        self.lost.store(state.processes.lost, Ordering::Relaxed);
+    }
+
+    /// The file positions of addresses of a process, or the positions when it ended.
+    pub(super) fn find(&self, pid: u32, addresses: &[u64]) -> Vec<Option<FilePlace>> {
+        let mut state = self.lock();
+        self.drain(&mut state);
+        addresses.iter().map(|address| state.processes.find(pid, *address)).collect()
+    }
+}
+
 impl Recorder {
-    /// Starts to record all processes; those that are there already are looked at beside the session, or only `process`.
-    pub fn start(process: Option<u32>) -> Recorder {
+    /// Starts recording all processes; scans the processes that already run in the background, or
+    /// only `processes`.
+    pub(super) fn start(processes: &[u32]) -> Recorder {
         let cpus = online_cpus().unwrap_or_default();
         let cpus = cpus.into_iter().map_while(|cpu| ProcessEvents::open(cpu).ok()).collect();
-        let recording = Arc::new(Mutex::new(Recording { cpus, processes: Processes::default() }));
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut recorder = Recorder { recording, stop, alive: None, thread: None };
-        // Without a thread, what fits into the rings is known.
-        let _ = recorder.start_thread(process);
-        recorder
+        let state = Arc::new(Mutex::new(State { cpus, processes: Processes::default() }));
+        let recording = Recording { state, lost: Arc::default() };
+        let thread = start_thread(&recording, processes.to_vec()).ok();
+        Recorder { recording, _thread: thread }
     }
 
-    fn start_thread(&mut self, process: Option<u32>) -> io::Result<()> {
-        let (ended, alive) = pipe()?;
-        let wakes = lock(&self.recording).cpus.iter().map(ProcessEvents::wake_fd).collect::<io::Result<Vec<_>>>()?;
-        let (shared, stopped) = (Arc::clone(&self.recording), Arc::clone(&self.stop));
-        let builder = thread::Builder::new().name("processes".into()).stack_size(STACK_BYTES);
-        let work = move || {
-            look(&shared, &stopped, process);
-            listen(&shared, &stopped, &wakes, &ended);
-        };
-        self.thread = Some(builder.spawn(work)?);
-        self.alive = Some(alive);
-        Ok(())
+    /// A shared handle to the recorded mappings, for another thread.
+    pub(super) fn recording(&self) -> Recording {
+        self.recording.clone()
     }
 
-    /// Where addresses of a process are, or were when it ended.
-    pub fn find(&self, pid: u32, addresses: &[u64]) -> Vec<Option<FilePlace>> {
-        let mut recording = lock(&self.recording);
-        recording.drain();
-        addresses.iter().map(|address| recording.processes.find(pid, *address)).collect()
+    /// Records dropped so far because the kernel's buffer was full.
+    pub(super) fn lost(&self) -> u64 {
+        self.recording.lost.load(Ordering::Relaxed)
     }
 }
 
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
-        drop(self.alive.take());
-        if let Some(thread) = self.thread.take() {
-            // It cannot panic; if it did, there would be nobody to tell.
-            let _ = thread.join();
-        }
-    }
+fn start_thread(recording: &Recording, processes: Vec<u32>) -> io::Result<Background> {
+    let wakes = recording.lock().cpus.iter().map(ProcessEvents::wake_fd).collect::<io::Result<Vec<_>>>()?;
+    let shared = recording.clone();
+    Background::start("processes", STACK_BYTES, move |end| {
+        look(&shared, end, processes);
+        listen(&shared, end, &wakes);
+    })
 }
 
-/// Looks at the processes that are there.
-fn look(recording: &Mutex<Recording>, stopped: &AtomicBool, process: Option<u32>) {
-    let there: Vec<u32> = match process {
-        Some(pid) => vec![pid],
-        None => pids(),
-    };
+/// Scans the processes that already run.
+fn look(recording: &Recording, end: &End, processes: Vec<u32>) {
+    let there = if processes.is_empty() { pids() } else { processes };
     for pid in there {
-        if stopped.load(Ordering::SeqCst) {
+        if end.is_over() {
             return;
         }
-        let known = lock(recording).processes.knows(pid);
+        let known = recording.lock().processes.knows(pid);
         if let (false, Some(text)) = (known, maps(pid)) {
-            let mut recording = lock(recording);
-            recording.processes.add_maps(pid, &text);
-            recording.drain();
+            let mut state = recording.lock();
+            state.processes.add_maps(pid, &text);
+            recording.drain(&mut state);
         }
     }
 }
 
-/// Takes records when many wait.
-fn listen(recording: &Mutex<Recording>, stopped: &AtomicBool, wakes: &[OwnedFd], ended: &PipeReader) {
+/// Drains the ring buffers whenever enough records are pending.
+fn listen(recording: &Recording, end: &End, wakes: &[OwnedFd]) {
     let mut fds: Vec<BorrowedFd<'_>> = wakes.iter().map(AsFd::as_fd).collect();
-    fds.push(ended.as_fd());
-    while !stopped.load(Ordering::SeqCst) && poll::wait_for_any(&fds).is_ok() {
-        lock(recording).drain();
+    fds.push(end.pipe.as_fd());
+    while !end.is_over() && poll::wait_for_any(&fds).is_ok() {
+        recording.drain(&mut recording.lock());
+        // Returns as soon as the session ends.
+        let _ = poll::wait(&[end.pipe.as_fd()], Some(PAUSE));
     }
-}
-
-fn lock(recording: &Mutex<Recording>) -> MutexGuard<'_, Recording> {
-    recording.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn maps(pid: u32) -> Option<String> {
     fs::read(format!("/proc/{pid}/maps")).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The highest number first: most often the youngest, which ends soonest.
+/// Highest PID first: usually the youngest process, which tends to end soonest.
 fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten();
     let mut pids: Vec<u32> = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();

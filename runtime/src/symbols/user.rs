@@ -1,194 +1,206 @@
-//! Symbols of processes.
+//! Symbols of user processes.
 //!
-//! In: addresses of a process. Out: names, from its files' symbol tables and its perf map.
-//! Guarantee: a process's mappings are read once a batch, not once an address; names found while it lived stay when it has
-//! gone, and are forgotten when another process takes its number. What processes had mapped that have ended is known where it
-//! was recorded. However many processes come and go, memory is bounded.
+//! In: addresses of a process. Out: their locations, from the symbol tables of its files and its
+//! perf map.
+//! Guarantee: names found while a program ran remain after its process has ended, and are forgotten
+//! when the process runs another program or another process gets its number. Mappings of processes
+//! that have ended are known if they were recorded. Memory is bounded, however many processes come
+//! and go. A lookup takes a bounded time, whatever files and processes do: without an answer,
+//! addresses have no names, and this is counted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::sync::Arc;
 
-use blazesym::Pid;
-use blazesym::symbolize::source::{Elf, Process, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
-use profiler_compiler::value::SymbolName;
+use profiler_model::value::{Location, Shortfalls, SymbolName};
 
+use super::naming::{Answer, Namer, Question};
 use super::recorder::Recorder;
+use super::service::{Limits, Service};
 
-/// How many addresses are remembered before all are forgotten.
+/// Limit of cached addresses; when it is reached, the cache is emptied.
 const MAX_REMEMBERED: usize = 1 << 18;
-/// After how many processes the symbolizer starts over: it keeps some 300 bytes of each for ever.
-const MAX_PROCESSES: usize = 1 << 13;
+/// Limit in bytes of cached names; when it is reached, the cache is emptied.
+const MAX_REMEMBERED_BYTES: usize = 64 << 20;
 
-/// The symbols of all processes asked about so far.
+/// Fields of `/proc/PID/stat` that identify a program, numbered as in proc(5): the start time of
+/// the process; start and end of its code, start of its stack, start of its data and of its
+/// arguments.
+const START_FIELD: usize = 22;
+const MEMORY_FIELDS: [usize; 5] = [26, 27, 28, 45, 48];
+
+/// The symbols of all processes looked up so far.
 #[derive(Debug)]
 pub(super) struct UserSymbols {
-    symbolizer: Symbolizer,
+    service: Service<Question, Answer>,
     processes: HashMap<u32, Known>,
     remembered: usize,
-    /// Processes that this symbolizer has looked into.
-    looked_into: usize,
+    remembered_bytes: usize,
     recorder: Option<Recorder>,
+    shortfalls: Shortfalls,
 }
 
-/// What is known of a process.
+/// Cached lookups of a process.
 #[derive(Debug, Default)]
 struct Known {
-    /// When it started, in clock ticks since boot, which tells it from others with its number.
-    started: Option<u64>,
-    names: HashMap<u64, Option<SymbolName>>,
+    program: Option<Program>,
+    locations: HashMap<u64, Location>,
+    /// A lookup in this process got no answer in time.
+    is_stuck: bool,
+}
+
+/// Distinguishes a running program from all others that run, or ran, in a process with its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Program {
+    /// Start time of the process, in clock ticks since boot.
+    started: u64,
+    /// Addresses of its code, its first stack and its arguments: `exec` creates new memory at
+    /// random addresses.
+    memory: [u64; 5],
 }
 
 impl Default for UserSymbols {
     fn default() -> UserSymbols {
+        let make = |progress| {
+            let mut namer = Namer::new(progress);
+            Box::new(move |question: Question| namer.answer(&question)) as _
+        };
         UserSymbols {
-            symbolizer: symbolizer(),
+            service: Service::new(make, Limits::default()),
             processes: HashMap::new(),
             remembered: 0,
-            looked_into: 0,
+            remembered_bytes: 0,
             recorder: None,
+            shortfalls: Shortfalls::default(),
         }
     }
 }
 
-fn symbolizer() -> Symbolizer {
-    Symbolizer::builder().enable_code_info(false).enable_inlined_fns(false).build()
-}
-
 impl UserSymbols {
-    /// From now on, remembers what processes have mapped; what is there already, of all of them or of one.
-    pub(super) fn record(&mut self, process: Option<u32>) {
-        self.recorder.get_or_insert_with(|| Recorder::start(process));
+    /// Starts recording the mappings of processes, and scans those that already run: all, or only
+    /// `processes`.
+    pub(super) fn record(&mut self, processes: &[u32]) {
+        self.recorder.get_or_insert_with(|| Recorder::start(processes));
     }
 
     /// The name of one address.
     pub(super) fn find(&mut self, pid: u32, address: u64) -> Option<SymbolName> {
-        if !self.processes.get(&pid).is_some_and(|known| known.names.contains_key(&address)) {
-            self.prepare(pid, &[address]);
+        match self.locate(pid, &[address]).pop()? {
+            Location::Symbol(symbol) => Some(symbol),
+            Location::Module(_) | Location::NoCode | Location::Unknown => None,
         }
-        self.processes.get(&pid)?.names.get(&address)?.clone()
     }
 
-    /// Resolves those of the addresses that are not known yet, all at once.
-    pub(super) fn prepare(&mut self, pid: u32, addresses: &[u64]) {
-        // blazesym takes number 0 for this very process.
+    /// What could not be resolved so far, and why.
+    pub(super) fn shortfalls(&self) -> Shortfalls {
+        let lost_records = self.recorder.as_ref().map_or(0, Recorder::lost);
+        Shortfalls { lost_records, ..self.shortfalls }
+    }
+
+    /// The locations of addresses of a process; addresses that are not cached are looked up in one
+    /// batch.
+    pub(super) fn locate(&mut self, pid: u32, addresses: &[u64]) -> Vec<Location> {
+        // The idle task has no memory of its own.
         if pid == 0 {
-            return;
+            return vec![Location::Unknown; addresses.len()];
         }
-        if self.remembered > MAX_REMEMBERED {
+        self.look_up(pid, addresses);
+        let known = self.processes.get(&pid);
+        let location = |address| known.and_then(|known| known.locations.get(address)).cloned();
+        addresses.iter().map(|address| location(address).unwrap_or(Location::Unknown)).collect()
+    }
+
+    fn look_up(&mut self, pid: u32, addresses: &[u64]) {
+        if self.remembered > MAX_REMEMBERED || self.remembered_bytes > MAX_REMEMBERED_BYTES {
             self.processes.clear();
-            self.remembered = 0;
+            (self.remembered, self.remembered_bytes) = (0, 0);
         }
-        let started = start_time(pid);
-        // Of a process that is gone and was not recorded, nothing can be learned, and so nothing is kept.
-        if started.is_none() && self.recorder.is_none() {
+        let program = Program::of(pid);
+        // Nothing can be learned about a process that has ended and was not recorded, so nothing is
+        // cached.
+        if program.is_none() && self.recorder.is_none() {
             return;
-        }
-        if self.looked_into > MAX_PROCESSES {
-            self.symbolizer = symbolizer();
-            self.looked_into = 0;
         }
         let known = self.processes.entry(pid).or_default();
-        if started.is_some() && known.started != started {
-            *known = Known { started, names: HashMap::new() };
-            self.looked_into += 1;
+        if program.is_some() && known.program != program {
+            *known = Known { program, ..Known::default() };
         }
-        let mut unknown: Vec<u64> = addresses.iter().copied().filter(|at| !known.names.contains_key(at)).collect();
-        if unknown.is_empty() {
+        let is_new = |address: &u64| !known.locations.contains_key(address);
+        let mut unknown: Vec<u64> = addresses.iter().copied().filter(is_new).collect();
+        if unknown.is_empty() || known.is_stuck {
             return;
         }
         unknown.sort_unstable();
         unknown.dedup();
-        self.remembered += unknown.len();
-        let source = Source::Process(Process { debug_syms: false, ..Process::new(Pid::from(pid)) });
-        let named = started.and_then(|_| self.symbolizer.symbolize(&source, Input::AbsAddr(&unknown)).ok());
-        match named {
-            Some(results) => known.names.extend(unknown.iter().copied().zip(results.iter().map(name))),
-            None => known.names.extend(unknown.iter().map(|address| (*address, None))),
-        }
-        unknown.retain(|address| known.names.get(address).is_some_and(Option::is_none));
-        if let Some(recorder) = self.recorder.as_ref().filter(|_| !unknown.is_empty()) {
-            known.names.extend(recorded(recorder, &self.symbolizer, pid, &unknown));
-        }
+        let asked = unknown.len();
+        let recording = self.recorder.as_ref().map(Recorder::recording);
+        let question = Question { pid, is_alive: program.is_some(), addresses: unknown, recording };
+        let Some(Answer { locations, shortfalls }) = self.service.ask(question) else {
+            known.is_stuck = true;
+            self.shortfalls.unanswered += asked as u64;
+            return;
+        };
+        self.remembered += asked;
+        self.remembered_bytes += locations.iter().map(|(_, location)| location.size_bytes()).sum::<usize>();
+        known.locations.extend(locations);
+        self.shortfalls.add(&shortfalls);
     }
 }
 
-/// Addresses with their places in a file.
-type Addresses = Vec<(u64, u64)>;
-
-/// Names of addresses by the files that a process had mapped.
-fn recorded(
-    recorder: &Recorder,
-    symbolizer: &Symbolizer,
-    pid: u32,
-    addresses: &[u64],
-) -> Vec<(u64, Option<SymbolName>)> {
-    let mut files: BTreeMap<(Arc<str>, u64), Addresses> = BTreeMap::new();
-    for (address, place) in addresses.iter().zip(recorder.find(pid, addresses)) {
-        if let Some(place) = place {
-            files.entry((place.path, place.inode)).or_default().push((*address, place.offset));
-        }
+impl Program {
+    /// Reads `/proc/PID/stat`. Fields are counted after the parentheses around the command, which
+    /// may contain anything.
+    fn of(pid: u32) -> Option<Program> {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let stat = String::from_utf8_lossy(&stat);
+        let (_, fields) = stat.rsplit_once(") ")?;
+        let fields: Vec<&str> = fields.split(' ').collect();
+        // Numbered from 1 as in proc(5); the first field here is the third.
+        let field = |number: usize| fields.get(number - 3)?.trim_end().parse().ok();
+        let memory = MEMORY_FIELDS.map(|number| field(number).unwrap_or(0));
+        Some(Program { started: field(START_FIELD)?, memory })
     }
-    let mut names = Vec::new();
-    for ((path, inode), places) in files {
-        // Another file has taken its path, or it was in another mount namespace.
-        if !fs::metadata(&*path).is_ok_and(|file| file.ino() == inode) {
-            continue;
-        }
-        let offsets: Vec<u64> = places.iter().map(|(_, offset)| *offset).collect();
-        let source = Source::Elf(Elf { debug_syms: false, ..Elf::new(&*path) });
-        if let Ok(results) = symbolizer.symbolize(&source, Input::FileOffset(&offsets)) {
-            names.extend(places.iter().map(|(address, _)| *address).zip(results.iter().map(name)));
-        }
-    }
-    names
-}
-
-fn name(result: &Symbolized<'_>) -> Option<SymbolName> {
-    let symbol = result.as_sym()?;
-    Some(SymbolName {
-        name: symbol.name.to_string(),
-        offset: symbol.offset as u64,
-        module: symbol.module.as_ref().map(|module| module.to_string_lossy().into_owned()),
-    })
-}
-
-/// Field 22 of `/proc/PID/stat`, counted behind the parentheses around the command, which may hold anything.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(19)?.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn main() -> SymbolName {
+        SymbolName { name: "main".into(), offset: 4, module: None }
+    }
+
+    fn known(program: Option<Program>) -> Known {
+        Known { program, locations: HashMap::from([(0x10, Location::Symbol(main()))]), is_stuck: false }
+    }
+
     #[test]
-    fn names_outlive_their_process_but_not_its_number() {
+    fn names_outlive_their_process_but_not_its_number_nor_its_program() {
         let mut symbols = UserSymbols::default();
         let gone = 1 << 30;
-        let main = SymbolName { name: "main".into(), offset: 4, module: None };
-        let names = || HashMap::from([(0x10, Some(main.clone()))]);
-        symbols.processes.insert(gone, Known { started: Some(1), names: names() });
-        assert_eq!(symbols.find(gone, 0x10), Some(main.clone()));
-        symbols.prepare(gone, &[0x20]);
-        assert_eq!(symbols.find(gone, 0x10), Some(main.clone()));
+        let other = Program { started: 1, memory: [0; 5] };
+        symbols.processes.insert(gone, known(Some(other)));
+        assert_eq!(symbols.find(gone, 0x10), Some(main()));
+        symbols.locate(gone, &[0x20]);
+        assert_eq!(symbols.find(gone, 0x10), Some(main()));
 
         let own = std::process::id();
-        symbols.processes.insert(own, Known { started: Some(1), names: names() });
-        symbols.prepare(own, &[0x20]);
+        let now = Program::of(own).expect("we live");
+        symbols.processes.insert(own, known(Some(now)));
+        assert_eq!(symbols.find(own, 0x10), Some(main()));
+        symbols.processes.insert(own, known(Some(Program { started: 1, ..now })));
         assert_eq!(symbols.find(own, 0x10), None, "this process started at another time");
+        symbols.processes.insert(own, known(Some(Program { memory: [1; 5], ..now })));
+        assert_eq!(symbols.find(own, 0x10), None, "this process ran another program");
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut symbols = UserSymbols { remembered: MAX_REMEMBERED + 1, ..UserSymbols::default() };
         symbols.processes.insert(1 << 30, Known::default());
-        symbols.prepare(std::process::id(), &[1]);
+        symbols.locate(std::process::id(), &[1]);
+        assert_eq!((symbols.processes.len(), symbols.remembered), (1, 1));
+        symbols.remembered_bytes = MAX_REMEMBERED_BYTES + 1;
+        symbols.locate(std::process::id(), &[2]);
         assert_eq!((symbols.processes.len(), symbols.remembered), (1, 1));
     }
 
@@ -196,12 +208,20 @@ mod tests {
     fn processes_that_are_gone_take_no_memory() {
         let mut symbols = UserSymbols::default();
         for pid in 1 << 29..(1 << 29) + 100 {
-            symbols.prepare(pid, &[1, 2, 3]);
+            symbols.locate(pid, &[1, 2, 3]);
             assert_eq!(symbols.find(pid, 1), None);
         }
-        assert_eq!((symbols.processes.len(), symbols.remembered, symbols.looked_into), (0, 0, 0));
-        symbols.looked_into = MAX_PROCESSES + 1;
-        symbols.prepare(std::process::id(), &[1]);
-        assert_eq!(symbols.looked_into, 1);
+        assert_eq!((symbols.processes.len(), symbols.remembered), (0, 0));
+    }
+
+    #[test]
+    fn addresses_are_code_or_not() {
+        let mut symbols = UserSymbols::default();
+        let own = std::process::id();
+        let code = Program::of as fn(u32) -> Option<Program> as usize as u64;
+        let data = &raw const symbols as u64;
+        let found = symbols.locate(own, &[code, data, 0x2f67_6374_2f6c_6563]);
+        assert!(matches!(&found[0], Location::Symbol(symbol) if symbol.name.contains("Program")), "{found:?}");
+        assert_eq!(found[1..], [Location::NoCode, Location::NoCode]);
     }
 }

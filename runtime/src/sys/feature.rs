@@ -1,31 +1,29 @@
-//! What this kernel and this user's rights allow, found by trying.
+//! Kernel feature detection: tries what this kernel and this user's privileges allow.
 //!
-//! In: a map type, a program type, a helper's number (`enum bpf_map_type`, `bpf_prog_type`, `bpf_func_id`). Out: yes or no.
-//! Guarantee: whatever is created for a trial is closed again before the answer comes.
+//! In: a map type, a program type, a helper's number (`enum bpf_map_type`, `bpf_prog_type`,
+//! `bpf_func_id`). Out: yes or no.
+//! Guarantee: whatever a probe creates is closed before it returns.
 
-use libbpf_sys as sys;
+use libbpf_rs::{MapType, ProgramType};
 
 use super::bpf::capture_messages;
 
-/// Whether maps of this type can be made.
+/// Whether maps of this type can be created.
 pub fn has_map(kind: u32) -> bool {
     capture_messages();
-    // SAFETY: the call takes numbers only; the null options are allowed.
-    unsafe { sys::libbpf_probe_bpf_map_type(kind, std::ptr::null()) == 1 }
+    MapType::from(kind).is_supported().unwrap_or(false)
 }
 
 /// Whether programs of this type can be loaded.
 pub fn has_program(kind: u32) -> bool {
     capture_messages();
-    // SAFETY: as above.
-    unsafe { sys::libbpf_probe_bpf_prog_type(kind, std::ptr::null()) == 1 }
+    ProgramType::from(kind).is_supported().unwrap_or(false)
 }
 
 /// Whether programs of this type may call a helper.
 pub fn has_helper(program: u32, helper: u32) -> bool {
     capture_messages();
-    // SAFETY: as above.
-    unsafe { sys::libbpf_probe_bpf_helper(program, helper, std::ptr::null()) == 1 }
+    ProgramType::from(program).is_helper_supported(helper).unwrap_or(false)
 }
 
 #[cfg(test)]

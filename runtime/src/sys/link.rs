@@ -1,7 +1,12 @@
-//! Links: programs tied to what runs them.
+//! BPF links: attach programs to events.
 //!
-//! In: a program and where to attach it. Out: a descriptor whose closing detaches.
-//! Guarantee: nothing stays attached when the descriptor, or the process, is gone.
+//! In: a program and its attach point. Out: a descriptor; closing it detaches.
+//! Guarantee: nothing stays attached after the descriptor is closed or the process has ended.
+//!
+//! The calls are libbpf's own. libbpf-rs attaches only programs of an object that it has loaded
+//! (the empty ones of [`super::program`] belong to none), hides the error number, and does not
+//! restrict a task iterator to a process; its links are not descriptors, and its description of a
+//! link copies the addresses of all functions.
 
 use std::ffi::{CStr, CString, c_char};
 use std::io;
@@ -24,15 +29,18 @@ pub fn perf_event(program: BorrowedFd<'_>, event: BorrowedFd<'_>, cookie: u64) -
     create(program, event.as_raw_fd(), sys::BPF_PERF_EVENT, &options)
 }
 
-/// The number of a link's program, and how often the kernel passed the link's places in its own code without calling it: in
-/// functions that it ran for another probe, or at returns that it had no room to remember. The program does not count these.
-/// Since 6.7; before, and for links to anything else, `None`.
+/// The id of a link's program, and the number of times an attach point of the link was hit without
+/// running the program: inside functions that the kernel ran for another probe, or at returns that
+/// it could not track. The program does not count these. Since 6.7; `None` before, and for other
+/// links.
 pub fn missed_runs(link: BorrowedFd<'_>) -> Option<(u32, u64)> {
     let mut state = sys::bpf_link_info::default();
     let mut size = size_of_val(&state) as u32;
-    // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null, so nothing else is written.
+    // SAFETY: the kernel writes at most `size` bytes, which the struct has; its pointers are null,
+    // so nothing else is written.
     check(unsafe { sys::bpf_link_get_info_by_fd(link.as_raw_fd(), &raw mut state, &raw mut size) }).ok()?;
-    // SAFETY: the type says which variant the kernel has filled; all are integers, and zero where it has not.
+    // SAFETY: the type says which variant the kernel has filled; all are integers, and zero
+    // otherwise.
     let missed = unsafe {
         match state.type_ {
             sys::BPF_LINK_TYPE_KPROBE_MULTI => state.__bindgen_anon_1.kprobe_multi.missed,
@@ -48,24 +56,26 @@ pub fn missed_runs(link: BorrowedFd<'_>) -> Option<(u32, u64)> {
     Some((state.prog_id, missed))
 }
 
-/// Where a multi link sits: one file, many offsets, each with the cookie of the same index.
+/// Attach points of a uprobe multi link: offsets in one file, each with the cookie of the same
+/// index.
 #[derive(Debug)]
 pub struct UprobeSites<'a> {
     /// The file.
     pub path: &'a CStr,
     /// Offsets in the file.
     pub offsets: &'a [u64],
-    /// What `bpf_get_attach_cookie` yields there.
+    /// Values that `bpf_get_attach_cookie` returns there.
     pub cookies: &'a [u64],
-    /// Offsets of counters that are raised as long as the link exists, 0 for none; empty when no site has one.
+    /// Offsets of semaphores that are incremented while the link exists, 0 for none; empty if no
+    /// attach point has one.
     pub semaphores: &'a [u64],
-    /// At the return instead of the entry.
+    /// Attach to the return instead of the entry.
     pub at_return: bool,
-    /// Only this process.
+    /// Restrict to this process.
     pub pid: Option<u32>,
 }
 
-/// Attaches a program to many places of a file. Since 6.6.
+/// Attaches a program to many offsets of a file. Since 6.6.
 pub fn uprobe_multi(program: BorrowedFd<'_>, sites: &UprobeSites<'_>) -> io::Result<OwnedFd> {
     let is_whole = |others: usize| others == sites.offsets.len();
     if !is_whole(sites.cookies.len()) || !(sites.semaphores.is_empty() || is_whole(sites.semaphores.len())) {
@@ -86,18 +96,18 @@ pub fn uprobe_multi(program: BorrowedFd<'_>, sites: &UprobeSites<'_>) -> io::Res
     create(program, 0, sys::BPF_TRACE_UPROBE_MULTI, &options)
 }
 
-/// The places of a multi link: functions of the kernel, each with the cookie of the same index.
+/// Attach points of a kprobe multi link: kernel functions, each with the cookie of the same index.
 #[derive(Debug)]
 pub struct KprobeSites<'a> {
     /// Names of functions.
     pub functions: &'a [CString],
-    /// What `bpf_get_attach_cookie` yields there.
+    /// Values that `bpf_get_attach_cookie` returns there.
     pub cookies: &'a [u64],
-    /// At the return instead of the entry.
+    /// Attach to the return instead of the entry.
     pub at_return: bool,
 }
 
-/// Attaches a program to many functions of the kernel. Since 5.18.
+/// Attaches a program to many kernel functions. Since 5.18.
 pub fn kprobe_multi(program: BorrowedFd<'_>, sites: &KprobeSites<'_>) -> io::Result<OwnedFd> {
     if sites.functions.len() != sites.cookies.len() {
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -114,26 +124,28 @@ pub fn kprobe_multi(program: BorrowedFd<'_>, sites: &KprobeSites<'_>) -> io::Res
     create(program, 0, sys::BPF_TRACE_KPROBE_MULTI, &options)
 }
 
-/// Attaches a program to the entry or exit of the kernel function that it was loaded for. Since 5.5.
+/// Attaches a program to the entry or exit of the kernel function that it was loaded for. Since
+/// 5.5.
 pub fn trampoline(program: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: without a name the kernel takes the function from the program.
     check(unsafe { sys::bpf_raw_tracepoint_open(std::ptr::null(), program.as_raw_fd()) }).map(own)
 }
 
-/// Ties a program to the iterator that it was loaded for; of iterators of tasks, to one process. Since 5.8; 6.1 for a process.
+/// Attaches a program to the iterator that it was loaded for; a task iterator can be restricted to
+/// one process. Since 5.8; 6.1 for a process.
 pub fn iterator(program: BorrowedFd<'_>, pid: Option<u32>) -> io::Result<OwnedFd> {
     let mut options = options();
     let task = sys::bpf_iter_link_info__bindgen_ty_3 { pid: pid.unwrap_or(0), ..Default::default() };
     let mut of_process = sys::bpf_iter_link_info { task };
     if pid.is_some() {
-        // The description outlives the call in which the kernel copies it.
+        // The description outlives the call, in which the kernel copies it.
         options.iter_info = &raw mut of_process;
         options.iter_info_len = size_of_val(&of_process) as u32;
     }
     create(program, 0, sys::BPF_TRACE_ITER, &options)
 }
 
-/// An iterator at its beginning: reading it runs the program.
+/// Opens an iterator; reading it runs the program.
 pub fn read_iterator(link: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: takes a descriptor by value.
     check(unsafe { sys::bpf_iter_create(link.as_raw_fd()) }).map(own)
@@ -149,6 +161,7 @@ fn create(
     kind: sys::bpf_attach_type,
     options: &sys::bpf_link_create_opts,
 ) -> io::Result<OwnedFd> {
-    // SAFETY: the options, and the path and arrays that the callers put in, outlive the call; `cnt` is their length.
+    // SAFETY: the options, and the path and arrays that the callers pass, outlive the call; `cnt`
+    // is their length.
     check(unsafe { sys::bpf_link_create(program.as_raw_fd(), target, kind, options) }).map(own)
 }

@@ -1,7 +1,8 @@
-//! A file of the kernel as bytes in memory.
+//! A kernel file as bytes in memory.
 //!
 //! In: a path in a kernel file system. Out: [`MappedFile`], readable as a slice.
-//! Guarantee: only files that cannot shrink are mapped (those of sysfs and procfs); all others are read.
+//! Guarantee: only files that cannot shrink are mapped (those of sysfs and procfs); all others are
+//! read.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::NonNull;
 
-/// The whole content of a file.
+/// The whole contents of a file.
 #[derive(Debug)]
 pub struct MappedFile(Content);
 
@@ -19,16 +20,18 @@ enum Content {
     Read(Vec<u8>),
 }
 
-// SAFETY: the mapping is private, read-only and lives until drop; nothing about it belongs to a thread.
+// SAFETY: the mapping is private, read-only and lives until drop; it is not tied to a thread.
 unsafe impl Send for Content {}
 // SAFETY: as above; shared references only read.
 unsafe impl Sync for Content {}
 
 impl MappedFile {
-    /// Opens a file: maps it when it belongs to the kernel and the kernel allows it, reads it otherwise.
+    /// Opens a file: maps it if it is in a kernel file system and the kernel allows it, otherwise
+    /// reads it.
     pub fn open(path: &Path) -> io::Result<MappedFile> {
         let mut file = File::open(path)?;
-        // A file on disk could be cut off while it is mapped; touching the lost part would kill the process.
+        // A file on disk could be truncated while it is mapped; touching the lost part would kill
+        // the process.
         if path.starts_with("/sys")
             && let Some(mapped) = map(&file)
         {
@@ -44,7 +47,8 @@ impl MappedFile {
 /// Maps a whole file; `None` when it is empty or cannot be mapped.
 fn map(file: &File) -> Option<Content> {
     let size_bytes = usize::try_from(file.metadata().ok()?.len()).ok().filter(|size| *size > 0)?;
-    // SAFETY: a new private mapping at an address that the kernel chooses; no memory of ours is touched.
+    // SAFETY: a new private mapping at an address that the kernel chooses; no memory of ours is
+    // touched.
     let start = unsafe {
         libc::mmap(std::ptr::null_mut(), size_bytes, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0)
     };
@@ -57,7 +61,8 @@ fn map(file: &File) -> Option<Content> {
 impl AsRef<[u8]> for MappedFile {
     fn as_ref(&self) -> &[u8] {
         match &self.0 {
-            // SAFETY: the mapping has this size, is readable, nobody writes to it, and it lives as long as `self`.
+            // SAFETY: the mapping has this size, is readable and never written, and lives as long
+            // as `self`.
             Content::Mapped { start, size_bytes } => unsafe { std::slice::from_raw_parts(start.as_ptr(), *size_bytes) },
             Content::Read(bytes) => bytes,
         }

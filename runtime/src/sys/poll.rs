@@ -1,6 +1,6 @@
-//! Waiting and clocks.
+//! Polling and clocks.
 //!
-//! In: descriptors and limits. Out: which are ready.
+//! In: descriptors and timeouts. Out: which descriptors are ready.
 //! Guarantee: a signal ends a wait early and is no error.
 
 use std::io;
@@ -9,18 +9,19 @@ use std::time::Duration;
 
 use super::{check_errno, own};
 
-/// Waits until a descriptor is readable, or for `limit`, or until a signal. Returns which are readable, bit by bit.
+/// Waits until a descriptor is readable, for at most `limit`, or until a signal. Returns a bit mask
+/// of the readable descriptors.
 pub fn wait(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<u64> {
     let polls = poll(fds, limit)?;
     Ok(polls.iter().enumerate().filter(|(_, poll)| poll.revents != 0).fold(0, |ready, (index, _)| ready | 1 << index))
 }
 
-/// Waits until one of any number of descriptors is readable or its other end is closed, or until a signal.
+/// Waits until one of the descriptors is readable or its other end is closed, or until a signal.
 pub fn wait_for_any(fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     poll(fds, None).map(|_| ())
 }
 
-/// What became of each descriptor; nothing when a signal came first.
+/// Polls the descriptors; returns an empty list if a signal came first.
 fn poll(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<Vec<libc::pollfd>> {
     let mut polls: Vec<libc::pollfd> =
         fds.iter().map(|fd| libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }).collect();
@@ -45,7 +46,8 @@ pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     check_errno(fd as i32).map(own)
 }
 
-/// Returns when every BPF program that ran at the call has ended (a grace period of RCU); false when the kernel refuses.
+/// Returns once every BPF program that was running at the call has ended (an RCU grace period);
+/// false if the kernel refuses.
 pub fn programs_have_finished() -> bool {
     const MEMBARRIER_CMD_GLOBAL: i32 = 1;
     // SAFETY: takes numbers only.
@@ -55,7 +57,7 @@ pub fn programs_have_finished() -> bool {
 /// The clock of `bpf_ktime_get_boot_ns`.
 pub fn boot_clock_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the result has room for a time.
+    // SAFETY: the result has space for a time.
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

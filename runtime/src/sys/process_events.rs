@@ -1,7 +1,8 @@
-//! What the kernel tells of processes: programs that start, files that they map to run code, children, ends.
+//! Process events of the kernel: exec, executable file mappings, forks and exits.
 //!
-//! In: a CPU. Out: records as `perf_event_open(2)` describes them, each with the time at its end.
-//! Guarantee: reads stay inside the mapping; the reader's position is the only thing written; closing ends the event.
+//! In: a CPU. Out: records as described in `perf_event_open(2)`, each with a timestamp at its end.
+//! Guarantee: reads stay inside the mapping; only the reader's position is written; closing ends
+//! the event.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,13 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use libbpf_sys as sys;
 
-use super::perf::{Where, open_process_events};
+use super::perf::{Where, open_mappings, open_process_events};
 use super::ring::Mapping;
 
-/// Pages of records a CPU; a power of two. A program's start takes some ten records of 100 bytes.
+/// Data pages per CPU; a power of two. The start of a program takes about ten records of 100 bytes.
 const DATA_PAGES: usize = 16;
 
-/// The records of one CPU.
+/// The record buffer of one CPU.
 #[derive(Debug)]
 pub struct ProcessEvents {
     ring: Mapping,
@@ -23,26 +24,41 @@ pub struct ProcessEvents {
     event: OwnedFd,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and only `&mut self` reads or writes it.
+fn page_bytes() -> usize {
+    // SAFETY: takes a number only.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and only `&mut self` reads or writes
+// it.
 unsafe impl Send for ProcessEvents {}
 
 impl ProcessEvents {
-    /// Starts to record.
+    /// Starts recording.
     pub fn open(cpu: u32) -> io::Result<ProcessEvents> {
-        // SAFETY: takes a number only.
-        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let event = open_process_events(Where::Cpu(cpu), (page_bytes * DATA_PAGES / 4) as u32)?;
+        let watermark_bytes = page_bytes() * DATA_PAGES / 4;
+        ProcessEvents::of(open_process_events(Where::Cpu(cpu), watermark_bytes as u32)?)
+    }
+
+    /// Starts recording mappings of code alone, each of which wakes the reader.
+    pub fn of_mappings(cpu: u32) -> io::Result<ProcessEvents> {
+        ProcessEvents::of(open_mappings(Where::Cpu(cpu), 1)?)
+    }
+
+    fn of(event: OwnedFd) -> io::Result<ProcessEvents> {
+        let page_bytes = page_bytes();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let ring = Mapping::new(event.as_fd(), page_bytes * (1 + DATA_PAGES), protection, 0)?;
         Ok(ProcessEvents { ring, page_bytes, event })
     }
 
-    /// A descriptor that is readable while a quarter of the room is taken.
+    /// A descriptor that is readable while at least a quarter of the buffer is in use, or for
+    /// mappings alone any of it.
     pub fn wake_fd(&self) -> io::Result<OwnedFd> {
         self.event.try_clone()
     }
 
-    /// Gives every record that is there to `see`, with its header, and makes room for others.
+    /// Passes each pending record with its header to `see`, then advances the tail.
     pub fn drain(&mut self, see: &mut dyn FnMut(&[u8])) {
         let size = (self.page_bytes * DATA_PAGES) as u64;
         let (head, tail) = (self.position(std::mem::offset_of!(sys::perf_event_mmap_page, data_head)), self.tail());
@@ -51,7 +67,7 @@ impl ProcessEvents {
         while at < head {
             let header = self.copy(at, 8, size, &mut record);
             let length = u64::from(u16::from_ne_bytes([header[6], header[7]]));
-            if length < 8 || length > head - at {
+            if length < 8 || length > (head - at).min(size) {
                 break;
             }
             see(self.copy(at, length as usize, size, &mut record));
@@ -64,21 +80,26 @@ impl ProcessEvents {
         self.position(std::mem::offset_of!(sys::perf_event_mmap_page, data_tail))
     }
 
-    /// One of the two positions, at an offset of the first page.
+    /// One of the two positions, at a byte offset in the first page.
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: both offsets are multiples of 8 within the first page, which is mapped for reading and writing as long as `self`
-        // lives, and which kernel and reader share by words.
+        // SAFETY: both offsets are multiples of 8 within the first page, which is mapped for
+        // reading and writing as long as `self` lives, and which kernel and reader share by words.
         unsafe { AtomicU64::from_ptr(self.ring.at(offset).cast()) }
     }
 
-    /// The bytes from a position on, which may begin at the end of the data and go on at its start.
+    /// The bytes from a position; they may wrap around at the end of the data.
     fn copy<'a>(&self, from: u64, length: usize, size: u64, into: &'a mut Vec<u8>) -> &'a [u8] {
         into.clear();
-        for step in 0..length as u64 {
-            let offset = self.page_bytes + ((from + step) % size) as usize;
-            // SAFETY: the offset is below one page and the data, all of which is mapped; the kernel does not write between tail and
-            // head until the tail is moved, which `&mut self` of `drain` does behind the last copy.
-            into.push(unsafe { self.ring.at(offset).read() });
+        into.reserve(length);
+        let start = (from % size) as usize;
+        let first = length.min(size as usize - start);
+        for (start, length) in [(start, first), (0, length - first)] {
+            // SAFETY: the range is below one page plus the data, all of which is mapped: `length`
+            // is at most `size`, and the second part begins at 0. The kernel does not write between
+            // tail and head until the tail is moved, which `&mut self` of `drain` does after the
+            // last copy, so the bytes do not change while the slice lives.
+            let bytes = unsafe { std::slice::from_raw_parts(self.ring.at(self.page_bytes + start), length) };
+            into.extend_from_slice(bytes);
         }
         into
     }

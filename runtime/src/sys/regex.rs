@@ -1,7 +1,7 @@
-//! Regular expressions of libc: POSIX's extended ones.
+//! POSIX extended regular expressions, from libc.
 //!
 //! In: a pattern. Out: whether texts contain a match.
-//! Guarantee: a pattern that is none is an error in libc's words.
+//! Guarantee: an invalid pattern returns libc's error message.
 
 use std::ffi::CString;
 use std::fmt;
@@ -10,32 +10,33 @@ use std::mem::MaybeUninit;
 /// A compiled pattern.
 pub struct Regex(Box<libc::regex_t>);
 
-/// Room for libc's longest message.
+/// Buffer size for libc's longest message.
 const MESSAGE_BYTES: usize = 128;
 
 impl Regex {
-    /// Compiles a pattern; `\d` is a digit, as in the dialects of most languages.
+    /// Compiles a pattern; `\d` matches a digit, as in most dialects.
     pub fn new(pattern: &str) -> Result<Regex, String> {
         let pattern = CString::new(pattern.replace("\\d", "[0-9]")).map_err(|_| "it holds a NUL".to_owned())?;
         let mut compiled = Box::new(MaybeUninit::<libc::regex_t>::uninit());
         let flags = libc::REG_EXTENDED | libc::REG_NOSUB;
-        // SAFETY: the pattern is a string, and there is room for what it becomes.
+        // SAFETY: the pattern is NUL-terminated, and there is space for the compiled pattern.
         let code = unsafe { libc::regcomp(compiled.as_mut_ptr(), pattern.as_ptr(), flags) };
         if code == 0 {
             // SAFETY: `regcomp` has filled it.
             return Ok(Regex(unsafe { compiled.assume_init() }));
         }
         let mut message = [0u8; MESSAGE_BYTES];
-        // SAFETY: the size is the buffer's; the pattern may be null, and libc's messages depend on the code only.
+        // SAFETY: the size is the buffer's; the pattern may be null, and libc's messages depend
+        // only on the code.
         unsafe { libc::regerror(code, std::ptr::null(), message.as_mut_ptr().cast(), message.len()) };
         let end = message.iter().position(|byte| *byte == 0).unwrap_or(message.len());
         Err(String::from_utf8_lossy(&message[..end]).into_owned())
     }
 
-    /// Whether a part of the text matches.
+    /// Whether any part of the text matches.
     pub fn matches(&self, text: &str) -> bool {
         let Ok(text) = CString::new(text) else { return false };
-        // SAFETY: the pattern was compiled without places to report, so none are written.
+        // SAFETY: the pattern was compiled without subexpressions to report, so none are written.
         unsafe { libc::regexec(&raw const *self.0, text.as_ptr(), 0, std::ptr::null_mut(), 0) == 0 }
     }
 }

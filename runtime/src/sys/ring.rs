@@ -1,7 +1,8 @@
-//! A BPF ring buffer in memory.
+//! A BPF ring buffer mapped into memory.
 //!
-//! In: the descriptor of a ring-buffer map. Out: [`RingMemory`], from which the consumer reads records in place.
-//! Guarantee: reads stay inside the mapping; the consumer's position is the only thing written.
+//! In: the descriptor of a ring-buffer map. Out: [`RingMemory`], from which the consumer reads
+//! records in place.
+//! Guarantee: reads stay inside the mapping; only the consumer's position is written.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -12,7 +13,7 @@ use crate::ring::RingMemory;
 
 use super::map::Map;
 
-/// A mapping of memory that a descriptor shares.
+/// A shared memory mapping of a descriptor.
 #[derive(Debug)]
 pub(super) struct Mapping {
     base: NonNull<u8>,
@@ -20,9 +21,9 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// Maps so many bytes from an offset on.
+    /// Maps `len` bytes starting at `offset`.
     pub(super) fn new(fd: BorrowedFd<'_>, len: usize, protection: i32, offset: usize) -> io::Result<Mapping> {
-        // SAFETY: asks for a new mapping anywhere; no existing memory is touched.
+        // SAFETY: requests a new mapping at any address; no existing memory is touched.
         let base = unsafe {
             libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, fd.as_raw_fd(), offset as libc::off_t)
         };
@@ -33,7 +34,7 @@ impl Mapping {
         Ok(Mapping { base, len })
     }
 
-    /// The address of a byte of it; the last one's for offsets beyond.
+    /// The address of a byte of the mapping; out-of-bounds offsets give the last byte.
     pub(super) fn at(&self, offset: usize) -> *mut u8 {
         // SAFETY: the offset is inside the mapping.
         unsafe { self.base.as_ptr().add(offset.min(self.len - 1)) }
@@ -47,9 +48,10 @@ impl Drop for Mapping {
     }
 }
 
-/// A ring buffer: one page with the consumer's position, one with the producer's, then the data, and the data's start once
-/// more, so that a record that crosses the end lies in one piece. The kernel would map all of it twice; every mapped page
-/// counts as memory of ours, so only as much is mapped again as the longest record needs.
+/// A ring buffer: one page with the consumer's position, one with the producer's, then the data,
+/// followed by a second mapping of the start of the data, so that a record that wraps around is
+/// contiguous. The kernel would map all data twice. Every mapped page counts towards our memory, so
+/// only as much as the longest record needs is mapped again.
 #[derive(Debug)]
 pub struct MappedRing {
     consumer: Mapping,
@@ -60,7 +62,7 @@ pub struct MappedRing {
 }
 
 impl MappedRing {
-    /// Maps a ring-buffer map whose records are at most so long.
+    /// Maps a ring-buffer map whose records have at most `max_record_bytes` bytes.
     pub fn new(map: &Map<'_>, max_record_bytes: u32) -> io::Result<MappedRing> {
         let size_bytes = map.max_entries() as usize;
         // SAFETY: takes a number only.
@@ -94,12 +96,14 @@ impl RingMemory for MappedRing {
     }
 
     fn publish(&mut self, position: u64) {
-        // SAFETY: as in `consumer`; `&mut self` proves that no record is borrowed that the kernel may now overwrite.
+        // SAFETY: as in `consumer`; `&mut self` proves that no record is borrowed that the kernel
+        // may now overwrite.
         unsafe { AtomicU64::from_ptr(self.consumer.base.as_ptr().cast()) }.store(position, Ordering::SeqCst);
     }
 
     fn producer(&self) -> u64 {
-        // SAFETY: the second page starts with the position. The page is read-only, which a relaxed load may read.
+        // SAFETY: the second page starts with the position. The page is read-only, which a relaxed
+        // load may read.
         let position = unsafe { AtomicU64::from_ptr(self.producer.base.as_ptr().cast()) }.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         position
@@ -109,7 +113,8 @@ impl RingMemory for MappedRing {
         if !position.is_multiple_of(8) {
             return 0;
         }
-        // SAFETY: positions are multiples of 8, so the word is aligned and inside; relaxed loads may read read-only memory.
+        // SAFETY: positions are multiples of 8, so the word is aligned and inside; relaxed loads
+        // may read read-only memory.
         let header = unsafe { AtomicU32::from_ptr(self.at(position).cast()) }.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         header
@@ -117,8 +122,9 @@ impl RingMemory for MappedRing {
 
     fn bytes(&self, position: u64, len: u32) -> &[u8] {
         let len = (len as usize).min(self.tail_bytes);
-        // SAFETY: at most `tail` bytes from an offset below page + size, inside the mapping. The record is committed
-        // and the kernel leaves it alone until `publish`, which needs `&mut self`.
+        // SAFETY: at most `tail` bytes from an offset below page + size, inside the mapping. The
+        // record is committed, and the kernel does not change it until `publish`, which needs `&mut
+        // self`.
         unsafe { std::slice::from_raw_parts(self.at(position), len) }
     }
 }

@@ -1,31 +1,39 @@
-//! SIGINT, SIGTERM and SIGHUP, SIGUSR1 when a script asks for it, and SIGWINCH when a terminal is drawn on, as something to wait for.
+//! SIGINT, SIGTERM and SIGHUP, SIGUSR1 if a script uses it, and SIGWINCH while drawing on a
+//! terminal, as pollable descriptors.
 //!
 //! In: signals. Out: a readable descriptor, and the number of the first signal.
-//! Guarantee: the second signal ends the process at once, even while it is stuck in a write; closing descriptors
-//! detaches everything. A SIGHUP that was ignored at the start (`nohup`) stays ignored.
+//! Guarantee: the second signal ends the process at once, even while it is blocked in a write;
+//! closing descriptors detaches everything. A SIGHUP that was ignored at the start (`nohup`) stays
+//! ignored.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 use super::{check_errno, own};
 
 const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
-/// What the handler writes to; -1 while nobody listens.
+/// Descriptor that the handler writes to; -1 without a listener.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
-/// The first signal that came; 0 before.
+/// Number of the first signal; 0 before it.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// Does only what a signal handler may: atomics, `write`, `_exit`.
+/// Whether even the first signal ends the process.
+static AT_ONCE: AtomicBool = AtomicBool::new(false);
+
+/// Uses only async-signal-safe operations: atomics, `write`, `_exit`.
 extern "C" fn on_signal(signal: i32) {
-    if FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-        // SAFETY: may be called in a signal handler.
+    let is_first = FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+    if !is_first || AT_ONCE.load(Ordering::SeqCst) {
+        // SAFETY: async-signal-safe.
         unsafe { libc::_exit(128 + signal) };
     }
     let one = 1u64;
-    // SAFETY: may be called in a signal handler; the buffer is a local. `errno` is put back for the code interrupted.
+    // SAFETY: async-signal-safe; the buffer is a local. `errno` is restored for the interrupted
+    // code.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(WAKE.load(Ordering::SeqCst), (&raw const one).cast(), size_of_val(&one));
@@ -33,7 +41,7 @@ extern "C" fn on_signal(signal: i32) {
     }
 }
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP are noted instead of ending the process.
+/// While it exists, SIGINT, SIGTERM and SIGHUP are recorded instead of ending the process.
 #[derive(Debug)]
 pub struct Signals {
     wake: OwnedFd,
@@ -41,7 +49,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Starts listening. One listener a process.
+    /// Starts listening. At most one listener per process.
     pub fn listen() -> io::Result<Signals> {
         // SAFETY: takes numbers only.
         let wake = own(check_errno(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?);
@@ -54,10 +62,10 @@ impl Signals {
             action.sa_sigaction = on_signal as extern "C" fn(i32) as libc::sighandler_t;
             // SAFETY: all zero is a valid `sigaction`.
             let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
-            // SAFETY: both structs are valid and the handler does only what a handler may.
+            // SAFETY: both structs are valid and the handler is async-signal-safe.
             check_errno(unsafe { libc::sigaction(signal, &raw const action, &raw mut before) })?;
             if signal == libc::SIGHUP && before.sa_sigaction == libc::SIG_IGN {
-                // SAFETY: puts back what the call before has replaced.
+                // SAFETY: restores the action that the call above has replaced.
                 check_errno(unsafe { libc::sigaction(signal, &raw const before, std::ptr::null_mut()) })?;
             }
             listener.before.push(before);
@@ -65,16 +73,71 @@ impl Signals {
         Ok(listener)
     }
 
-    /// Whether a signal came.
+    /// Runs a long operation that needs no cleanup; meanwhile the first signal ends the process at
+    /// once.
+    pub fn ending_at_once<T>(long: impl FnOnce() -> T) -> T {
+        AT_ONCE.store(true, Ordering::SeqCst);
+        let result = long();
+        AT_ONCE.store(false, Ordering::SeqCst);
+        result
+    }
+
+    /// Whether a signal has arrived.
     pub fn came(&self) -> bool {
-        FIRST.load(Ordering::SeqCst) != 0
+        came()
     }
 }
 
-/// Where the handlers of SIGUSR1 and of SIGWINCH count; -1 while nobody listens.
+/// Whether a signal has asked the process to end.
+pub fn came() -> bool {
+    FIRST.load(Ordering::SeqCst) != 0
+}
+
+/// Waits until a descriptor is readable or a signal asks the process to end; returns whether it is
+/// readable.
+pub fn readable(fd: BorrowedFd<'_>) -> io::Result<bool> {
+    loop {
+        let [ready, woken] = wait(fd, libc::POLLIN, -1)?;
+        if ready || woken || came() {
+            return Ok(ready);
+        }
+    }
+}
+
+/// Waits until a descriptor is writable, but only for `patience` once a signal has asked the
+/// process to end. Returns whether it is writable.
+pub fn writable(fd: BorrowedFd<'_>, patience: Duration) -> io::Result<bool> {
+    loop {
+        let is_ending = came();
+        let limit = if is_ending { i32::try_from(patience.as_millis()).unwrap_or(i32::MAX) } else { -1 };
+        let [ready, _] = wait(fd, libc::POLLOUT, limit)?;
+        if ready || is_ending {
+            return Ok(ready);
+        }
+    }
+}
+
+/// Waits for a descriptor for at most `limit_ms`, or without a limit (-1) for a descriptor or a
+/// signal; returns which of the two is ready.
+fn wait(fd: BorrowedFd<'_>, events: libc::c_short, limit_ms: i32) -> io::Result<[bool; 2]> {
+    // The handler's eventfd stays readable, and `poll` ignores a negative descriptor.
+    let wake = if limit_ms < 0 { WAKE.load(Ordering::SeqCst) } else { -1 };
+    let mut polls = [
+        libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 },
+        libc::pollfd { fd: wake, events: libc::POLLIN, revents: 0 },
+    ];
+    // SAFETY: the array outlives the call and has the length that is passed.
+    match check_errno(unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, limit_ms) }) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        Err(_) => Ok([false; 2]),
+        Ok(_) => Ok(polls.map(|poll| poll.revents != 0)),
+    }
+}
+
+/// Descriptors on which the handlers of SIGUSR1 and SIGWINCH count; -1 without a listener.
 static COUNTERS: [AtomicI32; 2] = [AtomicI32::new(-1), AtomicI32::new(-1)];
 
-/// The signals that are counted, each with its place among [`COUNTERS`].
+/// The counted signals; each one's value is its index in [`COUNTERS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counted {
     User = 0,
@@ -90,11 +153,12 @@ impl Counted {
     }
 }
 
-/// Does only what a signal handler may.
+/// Uses only async-signal-safe operations.
 extern "C" fn on_counted(signal: i32) {
     let counter = if signal == libc::SIGUSR1 { Counted::User } else { Counted::Resize };
     let one = 1u64;
-    // SAFETY: may be called in a signal handler; the buffer is a local. `errno` is put back for the code interrupted.
+    // SAFETY: async-signal-safe; the buffer is a local. `errno` is restored for the interrupted
+    // code.
     unsafe {
         let errno = *libc::__errno_location();
         libc::write(COUNTERS[counter as usize].load(Ordering::SeqCst), (&raw const one).cast(), size_of_val(&one));
@@ -102,7 +166,7 @@ extern "C" fn on_counted(signal: i32) {
     }
 }
 
-/// While it lives, each signal of a kind is counted instead of what else it would do.
+/// While it exists, each signal of one kind is counted instead of having its default effect.
 #[derive(Debug)]
 pub struct Counter {
     of: Counted,
@@ -111,12 +175,12 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Starts counting SIGUSR1. One a process.
+    /// Starts counting SIGUSR1. At most one per process.
     pub fn of_user_signals() -> io::Result<Counter> {
         Counter::listen(Counted::User)
     }
 
-    /// Starts counting how often the terminal gets another size. One a process.
+    /// Starts counting changes of the terminal size. At most one per process.
     pub fn of_resizes() -> io::Result<Counter> {
         Counter::listen(Counted::Resize)
     }
@@ -128,17 +192,17 @@ impl Counter {
         // SAFETY: all zero is a valid `sigaction`.
         let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
         action.sa_sigaction = on_counted as extern "C" fn(i32) as libc::sighandler_t;
-        // Writing results goes on where it was interrupted.
+        // Interrupted writes of results are restarted.
         action.sa_flags = libc::SA_RESTART;
-        // SAFETY: both structs are valid and the handler does only what a handler may.
+        // SAFETY: both structs are valid and the handler is async-signal-safe.
         check_errno(unsafe { libc::sigaction(of.number(), &raw const action, &raw mut before) })?;
         Ok(Counter { of, count: File::from(count), before })
     }
 
-    /// How many came since it was last asked.
+    /// Number of signals since the last call.
     pub fn take(&self) -> u64 {
         let mut number = [0; 8];
-        // Without one, there is nothing to read.
+        // Without a signal, there is nothing to read.
         match (&self.count).read_exact(&mut number) {
             Ok(()) => u64::from_ne_bytes(number),
             Err(_) => 0,
@@ -154,7 +218,7 @@ impl AsFd for Counter {
 
 impl Drop for Counter {
     fn drop(&mut self) {
-        // SAFETY: puts back what the same call returned in `listen`.
+        // SAFETY: restores the action that the same call returned in `listen`.
         unsafe { libc::sigaction(self.of.number(), &raw const self.before, std::ptr::null_mut()) };
         COUNTERS[self.of as usize].store(-1, Ordering::SeqCst);
     }
@@ -169,7 +233,7 @@ impl AsFd for Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         for (signal, before) in SIGNALS.iter().zip(&self.before) {
-            // SAFETY: puts back what the same call returned in `listen`.
+            // SAFETY: restores the action that the same call returned in `listen`.
             unsafe { libc::sigaction(*signal, before, std::ptr::null_mut()) };
         }
         WAKE.store(-1, Ordering::SeqCst);

@@ -1,14 +1,14 @@
 //! The terminal's size.
 //!
 //! In: standard output, or standard error. Out: columns and lines.
-//! Guarantee: never 0; `None` when it is no terminal or does not know.
+//! Guarantee: never 0; `None` if it is not a terminal or its size is unknown.
 
-/// Columns and lines of the terminal that standard output is.
+/// Columns and lines of the terminal on standard output.
 pub fn size() -> Option<(usize, usize)> {
     size_of(libc::STDOUT_FILENO)
 }
 
-/// Columns of the terminal that standard error is.
+/// Columns of the terminal on standard error.
 pub fn width_of_standard_error() -> Option<usize> {
     size_of(libc::STDERR_FILENO).map(|(columns, _)| columns)
 }

@@ -1,27 +1,37 @@
-//! From what maps held to a table.
+//! Turns map contents into a table.
 //!
 //! In: a view, the bytes of its maps, the length of the window. Out: a [`Table`].
-//! Guarantee: as for the parent.
+//! Guarantee: as for the parent module.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use profiler_compiler::decode::{Lookup, decode};
-use profiler_compiler::object::{MapValue, UserMap};
-use profiler_compiler::statistics::{Number, Statistic};
-use profiler_compiler::types::Type;
-use profiler_compiler::units::Unit;
-use profiler_compiler::value::Value;
-use profiler_compiler::view::{Measure, Source, View};
+use profiler_model::decode::{Lookup, decode};
+use profiler_model::object::{MapValue, UserMap};
+use profiler_model::output::{Cell, Header, Rest, SpanLedger, Table};
+use profiler_model::statistics::{Number, Statistic};
+use profiler_model::types::Type;
+use profiler_model::units::Unit;
+use profiler_model::value::Value;
+use profiler_model::view::{Column, Measure, Quantity, Source, View};
 
-use super::Held;
-use super::table::{Cell, Header, Quantity, Rest, Table};
-use crate::maps::{Contents, Entry, merge_entries};
+use super::formula::Inputs;
+use super::{Held, trust};
+use crate::maps::{Contents, Entry, aggregation, merge_entries};
 
-/// Fills a view. `seconds` is how long the maps were filled.
-pub fn fill(view: &View, held: &Held<'_>, seconds: f64, lookup: &dyn Lookup) -> Table {
-    let filling = Filling { view, held, seconds, lookup, totals: totals(held, lookup) };
+/// Fills a view. `seconds` is the length of the window; `spans` has the accounting of the script's
+/// spans.
+pub fn fill(view: &View, held: &Held<'_>, seconds: f64, spans: &[SpanLedger], lookup: &dyn Lookup) -> Table {
+    let (without_rate, notes) = trust::broken(view, spans);
+    let filling = Filling { view, held, seconds, lookup, spans, without_rate, totals: totals(held, lookup) };
+    let withheld = trust::withheld(view, spans);
+    if withheld.is_some() {
+        return Table { title: view.title.clone(), headers: filling.headers(), withheld, ..Table::default() };
+    }
     let mut rows = filling.rows();
+    if let Some(filter) = &view.filter {
+        rows.retain(|row| filling.inputs(&|source| filling.cell(row, source)).holds(filter));
+    }
     let order = view.order.map(|order| (order.by, order.ascending));
     if let Some((by, _)) = order {
         for row in &mut rows {
@@ -34,29 +44,32 @@ pub fn fill(view: &View, held: &Held<'_>, seconds: f64, lookup: &dyn Lookup) -> 
     let wants_rest = view.top.is_some_and(|top| top.rest) && !others.is_empty();
     Table {
         title: view.title.clone(),
-        headers: view.columns.iter().map(|column| filling.header(&column.header, column.source)).collect(),
+        headers: filling.headers(),
         rows: rows
             .iter()
             .map(|row| view.columns.iter().map(|column| filling.cell(row, column.source)).collect())
             .collect(),
         rest: wants_rest.then(|| filling.rest(&others)),
+        withheld: None,
+        notes,
     }
 }
 
-/// A key, or keys that are alike in all parts that are shown, with what each map of the view has for it.
+/// A key, or several keys that are equal in all visible parts, with the data of each map of the
+/// view.
 struct Row<'a> {
-    /// What is not shown of it is missing.
+    /// The key; hidden parts are missing.
     key: Option<Value>,
     entries: Vec<Vec<&'a Entry>>,
-    values: Vec<Option<Told>>,
-    /// What orders it.
+    values: Vec<Option<Summarised>>,
+    /// The cell by which the row is ordered.
     rank: Cell,
 }
 
-/// What a map has for a row.
-enum Told {
+/// The value of a map in a row.
+enum Summarised {
     Value(Value),
-    /// Integers of several keys, added up; nothing where they cannot be.
+    /// The sum of several keys' integers; `None` if they cannot be added.
     Sum(Option<i128>),
 }
 
@@ -65,44 +78,47 @@ struct Filling<'a> {
     held: &'a Held<'a>,
     seconds: f64,
     lookup: &'a dyn Lookup,
-    /// For each map, what its keys' measure of [`Measure::Share`] adds up to.
+    spans: &'a [SpanLedger],
+    /// Maps whose rates would mislead.
+    without_rate: Vec<usize>,
+    /// For each map, the total that [`Measure::Share`] divides by.
     totals: Vec<f64>,
 }
 
-/// What a share is one of, by map.
+/// The totals that shares divide by, one per map.
 fn totals(held: &Held<'_>, lookup: &dyn Lookup) -> Vec<f64> {
     let total = |(map, contents): &(&UserMap, &Contents)| {
-        let values = contents.entries.iter().map(|entry| told(map, contents, &[entry], lookup));
-        values.filter_map(|told| measured(map, &told, amount(map))).map(Number::as_f64).sum()
+        let values = contents.entries.iter().map(|entry| summarise(map, contents, &[entry], lookup));
+        values.filter_map(|value| measured(map, &value, amount(map, lookup))).map(Number::as_f64).sum()
     };
     held.iter().map(total).collect()
 }
 
-/// What the share and the order of a map's keys go by: their sums, or where those are not kept, their counts.
-fn amount(map: &UserMap) -> Statistic {
-    match &map.value {
-        MapValue::Aggregate { word, .. } if !word.yields(Statistic::Sum) => Statistic::Count,
+/// The statistic for shares and order: the sum, or the count if no sum is kept.
+fn amount(map: &UserMap, lookup: &dyn Lookup) -> Statistic {
+    match aggregation(map, lookup) {
+        Some(word) if !word.yields(Statistic::Sum) => Statistic::Count,
         _ => Statistic::Sum,
     }
 }
 
-/// What a rate is one of: counts, or where they are not kept, sums.
-fn rated(map: &UserMap) -> Statistic {
-    match &map.value {
-        MapValue::Aggregate { word, .. } if word.yields(Statistic::Count) => Statistic::Count,
+/// The statistic for rates: the count, or the sum if no count is kept.
+fn rated(map: &UserMap, lookup: &dyn Lookup) -> Statistic {
+    match aggregation(map, lookup) {
+        Some(word) if word.yields(Statistic::Count) => Statistic::Count,
         _ => Statistic::Sum,
     }
 }
 
-fn measured(map: &UserMap, told: &Told, statistic: Statistic) -> Option<Number> {
-    match (&map.value, told) {
-        (_, Told::Sum(sum)) => sum.map(Number::Integer),
-        (MapValue::Aggregate { .. }, Told::Value(value)) => value.statistic(&statistic),
-        (MapValue::Plain(_), Told::Value(value)) => integer(value).map(Number::Integer),
+fn measured(map: &UserMap, summarise: &Summarised, statistic: Statistic) -> Option<Number> {
+    match (&map.value, summarise) {
+        (_, Summarised::Sum(sum)) => sum.map(Number::Integer),
+        (MapValue::Aggregate { .. }, Summarised::Value(value)) => value.statistic(&statistic),
+        (MapValue::Plain(_), Summarised::Value(value)) => integer(value).map(Number::Integer),
     }
 }
 
-/// A plain value as a number.
+/// A plain integer value as a number.
 fn integer(value: &Value) -> Option<i128> {
     match value {
         Value::Int(n) => Some(i128::from(*n)),
@@ -111,26 +127,27 @@ fn integer(value: &Value) -> Option<i128> {
     }
 }
 
-/// The value of several entries together: an aggregation's are merged like those of CPUs, integers are added up.
-fn told(map: &UserMap, contents: &Contents, entries: &[&Entry], lookup: &dyn Lookup) -> Told {
+/// The value of several entries together: aggregations are merged like per-CPU copies, integers are
+/// added.
+fn summarise(map: &UserMap, contents: &Contents, entries: &[&Entry], lookup: &dyn Lookup) -> Summarised {
     match (&map.value, entries) {
         (MapValue::Aggregate { .. }, _) | (_, [_]) => {
-            Told::Value(merge_entries(map, contents.is_paged, entries, lookup))
+            Summarised::Value(merge_entries(map, contents.is_paged, entries, lookup))
         }
         (MapValue::Plain(_), entries) => {
             let numbers = entries.iter().map(|entry| integer(&merge_entries(map, contents.is_paged, &[entry], lookup)));
-            Told::Sum(numbers.sum())
+            Summarised::Sum(numbers.sum())
         }
     }
 }
 
 impl<'a> Filling<'a> {
-    /// The rows, in no order.
+    /// The rows, unordered.
     fn rows(&self) -> Vec<Row<'a>> {
         let mut rows: Vec<Row<'a>> = Vec::new();
         let parts = self.held.first().map_or(0, |(map, _)| key_parts(map));
         let groups = self.view.groups(parts);
-        // Where a key may come twice, rows are found by what is shown of it.
+        // If a key can occur twice, rows are looked up by its visible parts.
         let may_repeat = groups || self.held.len() > 1;
         let mut known: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for (place, (map, contents)) in self.held.iter().enumerate() {
@@ -152,7 +169,7 @@ impl<'a> Filling<'a> {
         rows
     }
 
-    /// A key without the parts that are not shown.
+    /// A key without its hidden parts.
     fn shown_of(&self, key: Value) -> Value {
         let shown = |part: usize, value: Value| if self.view.shows(part) { value } else { Value::Missing };
         match key {
@@ -167,10 +184,10 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// What each map has for some entries together.
-    fn values(&self, entries: &[Vec<&Entry>]) -> Vec<Option<Told>> {
+    /// The values of each map for these entries together.
+    fn values(&self, entries: &[Vec<&Entry>]) -> Vec<Option<Summarised>> {
         let of = |((map, contents), entries): (&(&UserMap, &Contents), &Vec<&Entry>)| {
-            (!entries.is_empty()).then(|| told(map, contents, entries, self.lookup))
+            (!entries.is_empty()).then(|| summarise(map, contents, entries, self.lookup))
         };
         self.held.iter().zip(entries).map(of).collect()
     }
@@ -179,11 +196,20 @@ impl<'a> Filling<'a> {
         self.held.get(place).map_or(Unit::None, |(map, _)| map.unit)
     }
 
+    fn headers(&self) -> Vec<Header> {
+        self.view.columns.iter().map(|column| self.header(&column.header, column.source)).collect()
+    }
+
+    fn inputs<'b>(&'b self, cell: &'b dyn Fn(Source) -> Cell) -> Inputs<'b> {
+        Inputs { cell, spans: self.spans }
+    }
+
     fn header(&self, name: &str, source: Source) -> Header {
         let quantity = match source {
             Source::Key(_) => None,
             Source::Measure { map, measure } => self.quantity(map, measure),
             Source::Field { number, .. } => number.map(Quantity::Of),
+            Source::Computed { place, .. } => self.view.computed.get(place).and_then(|computed| computed.quantity),
         };
         Header { name: name.to_owned(), quantity }
     }
@@ -197,7 +223,7 @@ impl<'a> Filling<'a> {
                 _ => return None,
             },
             Measure::Statistic(statistic) => Quantity::Of(of(statistic)),
-            Measure::Rate => Quantity::PerSecond(of(rated(map))),
+            Measure::Rate => Quantity::PerSecond(of(rated(map, self.lookup))),
             Measure::Share => Quantity::Share,
         })
     }
@@ -206,55 +232,67 @@ impl<'a> Filling<'a> {
         match source {
             Source::Key(part) => key_part(row.key.as_ref(), part).cloned().map_or(Cell::Missing, Cell::Value),
             Source::Measure { map, measure } => match row.values.get(map) {
-                Some(Some(told)) => self.measure(map, measure, told),
+                Some(Some(summarise)) => self.measure(map, measure, summarise),
                 _ => Cell::Missing,
             },
             Source::Field { map, field, .. } => match row.values.get(map) {
-                Some(Some(Told::Value(Value::Record(fields)))) => {
+                Some(Some(Summarised::Value(Value::Record(fields)))) => {
                     fields.get(field).map_or(Cell::Missing, |(_, value)| cell_of(value))
                 }
                 _ => Cell::Missing,
             },
+            Source::Computed { place, .. } => self.view.computed.get(place).map_or(Cell::Missing, |computed| {
+                self.inputs(&|source| self.cell(row, source)).compute(&computed.formula)
+            }),
         }
     }
 
-    fn measure(&self, place: usize, measure: Measure, told: &Told) -> Cell {
+    fn measure(&self, place: usize, measure: Measure, summarise: &Summarised) -> Cell {
         let Some((map, _)) = self.held.get(place) else { return Cell::Missing };
         let number = match measure {
-            Measure::Value => match told {
-                Told::Value(value) => return cell_of(value),
-                // The values of several keys are no value.
-                Told::Sum(_) => None,
+            Measure::Value => match summarise {
+                Summarised::Value(value) => return cell_of(value),
+                // Several keys together have no single value.
+                Summarised::Sum(_) => None,
             },
-            Measure::Statistic(statistic) => measured(map, told, statistic),
+            Measure::Statistic(statistic) => measured(map, summarise, statistic),
+            Measure::Rate if self.without_rate.contains(&place) => None,
             Measure::Rate => {
                 let of_window = |number: Number| Number::Real(number.as_f64() / self.seconds);
-                measured(map, told, rated(map)).filter(|_| self.seconds > 0.0).map(of_window)
+                measured(map, summarise, rated(map, self.lookup)).filter(|_| self.seconds > 0.0).map(of_window)
             }
             Measure::Share => {
                 let total = self.totals.get(place).copied().unwrap_or(0.0);
                 let of_total = |number: Number| Number::Real(number.as_f64() * 100.0 / total);
-                measured(map, told, amount(map)).filter(|_| total != 0.0).map(of_total)
+                measured(map, summarise, amount(map, self.lookup)).filter(|_| total != 0.0).map(of_total)
             }
         };
         number.map_or(Cell::Missing, Cell::Number)
     }
 
-    /// All rows that are not shown as one.
+    /// Combines all rows that are not shown into one.
     fn rest(&self, others: &[Row<'_>]) -> Rest {
         let together = |place: usize| others.iter().flat_map(|row| row.entries[place].iter().copied()).collect();
         let entries: Vec<Vec<&Entry>> = (0..self.held.len()).map(together).collect();
         let row = Row { key: None, values: self.values(&entries), entries: Vec::new(), rank: Cell::Missing };
         let cell = |source: Source| match source {
-            // Values that are no sums are one key's each.
+            // Values other than sums belong to a single key.
             Source::Key(_) | Source::Field { .. } | Source::Measure { measure: Measure::Value, .. } => Cell::Missing,
-            source @ Source::Measure { .. } => self.cell(&row, source),
+            source => self.cell(&row, source),
         };
-        Rest { others: others.len(), cells: self.view.columns.iter().map(|column| cell(column.source)).collect() }
+        let of_column = |column: &Column| match column.source {
+            Source::Computed { place, .. } => self
+                .view
+                .computed
+                .get(place)
+                .map_or(Cell::Missing, |computed| self.inputs(&cell).compute(&computed.formula)),
+            source => cell(source),
+        };
+        Rest { others: others.len(), cells: self.view.columns.iter().map(of_column).collect() }
     }
 }
 
-/// What is missing comes last in either order; equal rows are in the order of their keys.
+/// Missing values come last in either order; equal rows are ordered by key.
 fn compare(ascending: bool, a: &Row<'_>, b: &Row<'_>) -> Ordering {
     let by_rank = match (&a.rank, &b.rank) {
         (Cell::Missing, Cell::Missing) => Ordering::Equal,
@@ -277,7 +315,7 @@ fn compare_cells(a: &Cell, b: &Cell) -> Ordering {
     }
 }
 
-/// A value in a cell.
+/// Converts a value to a cell.
 fn cell_of(value: &Value) -> Cell {
     match value {
         Value::Int(n) => Cell::Number(Number::Integer(i128::from(*n))),
@@ -296,7 +334,8 @@ pub(super) fn key_parts(map: &UserMap) -> usize {
     }
 }
 
-/// Bytes that are alike for keys that are: numbers by value, whatever their width and sign in the maps.
+/// Bytes that are equal for equal keys; numbers compare by value, whatever their width and sign in
+/// the maps.
 fn identity(key: Option<&Value>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(key) = key {
@@ -305,7 +344,8 @@ fn identity(key: Option<&Value>) -> Vec<u8> {
     bytes
 }
 
-fn write_identity(value: &Value, out: &mut Vec<u8>) {
+/// Appends the identity of a key or of a part of it.
+pub fn write_identity(value: &Value, out: &mut Vec<u8>) {
     let mut tagged = |tag: u8, bytes: &[u8]| {
         out.push(tag);
         out.extend_from_slice(&(bytes.len() as u64).to_ne_bytes());
@@ -332,7 +372,7 @@ fn write_identity(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// A part of a tuple or record; another key is its only part.
+/// A part of a tuple or record; any other key has itself as its only part.
 fn key_part(key: Option<&Value>, part: usize) -> Option<&Value> {
     match key? {
         Value::Tuple(parts) => parts.get(part),

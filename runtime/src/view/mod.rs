@@ -1,27 +1,30 @@
-//! Views, filled: what maps hold as the rows of a table.
+//! Fills views: turns map contents into the rows of a table.
 //!
-//! In: a [`View`], what its maps hold as bytes, and how to decode that. Out: a [`Table`].
-//! Guarantee: the rows of a table, with the one for all others, are everything that the maps held: sums add up, and percentiles of keys
-//! that are put together are those of all their values.
+//! In: a [`View`], the contents of its maps as bytes, and a decoder for them. Out: a
+//! [`Table`](profiler_model::output::Table).
+//! Guarantee: the rows of a table, with the summary row of all others, contain everything that the
+//! maps held and `where` accepts. Sums add up, and percentiles of merged keys are those of all
+//! their values.
 
 mod fill;
-mod table;
+mod formula;
+mod trust;
 
-pub use fill::fill;
-pub use table::{Cell, Header, Quantity, Rest, Table};
+pub use fill::{fill, write_identity};
 
-use profiler_compiler::object::UserMap;
-use profiler_compiler::units::Unit;
-use profiler_compiler::view::{Column, Measure, Source, View};
-use profiler_compiler::{object, types::Type};
+use profiler_model::object::UserMap;
+use profiler_model::results::Vocabulary;
+use profiler_model::units::Unit;
+use profiler_model::view::{Column, Measure, Source, View};
+use profiler_model::{object, types::Type};
 
 use crate::maps::Contents;
 
-/// What a view needs of its maps: each with what it held.
+/// The maps of a view, each with its contents.
 pub type Held<'a> = [(&'a UserMap, &'a Contents)];
 
-/// A view of one map that nobody wrote one for: its key, and what is usually told of its values.
-pub fn of_map(place: usize, map: &UserMap) -> View {
+/// The default view of a map that no view shows: its key, and the usual measures of its values.
+pub fn of_map(place: usize, map: &UserMap, vocabulary: &dyn Vocabulary) -> View {
     let parts = fill::key_parts(map);
     let name = |part: usize| match &map.key {
         Some(Type::Record(fields)) => fields[part].0.clone(),
@@ -30,7 +33,7 @@ pub fn of_map(place: usize, map: &UserMap) -> View {
     };
     let keys = (0..parts).map(|part| Column { header: name(part), source: Source::Key(part) });
     let measures = match &map.value {
-        object::MapValue::Aggregate { word, .. } => Measure::usual(*word),
+        object::MapValue::Aggregate { word, .. } => vocabulary.aggregation(word).map_or(Vec::new(), Measure::usual),
         object::MapValue::Plain(Type::Record(_)) => Vec::new(),
         object::MapValue::Plain(_) => vec![Measure::Value],
     };
@@ -46,5 +49,5 @@ pub fn of_map(place: usize, map: &UserMap) -> View {
     };
     let fields = fields.iter().enumerate().map(field);
     let columns = keys.chain(measures.into_iter().map(measure)).chain(fields).collect();
-    View { title: map.name.clone(), maps: vec![place], columns, order: None, top: None, every: None }
+    View { title: map.name.clone(), maps: vec![place], columns, ..View::default() }
 }

@@ -1,7 +1,8 @@
-//! Objects that the kernel must refuse, loaded as the command loads its own: what is said of each.
+//! Objects that the kernel must refuse, loaded as the command loads its own: the diagnostic of
+//! each.
 //!
-//! The objects are those of the compiler with one instruction broken, for a machine made for tests; the kernel's verifier is
-//! the real one, whichever it is.
+//! The objects are the compiler's, with one instruction broken, for the test target. The verifier
+//! is that of the running kernel.
 
 mod breaker;
 #[path = "../../../compiler/tests/support/fixture.rs"]
@@ -18,25 +19,25 @@ use profiler_compiler::CATALOGUE;
 use profiler_compiler::check::Options;
 use profiler_compiler::compile::{Stages, stages};
 use profiler_compiler::diagnostic::Diagnostic;
-use profiler_compiler::source::Source;
+use profiler_model::source::Source;
 use profiler_runtime::load::{LoadError, LoadOptions, Refusal, load};
 
 const SCRIPT: &str =
     "BEGIN {\n  $x = 1;\n}\nrawtracepoint:sched_switch {\n  @a[pid, tid]++;\n  @last[cpu] = nsecs;\n}\n";
 
-/// The program of `SCRIPT` that is broken.
+/// Index of the program of `SCRIPT` that is broken.
 const PROGRAM: usize = 1;
 
 fn compiled(text: &str) -> (Source, Stages) {
     let source = Source::new("s.prof", text);
     let options =
-        Options { pid: None, child_pid: None, positional: Vec::new(), named: Vec::new(), ..Options::default() };
+        Options { pids: Vec::new(), child_pid: None, positional: Vec::new(), named: Vec::new(), ..Options::default() };
     let stages = stages(&source, &CATALOGUE, &Machine::new(true), &options);
     let stages = stages.unwrap_or_else(|problems| panic!("{problems:#?}"));
     (source, stages)
 }
 
-/// Whether the kernel takes programs from us at all; says why not.
+/// Whether this process may load programs; prints the reason if it may not.
 fn can_load() -> bool {
     let (_, stages) = compiled("BEGIN { }\n");
     match load(&stages.emitted.elf, LoadOptions::default()) {
@@ -48,7 +49,8 @@ fn can_load() -> bool {
     }
 }
 
-/// What is said of the script's object with one instruction broken, and which instruction that is.
+/// The load error of the script's object with one instruction broken, and the index of that
+/// instruction.
 fn broken(what: Break, options: LoadOptions) -> (LoadError, usize) {
     let (_, stages) = compiled(SCRIPT);
     let mut elf = stages.emitted.elf;
@@ -66,7 +68,7 @@ fn refused(what: Break) -> (Refusal, usize) {
     }
 }
 
-/// The diagnostic as the command makes it.
+/// The diagnostic as the command prints it.
 fn told(refusal: &Refusal) -> (Source, Diagnostic) {
     let (source, stages) = compiled(SCRIPT);
     let function =
@@ -81,7 +83,7 @@ fn the_object_loads_as_long_as_nothing_is_broken() {
     if can_load() {
         let (_, stages) = compiled(SCRIPT);
         let loaded = load(&stages.emitted.elf, LoadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
-        assert!(loaded.verifier_logs().is_empty(), "nobody asked for a log");
+        assert!(loaded.verifier_logs().is_empty(), "no log was requested");
     }
 }
 
@@ -131,8 +133,30 @@ fn a_missing_test_for_null_is_shown_at_the_expression_with_the_log_s_last_lines(
     assert!((3..=8).contains(&lines.len()), "{help}");
     assert_eq!(lines.last().map(|line| line.trim()), Some(refusal.reason.as_str()));
     assert!(lines.iter().any(|line| line.contains("(u64 *)(r0 +0)")), "the instruction itself:\n{help}");
-    // The line is known from the log too where the kernel cites the script.
+    // The line is also known from the log if the kernel cites the script.
     assert!(refusal.line.is_none_or(|line| line == 5), "{:?}", refusal.line);
+}
+
+#[test]
+fn what_is_wrong_in_a_block_that_shares_its_program_is_shown_there() {
+    if !can_load() {
+        return;
+    }
+    let text = "rawtracepoint:sched_switch {\n  for $i : 0..3 { @first++; }\n}\nrawtracepoint:sched_switch {\n  @second[tid] = 1;\n  \
+        @third[cpu, tid]++;\n}\nrawtracepoint:sched_switch {\n  @fourth[cpu]++;\n}\n";
+    let (source, stages) = compiled(text);
+    for (block, expected) in [("p1", "@second[tid] = 1"), ("p2", "@fourth[cpu]++")] {
+        let mut elf = stages.emitted.elf.clone();
+        break_object(&mut elf, block, Break::NullCheck);
+        let refusal = match load(&elf, LoadOptions::default()) {
+            Err(LoadError::Verifier(refusal)) => refusal,
+            other => panic!("{block}: {other:?}"),
+        };
+        assert_eq!(refusal.program, "e0", "{}", refusal.log);
+        let at = refusal.instruction.expect("an instruction");
+        let span = stages.emitted.span_in_program(&refusal.program, at).expect("a place in the script");
+        assert_eq!(source.slice(span), expected, "{}", refusal.log);
+    }
 }
 
 #[test]
@@ -158,7 +182,8 @@ fn a_log_that_outgrows_its_buffer_is_kept_whole() {
     if !can_load() {
         return;
     }
-    // The verifier looks at some 16 000 instructions and refuses the last but one. A buffer of ours has 1 MiB at first.
+    // The verifier processes about 16,000 instructions and refuses the last but one. Our log buffer
+    // has 1 MiB at first.
     let (_, stages) = compiled("BEGIN { unroll (50) { unroll (20) { @a[1] = nsecs; } } }\n");
     let mut elf = stages.emitted.elf;
     for verifier_log in [false, true] {
@@ -196,7 +221,7 @@ fn missing_privilege_is_told_and_is_no_refusal() {
     const NOBODY: u32 = 65534;
     if std::env::var_os(CHILD).is_some() {
         let (_, stages) = compiled(SCRIPT);
-        let error = load(&stages.emitted.elf, LoadOptions::default()).expect_err("nobody may load");
+        let error = load(&stages.emitted.elf, LoadOptions::default()).expect_err("this user may not load");
         assert!(matches!(&error, LoadError::Privilege { .. }), "{error}");
         println!("told: {error}");
         return;

@@ -1,4 +1,4 @@
-//! Constants in C definitions: lengths, widths, values of enums.
+//! Constants in C definitions: array lengths, bit-field widths, enum values.
 //!
 //! In: an expression of integers, `#define`s and enum values. Out: its value.
 
@@ -6,16 +6,16 @@ use super::Definer;
 use crate::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
 use crate::diagnostic::Code;
 
-/// How many `#define`s may refer to each other; one that refers to itself would not end.
+/// Maximum nesting of `#define`s and expressions; a `#define` that refers to itself would not end.
 const MAX_DEPTH: u32 = 32;
 
 impl Definer<'_> {
-    /// The value of a constant; reports what is none.
+    /// Evaluates a constant; reports an expression that is not constant.
     pub(super) fn constant(&mut self, e: &Expr) -> Option<i64> {
         if let Some(value) = self.value(e, MAX_DEPTH) {
             return Some(value);
         }
-        let message = "this is no constant that is known here".to_string();
+        let message = "this is not a constant that is known here".to_string();
         self.fail(Code(374), e.span, message, "use numbers, `#define`s and values of enums")
     }
 

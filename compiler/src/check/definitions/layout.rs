@@ -1,8 +1,8 @@
-//! Where the members of a struct lie.
+//! Struct layout.
 //!
-//! In: members as written. Out: members at their offsets, size and alignment of the whole.
-//! Guarantee: the rules of the System V ABI: natural alignment; a bit-field does not cross a boundary of its type unless the
-//! struct is packed; a width of 0 ends the present unit.
+//! In: members as written. Out: members with offsets; size and alignment of the whole.
+//! Guarantee: follows the System V ABI: natural alignment; a bit-field does not cross a boundary of
+//! its type unless the struct is packed; a width of 0 ends the current unit.
 
 use super::{Definer, Extent, MAX_SIZE_BYTES};
 use crate::ast::{Attributes, CTypeKind, Declarator, RecordDefinition};
@@ -10,19 +10,19 @@ use crate::btf::{BtfId, NewMember};
 use crate::diagnostic::Code;
 use crate::source::Span;
 
-/// A struct as far as it is laid out.
+/// Layout state of a struct.
 struct Cursor {
     is_union: bool,
     packed: bool,
-    /// Behind the last member.
+    /// Bit offset after the last member.
     end_bits: u64,
-    /// The largest member's end, for unions.
+    /// End of the largest member in bits, for unions.
     most_bits: u64,
     align_bytes: u32,
 }
 
 impl Cursor {
-    /// Room for so many bits at this alignment; its first bit.
+    /// Allocates `bits` bits at an alignment; returns the first bit's offset.
     fn place(&mut self, bits: u64, align_bits: u64) -> u64 {
         let at = if self.is_union { 0 } else { self.end_bits.next_multiple_of(align_bits.max(1)) };
         self.end_bits = at + bits;
@@ -40,7 +40,8 @@ impl Definer<'_> {
         for member in &record.members {
             let base = self.base(&member.ty)?;
             if member.declarators.is_empty() {
-                // Only an anonymous struct or union is a member without a name; else a type is defined on the way.
+                // Only an anonymous struct or union is a member without a name; otherwise this just
+                // defines a type.
                 if matches!(&member.ty.kind, CTypeKind::Record(inner) if inner.name.is_none()) {
                     let at = self.add(&mut cursor, base, &Attributes::default(), member.span)?;
                     members.push(NewMember { name: String::new(), ty: base, bit_offset: at, width: None });
@@ -77,7 +78,7 @@ impl Definer<'_> {
         ))
     }
 
-    /// Places a member that is no bit-field; its offset in bits.
+    /// Places a member that is not a bit-field; returns its offset in bits.
     fn add(&mut self, cursor: &mut Cursor, ty: BtfId, attributes: &Attributes, span: Span) -> Option<u32> {
         let extent = self.extent(ty);
         self.must_be_complete(ty, extent, span)?;
@@ -93,7 +94,7 @@ impl Definer<'_> {
         Some(at as u32)
     }
 
-    /// Places a bit-field.
+    /// Places a bit-field; returns its offset in bits, and its width unless that is 0.
     fn add_bits(&mut self, cursor: &mut Cursor, ty: BtfId, declarator: &Declarator) -> Option<(u32, Option<u8>)> {
         let Some(bits) = &declarator.bits else { return None };
         let extent = self.extent(ty);
@@ -137,7 +138,7 @@ impl Definer<'_> {
             _ => self.fail(
                 Code(374),
                 e.span,
-                format!("{bytes} is no alignment: it must be a power of two up to 4096"),
+                format!("{bytes} is not an alignment: it must be a power of two up to 4096"),
                 "",
             ),
         }

@@ -1,11 +1,16 @@
-//! What a span's definition says, without its probes.
+//! Reads a span's definition, except for its probes.
 //!
-//! In: definitions as written. Out: [`SpanInfo`]s, types unknown, and what is wrong with names, clauses and numbers.
-//! Guarantee: a kept field is stored only where an event reads it that did not keep it.
+//! In: definitions as written. Out: [`InferredSpan`]s with unknown types, and diagnostics about
+//! names, clauses and numbers.
+//! Guarantee: a kept field is stored only if an event reads it that did not keep it itself.
 
-use super::{Event, KeptInfo, KeyPartInfo, SpanInfo};
-use crate::ast::{Expr, ExprKind, Ident, KeyPart, ProbeBlock, Script, SpanDefinition, Stage, StageKind};
-use crate::check::{Env, facts, params};
+use super::event::Event;
+use super::inferred::{InferredKeyPart, InferredSpan, StoredField};
+use crate::ast::visit::{self, Node};
+use crate::ast::{
+    Expr, ExprKind, Ident, KeyPart, ProbeBlock, Script, SpanDefinition, Stage, StageKind, Stmt, StmtKind,
+};
+use crate::check::{Env, params};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::params::Type as ParamType;
 use crate::source::Span;
@@ -13,15 +18,16 @@ use crate::typed::Restart;
 use crate::types::Type;
 use crate::units::Unit;
 
-/// Most marks: a stage is four bits, of which three values are taken.
+/// Maximum number of marks: a stage has four bits, of which three values are taken.
 const MAX_MARKS: usize = 12;
-/// Most room that can be asked for.
+/// Maximum of `limit`, in keys.
 const MAX_LIMIT: u64 = 16 << 20;
-/// Most room where a start may look for the oldest: that takes two milliseconds then.
+/// Maximum of `limit` with `evict`: a start then scans for the oldest entry, which takes 5 ms at
+/// this size.
 const MAX_EVICTING_LIMIT: u32 = 65_536;
-/// The longest age: the clock fits in 60 bits.
+/// Maximum of `expire`: the clock fits in 60 bits.
 const MAX_EXPIRE_NS: u64 = 365 * 86_400_000_000_000;
-/// The shortest: sweeps are no more often than that.
+/// Minimum of `expire`: sweeps do not run more often than this.
 const MIN_EXPIRE_NS: u64 = 1_000_000;
 
 /// Reads all definitions.
@@ -40,7 +46,8 @@ fn check_name(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) {
         let message = format!("there is a span `{text}` already");
         env.report.push(Diagnostic::error(Code(236), *span, message).related(other.span, "the first one is here"));
         return;
-    } else if catalogue.probe(text).is_some() {
+    } else if catalogue.probe(text).is_some_and(|kind| kind.name().eq_ignore_ascii_case(text)) {
+        // A short name (`f`, `w`) may be used; it then refers to the span.
         "a kind of probe"
     } else if catalogue.builtin(text).is_some() || text == "args" {
         "a builtin"
@@ -55,7 +62,7 @@ fn check_name(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) {
     env.report.push(Diagnostic::error(Code(236), *span, message).help("choose another name"));
 }
 
-fn read(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> SpanInfo {
+fn read(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> InferredSpan {
     let name = definition.name.text.clone();
     let mut stages = vec!["start".to_owned()];
     for stage in &definition.stages {
@@ -77,14 +84,15 @@ fn read(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Span
     let limit = only("limit", &definition.limit, |e| e.span, env).and_then(|expr| limit(expr, env));
     check_eviction(definition, limit, env);
     let kept = kept(definition, script, env);
-    let info = SpanInfo {
+    let info = InferredSpan {
         parts: parts(definition, env),
         reads_lap: reads(script, definition).any(|(_, field)| field == "lap"),
         span: definition.name.span,
         restart: restart.unwrap_or(Restart::Replace),
         evicts: definition.evict.is_some(),
+        is_walked: walks(script, &definition.name.text).next().is_some(),
         limit,
-        identified: false,
+        identity: None,
         name,
         stages,
         expire_ns,
@@ -97,7 +105,7 @@ fn read(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Span
 
 fn check_mark(mark: &Ident, env: &mut Env<'_>) {
     if matches!(mark.text.as_str(), "start" | "end" | "replace" | "expire" | "evict") {
-        let message = format!("a mark cannot be called `{}`, which every span has an event of", mark.text);
+        let message = format!("a mark cannot be called `{}`, which is an event of spans", mark.text);
         env.report.push(Diagnostic::error(Code(239), mark.span, message).help("choose another name"));
     }
 }
@@ -114,17 +122,17 @@ fn check_stages(definition: &SpanDefinition, expires: bool, env: &mut Env<'_>) {
     }
     let keyless = definition.stages.iter().find(|stage| stage.key.is_empty() && definition.key.is_empty());
     if let Some(stage) = keyless {
-        let message = format!("by what do the events of the span `{}` belong together?", name.text);
+        let message = format!("the span `{}` has no key", name.text);
         let help = format!("give it a key: `span {} by tid {{ … }}`", name.text);
         let diagnostic = Diagnostic::error(Code(172), name.span, message);
         env.report.push(diagnostic.related(stage.span, "this stage has none of its own").help(help));
     }
 }
 
-/// The only one of a clause; reports more.
+/// The only occurrence of a clause; reports further ones.
 fn only<'a, T>(word: &str, all: &'a [T], place: impl Fn(&T) -> Span, env: &mut Env<'_>) -> Option<&'a T> {
     if let [first, second, ..] = all {
-        let message = format!("`{word}` stands twice in this span");
+        let message = format!("`{word}` appears twice in this span");
         env.report.push(Diagnostic::error(Code(173), place(second), message).related(place(first), "first here"));
     }
     all.first()
@@ -136,14 +144,14 @@ fn restart(word: &Ident, env: &mut Env<'_>) -> Restart {
         "keep" => Restart::Keep,
         "nest" => Restart::Nest,
         other => {
-            let message = format!("`restart` is followed by `replace`, `keep` or `nest`, not by `{other}`");
+            let message = format!("`restart` must be followed by `replace`, `keep` or `nest`, not by `{other}`");
             env.report.push(Diagnostic::error(Code(174), word.span, message));
             Restart::Replace
         }
     }
 }
 
-/// The number that an expression surely is: a literal or a constant of the script.
+/// The value of an expression that is a literal or a constant of the script.
 fn number(expr: &Expr, env: &Env<'_>) -> Option<u64> {
     match &expr.kind {
         ExprKind::Int(number) | ExprKind::Duration(number) => Some(*number),
@@ -155,7 +163,7 @@ fn number(expr: &Expr, env: &Env<'_>) -> Option<u64> {
     }
 }
 
-/// The value of a clause, which may be a parameter's; wrong ones are reported.
+/// The value of a clause, possibly from a parameter; reports errors.
 fn clause(expr: &Expr, what: (&str, ParamType), env: &mut Env<'_>) -> Option<(Expr, Option<usize>)> {
     match params::in_clause(expr, what, &mut env.params) {
         Ok(value) => value,
@@ -166,7 +174,7 @@ fn clause(expr: &Expr, what: (&str, ParamType), env: &mut Env<'_>) -> Option<(Ex
     }
 }
 
-/// The age, and the parameter that it is of: programs read that one.
+/// The maximum age in nanoseconds, and the parameter that sets it: programs read the parameter.
 fn expire(written: &Expr, env: &mut Env<'_>) -> Option<(u64, Option<usize>)> {
     let (expr, param) = clause(written, ("expire", ParamType::Duration), env)?;
     let found = number(&expr, env).filter(|ns| (MIN_EXPIRE_NS..=MAX_EXPIRE_NS).contains(ns));
@@ -192,21 +200,22 @@ fn limit(written: &Expr, env: &mut Env<'_>) -> Option<u32> {
     found.map(|limit| limit as u32)
 }
 
-/// The oldest is found by looking at all.
+/// Limits `evict`, because the oldest entry is found by a full scan.
 fn check_eviction(definition: &SpanDefinition, limit: Option<u32>, env: &mut Env<'_>) {
     let Some(limit) = limit.filter(|limit| definition.evict.is_some() && *limit > MAX_EVICTING_LIMIT) else { return };
     let span = definition.limit.first().map_or(definition.span, |expr| expr.span);
-    let message = format!("`limit {limit} evict` would stop a thread for too long, the most is {MAX_EVICTING_LIMIT}");
-    let help = "leave out `evict`, and let `expire` close what is old: starts beyond the limit are counted then";
+    let message =
+        format!("`limit {limit} evict` would delay a thread for too long, the maximum is {MAX_EVICTING_LIMIT}");
+    let help = "leave out `evict`, and close old starts with `expire`; starts beyond the limit are then counted";
     env.report.push(Diagnostic::error(Code(541), span, message).help(help));
 }
 
-/// The key that a stage has.
+/// The key of a stage.
 pub(super) fn key_of<'a>(definition: &'a SpanDefinition, stage: &'a Stage) -> &'a [KeyPart] {
     if stage.key.is_empty() { &definition.key } else { &stage.key }
 }
 
-fn parts(definition: &SpanDefinition, env: &mut Env<'_>) -> Vec<KeyPartInfo> {
+fn parts(definition: &SpanDefinition, env: &mut Env<'_>) -> Vec<InferredKeyPart> {
     let first = if definition.key.is_empty() {
         definition.stages.iter().map(|stage| stage.key.as_slice()).find(|key| !key.is_empty()).unwrap_or_default()
     } else {
@@ -216,14 +225,14 @@ fn parts(definition: &SpanDefinition, env: &mut Env<'_>) -> Vec<KeyPartInfo> {
         ExprKind::Name(name) if !env.defines.contains_key(name) => Some(name.clone()),
         _ => None,
     };
-    let mut parts: Vec<KeyPartInfo> = Vec::new();
+    let mut parts: Vec<InferredKeyPart> = Vec::new();
     for (at, part) in first.iter().enumerate() {
         let name = part.name.as_ref().map(|name| name.text.clone());
         let same = |stage: &Stage| key_of(definition, stage).get(at).and_then(builtin);
         let everywhere =
             builtin(part).filter(|word| definition.stages.iter().all(|it| same(it).as_ref() == Some(word)));
         let span = part.name.as_ref().map_or(part.value.span, |name| name.span);
-        parts.push(KeyPartInfo { name, ty: Type::Unknown, span, builtin: everywhere });
+        parts.push(InferredKeyPart { name, ty: Type::Unknown, span, builtin: everywhere });
     }
     for (at, part) in parts.iter().enumerate() {
         let name = part.name.as_deref();
@@ -240,13 +249,13 @@ fn parts(definition: &SpanDefinition, env: &mut Env<'_>) -> Vec<KeyPartInfo> {
 }
 
 fn name_of_every_span(what: &str, name: &str, span: Span) -> Diagnostic {
-    let message = format!("{what} cannot be called `{name}`, which every span has a value of");
+    let message = format!("{what} cannot be called `{name}`, which is a value of every span");
     Diagnostic::error(Code(239), span, message).help("choose another name")
 }
 
-/// The fields that stages keep, by the order of the script.
-fn kept(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Vec<KeptInfo> {
-    let mut kept: Vec<KeptInfo> = Vec::new();
+/// The fields that stages keep, in source order.
+fn kept(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Vec<StoredField> {
+    let mut kept: Vec<StoredField> = Vec::new();
     let reads: Vec<(Event, String)> = reads(script, definition).collect();
     let part_names: Vec<&Ident> = definition.key.iter().filter_map(|part| part.name.as_ref()).collect();
     for stage in &definition.stages {
@@ -263,7 +272,7 @@ fn kept(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Vec<
                 continue;
             }
             let is_stored = outlives(definition, &name.text, &reads);
-            kept.push(KeptInfo {
+            kept.push(StoredField {
                 name: name.text.clone(),
                 ty: Type::Unknown,
                 span: name.span,
@@ -275,12 +284,12 @@ fn kept(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Vec<
     kept
 }
 
-/// Whether an event reads a field that another one kept.
+/// Whether an event reads a field that another event kept.
 fn outlives(definition: &SpanDefinition, field: &str, reads: &[(Event, String)]) -> bool {
     let keeps = |stage: &&Stage| stage.keeps.iter().any(|keep| keep.name.text == field);
     let is_kept_before_end = definition.stages.iter().filter(|stage| stage.kind != StageKind::End).any(|it| keeps(&it));
     let needs = |event: &Event| match event {
-        Event::Replace | Event::Expire | Event::Evict => true,
+        Event::Replace | Event::Expire | Event::Evict | Event::Open => true,
         Event::Stage(name) => {
             let mut lines = definition.stages.iter().filter(|stage| stage.kind.event() == name);
             !lines.all(|stage| keeps(&stage))
@@ -292,7 +301,7 @@ fn outlives(definition: &SpanDefinition, field: &str, reads: &[(Event, String)])
 
 fn mentions(expr: &Expr, definition: &SpanDefinition, field: &str) -> bool {
     let mut found = false;
-    facts::walk_expr(expr, &mut |e| found |= field_of(e, definition).is_some_and(|name| name == field));
+    visit::walk_expr(expr, &mut |e| found |= field_of(e, definition).is_some_and(|name| name == field));
     found
 }
 
@@ -306,7 +315,8 @@ fn field_of<'a>(expr: &'a Expr, definition: &SpanDefinition) -> Option<&'a str> 
     }
 }
 
-/// What the handlers of a span's events, and what stages keep, read of it.
+/// The fields of a span that are read, with the reading event: by its handlers, its stages, stages
+/// on its events, and loops.
 fn reads<'a>(script: &'a Script, definition: &'a SpanDefinition) -> impl Iterator<Item = (Event, String)> + use<'a> {
     let handlers = script.blocks.iter().flat_map(move |block| {
         let fields = fields_of(block, definition);
@@ -320,15 +330,40 @@ fn reads<'a>(script: &'a Script, definition: &'a SpanDefinition) -> impl Iterato
         let mut fields = Vec::new();
         for keep in &stage.keeps {
             let mut note = |e: &Expr| fields.extend(field_of(e, definition).map(str::to_owned));
-            facts::walk_expr(&keep.value, &mut note);
+            visit::walk_expr(&keep.value, &mut note);
         }
         let event = Event::Stage(stage.kind.event().to_owned());
         fields.into_iter().map(move |field| (event.clone(), field)).collect::<Vec<_>>()
     });
-    handlers.chain(stages).chain(reads_of_others(script, definition))
+    let in_loops = walks(script, &definition.name.text).flat_map(|(var, body)| {
+        let mut fields = Vec::new();
+        visit::walk_stmts(body, &mut |e: &Expr| match &e.kind {
+            ExprKind::Field(base, field) if matches!(&base.kind, ExprKind::Var(name) if *name == var.text) => {
+                fields.push((Event::Open, field.text.clone()));
+            }
+            _ => {}
+        });
+        fields
+    });
+    handlers.chain(stages).chain(reads_of_others(script, definition)).chain(in_loops)
 }
 
-/// What stages of other spans read that hang on this one's events.
+/// The loops over a span, each with its variable and body.
+fn walks<'a>(script: &'a Script, span: &str) -> impl Iterator<Item = (&'a Ident, &'a [Stmt])> + use<'a> {
+    let mut found = Vec::new();
+    for block in &script.blocks {
+        visit::walk(&block.body, &mut |node| {
+            if let Node::Stmt(Stmt { kind: StmtKind::ForMap { name, map, body }, .. }) = node
+                && matches!(&map.kind, ExprKind::Name(of) if of == span)
+            {
+                found.push((name, body.as_slice()));
+            }
+        });
+    }
+    found.into_iter()
+}
+
+/// The fields that stages of other spans read when they are attached to this span's events.
 fn reads_of_others(script: &Script, definition: &SpanDefinition) -> Vec<(Event, String)> {
     let mut reads = Vec::new();
     for other in &script.spans {
@@ -337,7 +372,7 @@ fn reads_of_others(script: &Script, definition: &SpanDefinition) -> Vec<(Event, 
             let keys = other.key.iter().map(|part| &part.value);
             for expr in stage.exprs().chain(keys) {
                 let mut note = |e: &Expr| fields.extend(field_of(e, definition).map(str::to_owned));
-                facts::walk_expr(expr, &mut note);
+                visit::walk_expr(expr, &mut note);
             }
             let events = stage.points.iter().filter(|point| point.kind.text == definition.name.text);
             for event in events.filter_map(|point| point.parts.first()) {
@@ -351,28 +386,28 @@ fn reads_of_others(script: &Script, definition: &SpanDefinition) -> Vec<(Event, 
 fn fields_of(block: &ProbeBlock, definition: &SpanDefinition) -> Vec<String> {
     let mut fields = Vec::new();
     let mut note = |e: &Expr| fields.extend(field_of(e, definition).map(str::to_owned));
-    block.predicate.iter().for_each(|e| facts::walk_expr(e, &mut note));
-    facts::walk_stmts(&block.body, &mut note);
+    block.predicate.iter().for_each(|e| visit::walk_expr(e, &mut note));
+    visit::walk_stmts(&block.body, &mut note);
     fields
 }
 
-/// Frames are stacked without a lock, so only the thread itself may.
-fn check_nest(definition: &SpanDefinition, info: &SpanInfo, env: &mut Env<'_>) {
+/// Frames are pushed and popped without a lock, so only the thread itself may do it.
+fn check_nest(definition: &SpanDefinition, info: &InferredSpan, env: &mut Env<'_>) {
     let Some(word) = definition.restart.first().filter(|_| info.restart == Restart::Nest) else { return };
     let words = info.parts.iter().filter_map(|part| env.catalogue.builtin(part.builtin.as_deref()?));
-    if !words.into_iter().any(crate::words::Builtin::is_thread_number) {
+    if !words.into_iter().any(crate::catalogue::Builtin::is_thread_number) {
         let message = "`restart nest` is for functions of one thread, so `tid` must be in the key of every stage";
         env.report.push(Diagnostic::error(Code(528), word.span, message).help("write `by (tid, …)`"));
     }
     if let Some(evict) = definition.evict {
-        let message = "`evict` does not go with `restart nest`";
-        let help = "without `evict`, a thread that finds no room is refused, and counted";
+        let message = "`evict` cannot be combined with `restart nest`";
+        let help = "without `evict`, starts beyond the limit are refused and counted";
         let diagnostic = Diagnostic::error(Code(540), evict, message);
         env.report.push(diagnostic.related(word.span, "frames are stacked here").help(help));
     }
     if let Some(expire) = definition.expire.first() {
-        let message = "`expire` does not go with `restart nest`";
-        let help = "without `expire`, frames of threads that ended are counted as open";
+        let message = "`expire` cannot be combined with `restart nest`";
+        let help = "without `expire`, frames of threads that end are counted";
         let diagnostic = Diagnostic::error(Code(529), expire.span, message);
         env.report.push(diagnostic.related(word.span, "frames are stacked here").help(help));
     }

@@ -1,10 +1,11 @@
-//! Columns of a view, by the names that people write.
+//! Resolves the columns of a view by name.
 //!
-//! In: names, and the maps of the view with their types. Out: [`Column`]s.
-//! Guarantee: every column can be told from what a row has, also where a row is several keys.
+//! In: names, and the view's maps with their types. Out: [`Column`]s.
+//! Guarantee: every column can be computed from a row, even if the row combines several keys.
 
+use super::spelling::spell;
 use super::{Reader, id, spelled};
-use crate::ast::{self, ViewName};
+use crate::ast::{self, Ident};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::similar;
 use crate::source::Span;
@@ -12,10 +13,10 @@ use crate::statistics::Statistic;
 use crate::typed::MapValue;
 use crate::types::Type;
 use crate::units::Unit;
-use crate::view::{Column, Measure, Source};
+use crate::view::{Column, Measure, Order, Source};
 
 impl Reader<'_> {
-    fn key_parts(&self) -> usize {
+    pub(super) fn key_parts(&self) -> usize {
         match &self.map(0).key {
             None => 0,
             Some(Type::Tuple(parts)) => parts.len(),
@@ -24,7 +25,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What a part of the key is called: by a record's field, by what was written, or by its number.
+    /// The name of a key part: a record's field, the expression written in the script, or its
+    /// number.
     fn key_name(&self, part: usize) -> String {
         if let Some(Type::Record(parts)) = &self.map(0).key {
             return parts[part].0.clone();
@@ -43,7 +45,7 @@ impl Reader<'_> {
         keys.chain(measures).collect()
     }
 
-    /// What is shown of a map when the view does not say.
+    /// The default columns of a map.
     fn usual_of(&self, map: usize) -> Vec<(usize, String, Source)> {
         let fields = self.fields(map);
         if !fields.is_empty() {
@@ -54,14 +56,14 @@ impl Reader<'_> {
                 .collect();
         }
         let measures = match &self.map(map).value {
-            MapValue::Aggregate { word, .. } => Measure::usual(*word),
+            MapValue::Aggregate { word, .. } => Measure::usual(self.catalogue.aggregation_of(word)),
             MapValue::Plain(_) => vec![Measure::Value],
         };
         measures.into_iter().map(|measure| (map, measure.to_string(), Source::Measure { map, measure })).collect()
     }
 
     /// The fields of a map's records.
-    fn fields(&self, place: usize) -> &[(String, Type)] {
+    pub(super) fn fields(&self, place: usize) -> &[(String, Type)] {
         match &self.map(place).value {
             MapValue::Plain(Type::Record(fields)) => fields,
             _ => &[],
@@ -74,104 +76,126 @@ impl Reader<'_> {
         Some(Source::field(place, at, &self.fields(place)[at].1, known.map_or(Unit::None, |(_, unit)| *unit)))
     }
 
-    pub(super) fn columns(&self) -> Result<Vec<Column>, Diagnostic> {
+    pub(super) fn columns(&mut self) -> Result<Vec<Column>, Diagnostic> {
         let mut columns = Vec::new();
         for written in &self.written.show {
-            let source = self.source(&written.name)?;
-            let as_written = || {
-                let map = written.name.map.as_ref().map_or(String::new(), |map| format!("{}.", spelled(&map.text)));
-                format!("{map}{}", written.name.name.text)
-            };
-            let header = written.header.as_ref().map_or_else(as_written, |header| header.text.clone());
+            let source = self.value(&written.value)?;
+            let header = written.header.as_ref().map_or_else(|| spell(&written.value), |header| header.text.clone());
             columns.push(Column { header, source });
         }
         for (column, written) in columns.iter().zip(&self.written.show) {
-            self.can_be_put_together(column.source, &columns, &written.name)?;
+            for source in self.sources_of(column.source) {
+                self.can_be_put_together(source, &columns, written.value.span)?;
+            }
         }
         Ok(columns)
     }
 
-    /// The parts of the key that are not shown.
-    fn hidden(&self, columns: &[Column]) -> Vec<usize> {
-        let is_shown = |part: &usize| columns.iter().any(|column| column.source == Source::Key(*part));
-        (0..self.key_parts()).filter(|part| !is_shown(part)).collect()
-    }
-
-    /// What a view with these columns does to keys.
-    fn puts_together(&self, columns: &[Column]) -> String {
-        let shown = |part: &usize| columns.iter().any(|column| column.source == Source::Key(*part));
-        let alike: Vec<String> =
-            (0..self.key_parts()).filter(shown).map(|part| format!("`{}`", self.key_name(part))).collect();
-        match alike.as_slice() {
-            [] => "this view puts all keys together".to_owned(),
-            alike => format!("this view puts all keys with the same {} together", alike.join(" and ")),
+    /// The sources that a column is computed from, or itself.
+    fn sources_of(&self, source: Source) -> Vec<Source> {
+        match source {
+            Source::Computed { place, .. } => self.computed[place].formula.sources(),
+            plain => vec![plain],
         }
     }
 
-    /// A value that was assigned to one key is no value of several.
-    fn can_be_put_together(&self, source: Source, columns: &[Column], written: &ViewName) -> Result<(), Diagnostic> {
-        let (map, adds_up) = match source {
+    /// The key parts that are not shown.
+    fn hidden(&self, columns: &[Column]) -> Vec<usize> {
+        (0..self.key_parts()).filter(|part| !self.is_shown(*part, columns)).collect()
+    }
+
+    fn is_shown(&self, part: usize, columns: &[Column]) -> bool {
+        columns.iter().any(|column| self.sources_of(column.source).contains(&Source::Key(part)))
+    }
+
+    /// Describes how a view with these columns groups keys.
+    fn puts_together(&self, columns: &[Column]) -> String {
+        let shown = |part: &usize| self.is_shown(*part, columns);
+        let alike: Vec<String> =
+            (0..self.key_parts()).filter(shown).map(|part| format!("`{}`", self.key_name(part))).collect();
+        match alike.as_slice() {
+            [] => "this view combines all keys".to_owned(),
+            alike => format!("this view combines all keys with the same {}", alike.join(" and ")),
+        }
+    }
+
+    /// Reports a value that belongs to one key in a row that combines several.
+    fn can_be_put_together(&self, source: Source, columns: &[Column], span: Span) -> Result<(), Diagnostic> {
+        let (map, name, adds_up) = match source {
             Source::Measure { map, measure: Measure::Value } => {
-                (map, self.tells(map, Measure::Statistic(Statistic::Sum)))
+                (map, "value", self.provides(map, Measure::Statistic(Statistic::Sum)))
             }
-            Source::Field { map, .. } => (map, false),
+            Source::Field { map, field, .. } => (map, self.fields(map)[field].0.as_str(), false),
             _ => return Ok(()),
         };
         let hidden = self.hidden(columns);
         let Some(first) = hidden.first() else { return Ok(()) };
         let message = format!(
-            "{}, and `{}` of `{}` is one key's",
+            "{}, but `{name}` of `{}` belongs to a single key",
             self.puts_together(columns),
-            written.name.text,
             self.map(map).name
         );
         let all: Vec<String> = hidden.iter().map(|part| format!("`{}`", self.key_name(*part))).collect();
         let one = if hidden.len() == 1 { format!("`{}`", self.key_name(*first)) } else { all.join(" and ") };
         let or = if adds_up { "; or `sum`, which adds the values up" } else { "" };
-        Err(Diagnostic::error(Code(257), written.span, message)
+        Err(Diagnostic::error(Code(257), span, message)
             .help(format!("show {one} as well, so that each key has its row{or}")))
     }
 
-    /// Rows are ordered by what they have: a part of the key that is shown, or a number of all keys of the row together.
-    pub(super) fn can_sort(&self, by: Source, columns: &[Column], sort: &ast::Sort) -> Result<(), Diagnostic> {
-        match by {
-            Source::Key(part) if self.hidden(columns).contains(&part) => {
-                let name = self.key_name(part);
-                let message = format!(
-                    "{}, so a row has no `{}` to be sorted by",
-                    self.puts_together(columns),
-                    sort.name.name.text
-                );
-                Err(Diagnostic::error(Code(258), sort.name.span, message)
-                    .help(format!("show `{name}` as well, or sort by a column")))
+    /// Sorting and filtering use values of a row: a key part that is shown, or a number over all
+    /// keys of the row.
+    pub(super) fn is_of_row(
+        &self,
+        sources: &[Source],
+        columns: &[Column],
+        span: Span,
+        purpose: &str,
+    ) -> Result<(), Diagnostic> {
+        for source in sources {
+            let Source::Key(part) = source else {
+                self.can_be_put_together(*source, columns, span)?;
+                continue;
+            };
+            if !self.is_shown(*part, columns) {
+                let name = self.key_name(*part);
+                let message = format!("{}, so a row has no `{name}` to {purpose} by", self.puts_together(columns));
+                return Err(Diagnostic::error(Code(258), span, message)
+                    .help(format!("show `{name}` as well, or name a column that is shown")));
             }
-            Source::Key(_) => Ok(()),
-            source => self.can_be_put_together(source, columns, &sort.name),
         }
+        Ok(())
     }
 
-    pub(super) fn source(&self, written: &ViewName) -> Result<Source, Diagnostic> {
-        let name = written.name.text.as_str();
-        let Some(map) = &written.map else { return self.bare(name, written.span) };
-        let place = (0..self.shown.len()).find(|place| id(self.map(*place)) == map.text).ok_or_else(|| {
-            let (first, other) = (spelled(&self.written.of[0].text), spelled(&map.text));
-            Diagnostic::error(Code(235), map.span, format!("`{other}` is not among the maps of this view"))
+    /// The sort order of the rows.
+    pub(super) fn order(&mut self, sort: &ast::Sort, columns: &[Column]) -> Result<Order, Diagnostic> {
+        let by = self.value(&sort.by)?;
+        self.is_of_row(&self.sources_of(by), columns, sort.by.span, "sort")?;
+        Ok(Order { by, ascending: sort.ascending.unwrap_or(!by.is_number()) })
+    }
+
+    /// Resolves a column by name, optionally qualified by a map.
+    pub(super) fn source(&self, map: Option<(&str, Span)>, name: &Ident, span: Span) -> Result<Source, Diagnostic> {
+        let (written, name) = (name.span, name.text.as_str());
+        let Some((map, map_span)) = map else { return self.bare(name, span) };
+        let place = (0..self.shown.len()).find(|place| id(self.map(*place)) == map).ok_or_else(|| {
+            let (first, other) = (spelled(&self.written.of[0].text), spelled(map));
+            Diagnostic::error(Code(235), map_span, format!("`{other}` is not among the maps of this view"))
                 .help(format!("add it: `of {first}, {other}`"))
         })?;
         if let Some(field) = self.field(place, name) {
             return Ok(field);
         }
-        let measure = Measure::named(name).ok_or_else(|| self.unknown(name, written.name.span))?;
-        if self.tells(place, measure) {
+        let measure = Measure::named(name).ok_or_else(|| self.unknown(name, written))?;
+        if self.provides(place, measure) {
             return Ok(Source::Measure { map: place, measure });
         }
-        Err(self.not_kept(place, measure, written.span))
+        Err(self.not_kept(place, measure, span))
     }
 
-    /// A column without a map's name: a number, a part of the key, or a field.
+    /// Resolves a column without a map: a measure, a key part, or a field.
     fn bare(&self, name: &str, span: Span) -> Result<Source, Diagnostic> {
         let measure = Measure::named(name);
-        let is_told = |measure: Measure| (0..self.shown.len()).any(|place| self.tells(place, measure));
+        let is_told = |measure: Measure| (0..self.shown.len()).any(|place| self.provides(place, measure));
         if let Some(measure) = measure.filter(|measure| is_told(*measure)) {
             return self.measure_of_any(measure, span);
         }
@@ -191,11 +215,11 @@ impl Reader<'_> {
     fn several(&self, name: &str, first: usize, second: usize, span: Span) -> Diagnostic {
         let (first, second) = (&self.map(first).name, &self.map(second).name);
         Diagnostic::error(Code(230), span, format!("several maps of this view have a `{name}`"))
-            .help(format!("say whose: `{first}.{name}` or `{second}.{name}`"))
+            .help(format!("qualify it: `{first}.{name}` or `{second}.{name}`"))
     }
 
     fn measure_of_any(&self, measure: Measure, span: Span) -> Result<Source, Diagnostic> {
-        let telling: Vec<usize> = (0..self.shown.len()).filter(|place| self.tells(*place, measure)).collect();
+        let telling: Vec<usize> = (0..self.shown.len()).filter(|place| self.provides(*place, measure)).collect();
         match telling.as_slice() {
             [map] => Ok(Source::Measure { map: *map, measure }),
             [] => Err(self.not_kept(0, measure, span)),
@@ -203,11 +227,11 @@ impl Reader<'_> {
         }
     }
 
-    fn tells(&self, place: usize, measure: Measure) -> bool {
+    fn provides(&self, place: usize, measure: Measure) -> bool {
         match &self.map(place).value {
-            MapValue::Aggregate { word, .. } => measure.is_told_by(*word),
+            MapValue::Aggregate { word, .. } => measure.is_provided_by(self.catalogue.aggregation_of(word)),
             MapValue::Plain(ty) => match measure {
-                // A field of this name hides it.
+                // A field of this name takes precedence.
                 Measure::Value => self.field(place, "value").is_none(),
                 Measure::Statistic(Statistic::Sum) | Measure::Rate | Measure::Share => {
                     matches!(ty, Type::Int(_)) && adds_up(self.map(place).unit)
@@ -218,7 +242,7 @@ impl Reader<'_> {
     }
 
     fn tells_percentiles(&self, place: usize) -> bool {
-        Statistic::named("p50").is_some_and(|median| self.tells(place, Measure::Statistic(median)))
+        Statistic::named("p50").is_some_and(|median| self.provides(place, Measure::Statistic(median)))
     }
 
     fn key_part(&self, name: &str) -> Option<usize> {
@@ -236,7 +260,7 @@ impl Reader<'_> {
         let keys: Vec<String> = (0..self.key_parts()).map(|part| self.key_name(part)).collect();
         let measures = Measure::NAMES.iter().filter_map(|name| {
             let measure = Measure::named(name)?;
-            (0..self.shown.len()).any(|place| self.tells(place, measure)).then(|| (*name).to_owned())
+            (0..self.shown.len()).any(|place| self.provides(place, measure)).then(|| (*name).to_owned())
         });
         let percentiles = (0..self.shown.len()).any(|place| self.tells_percentiles(place)).then(|| "p99".to_owned());
         let fields = (0..self.shown.len()).flat_map(|place| self.fields(place)).map(|(field, _)| field.clone());
@@ -251,7 +275,7 @@ impl Reader<'_> {
     fn not_kept(&self, place: usize, measure: Measure, span: Span) -> Diagnostic {
         let map = self.map(place);
         let holds = match &map.value {
-            MapValue::Aggregate { word, .. } => format!("`{}()`", word.name()),
+            MapValue::Aggregate { word, .. } => format!("`{word}()`"),
             MapValue::Plain(Type::Record(_)) => "records".to_owned(),
             MapValue::Plain(Type::Int(_)) if !adds_up(map.unit) => {
                 format!("{}s", map.unit.noun().trim_start_matches("a "))
@@ -259,13 +283,13 @@ impl Reader<'_> {
             MapValue::Plain(ty) => format!("values of type {}", ty.describe(self.btf)),
         };
         let does = if holds.starts_with('`') { "does" } else { "do" };
-        let message = format!("`{}` holds {holds}, which {does} not tell `{measure}`", map.name);
+        let message = format!("`{}` holds {holds}, which {does} not provide `{measure}`", map.name);
         let shown = Measure::NAMES
             .into_iter()
-            .filter(|name| Measure::named(name).is_some_and(|measure| self.tells(place, measure)));
+            .filter(|name| Measure::named(name).is_some_and(|measure| self.provides(place, measure)));
         let fields = self.fields(place).iter().map(|(field, _)| field.as_str());
         let shown: Vec<&str> = shown.chain(self.tells_percentiles(place).then_some("p99")).chain(fields).collect();
-        Diagnostic::error(Code(231), span, message).help(format!("it tells {}", shown.join(", ")))
+        Diagnostic::error(Code(231), span, message).help(format!("it provides {}", shown.join(", ")))
     }
 }
 
@@ -273,7 +297,7 @@ fn numbered(part: usize, parts: usize) -> String {
     if parts == 1 { "key".into() } else { format!("key{}", part + 1) }
 }
 
-/// Whether the sum of some quantities is one: moments and percentages are not added up.
+/// Whether values with this unit can be summed: points in time and percentages cannot.
 fn adds_up(unit: Unit) -> bool {
     !matches!(unit, Unit::Time | Unit::Percent)
 }

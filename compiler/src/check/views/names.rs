@@ -1,22 +1,22 @@
-//! What the parts of maps' keys are called, as far as the script says.
+//! Names for the key parts of maps, collected from the script.
 //!
-//! In: a script's expressions. Out: names by map and part.
-//! Guarantee: names come in the order in which they stand in the script.
+//! In: a script's expressions. Out: names by map and key part.
+//! Guarantee: names are in source order.
 
 use std::collections::BTreeMap;
 
+use crate::ast::visit;
 use crate::ast::{Expr, ExprKind, STATE_MARK, Script};
-use crate::check::facts;
 
-/// Names by map and part.
+/// Names by map and key part.
 #[derive(Debug, Default)]
 pub(super) struct KeyNames {
     parts: BTreeMap<String, Vec<Vec<String>>>,
 }
 
 impl KeyNames {
-    /// The names that a script gives.
-    pub fn of(script: &Script) -> KeyNames {
+    /// Collects the names.
+    pub(super) fn of(script: &Script) -> KeyNames {
         let mut names = KeyNames::default();
         if script.views.is_empty() {
             return names;
@@ -27,15 +27,15 @@ impl KeyNames {
         }
         let mut note = |e: &Expr| names.note(e);
         for block in &script.blocks {
-            block.predicate.iter().for_each(|e| facts::walk_expr(e, &mut note));
-            facts::walk_stmts(&block.body, &mut note);
+            block.predicate.iter().for_each(|e| visit::walk_expr(e, &mut note));
+            visit::walk_stmts(&block.body, &mut note);
         }
         names
     }
 
     fn note(&mut self, e: &Expr) {
         let ExprKind::Map { name, keys } = &e.kind else { return };
-        // A tuple that was written as one is the same as its parts.
+        // A key written as one tuple is equivalent to its parts.
         let keys = match keys.as_slice() {
             [Expr { kind: ExprKind::Tuple(parts), .. }] => parts,
             _ => keys,
@@ -47,22 +47,23 @@ impl KeyNames {
         }
     }
 
-    /// The first name of a part.
-    pub fn first(&self, map: &str, part: usize) -> Option<String> {
+    /// The first name of a key part.
+    pub(super) fn first(&self, map: &str, part: usize) -> Option<String> {
         self.parts.get(map)?.get(part)?.first().cloned()
     }
 
-    /// Whether a part has this name.
-    pub fn has(&self, map: &str, part: usize, name: &str) -> bool {
+    /// Whether a key part has this name.
+    pub(super) fn has(&self, map: &str, part: usize, name: &str) -> bool {
         self.parts.get(map).and_then(|parts| parts.get(part)).is_some_and(|names| names.iter().any(|it| it == name))
     }
 }
 
-/// What an expression is called: a builtin, variable or field by its name, a call by its only argument's, or else its own.
+/// A name for an expression: a builtin, variable or field by its name; a call by that of its first
+/// argument, or else its own.
 fn name_of(e: &Expr) -> Option<String> {
     match &e.kind {
         ExprKind::Name(name) => Some(name.clone()),
-        // A macro's variables have a number behind their name.
+        // A variable of a macro has a number appended to its name.
         ExprKind::Var(name) => Some(name.split('\'').next().unwrap_or_default().to_owned()),
         ExprKind::Field(_, field) => Some(field.text.clone()),
         ExprKind::Cast(_, inner) => name_of(inner),

@@ -1,12 +1,13 @@
-//! Addresses: accesses go to their base directly.
+//! Addresses: memory accesses use their base directly.
 //!
-//! In: accesses through `&slot+4` or `base + 4` in a register. Out: accesses of `[slot+4]` or `[base+4]`. Guarantee:
-//! an access of a slot stays inside it and aligned; one that does not is left as it is.
+//! In: accesses through `&slot+4` or `base + 4` in a register. Out: accesses of `[slot+4]` or
+//! `[base+4]`. Guarantee: a resolved slot access lies inside its slot and is aligned; other
+//! accesses stay as they are.
 
 use super::Definitions;
 use crate::ir::{Addr, Arg, Base, BinOp, Function, Inst, Operand, Slot, VReg, Width};
 
-/// Resolves the addresses of every instruction.
+/// Resolves the addresses in every instruction.
 pub(super) fn resolve(function: &mut Function, defs: &Definitions) -> bool {
     let Function { blocks, slots, .. } = function;
     let mut changed = false;
@@ -51,7 +52,7 @@ fn resolve_in(inst: &mut Inst, defs: &Definitions, slots: &[Slot]) -> bool {
     }
 }
 
-/// The address without one step through a register.
+/// The address with one register step removed.
 fn direct(addr: Addr, defs: &Definitions) -> Option<Addr> {
     let Base::Reg(reg) = addr.base else { return None };
     let (base, offset) = match *defs.inst(reg)? {
@@ -61,7 +62,7 @@ fn direct(addr: Addr, defs: &Definitions) -> Option<Addr> {
         }
         _ => return None,
     };
-    // A BPF instruction has 16 bits for the offset.
+    // A BPF instruction has a 16-bit offset field.
     let offset = i16::try_from(offset.checked_add(i64::from(addr.offset))?).ok()?;
     Some(Addr { base, offset: i32::from(offset) })
 }
@@ -81,7 +82,7 @@ fn in_arg(arg: &mut Arg, defs: &Definitions) -> bool {
     true
 }
 
-/// `&slot + by` as one instruction.
+/// `&slot + by` as a single instruction.
 fn slot_sum(dst: VReg, base: VReg, by: i64, defs: &Definitions, slots: &[Slot]) -> Option<Inst> {
     let Inst::SlotAddr { slot, offset, .. } = *defs.inst(base)? else { return None };
     let sum = i32::try_from(i64::from(offset).checked_add(by)?).ok()?;

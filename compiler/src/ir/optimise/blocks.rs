@@ -1,30 +1,30 @@
-//! Blocks: unreachable ones go, jumps to jumps go straight, straight lines become one block.
+//! Control-flow simplification: removes unreachable blocks, threads jumps, merges blocks.
 //!
-//! In: any function. Out: the same with fewer blocks, all of them reachable. Guarantee: block 0 stays the entry; a
-//! branch is decided early only where its operand was just set to a constant.
+//! In: any function. Out: the same function with fewer blocks, all reachable. Guarantee: block 0
+//! stays the entry. A branch is decided early only where its operand was just set to a constant.
 
 use crate::ir::arithmetic;
 use crate::ir::flow::Order;
 use crate::ir::{Block, BlockId, Function, Inst, Operand, Terminator, VReg};
 
-/// Simplifies the graph.
+/// Simplifies the control-flow graph.
 pub(super) fn simplify(function: &mut Function) -> bool {
     let threaded = thread(function);
     let decided = decide(function);
     let dropped = drop_unreachable(function);
     let merged = merge(function);
-    // What was merged away is unreachable now.
+    // Merged blocks are unreachable now.
     let emptied = merged && drop_unreachable(function);
     threaded | decided | dropped | merged | emptied
 }
 
-/// Jumps to a block that only jumps go on to where it jumps.
+/// Retargets jumps to a block that only jumps.
 fn thread(function: &mut Function) -> bool {
     let ends: Vec<Option<Terminator>> =
         function.blocks.iter().map(|block| block.insts.is_empty().then(|| block.end.clone())).collect();
     let last = |start: BlockId| {
         let mut at = start;
-        // A ring of jumps has no end: the bound stops there.
+        // A cycle of empty blocks has no end; the bound stops the walk.
         for _ in 0..ends.len() {
             match ends[at.0 as usize] {
                 Some(Terminator::Jump(next)) => at = next,
@@ -37,7 +37,7 @@ fn thread(function: &mut Function) -> bool {
     for block in &mut function.blocks {
         block.end.blocks_mut(|to| {
             let end = last(*to);
-            // In a ring of jumps, any block is as good as another.
+            // In a cycle of empty blocks the target stays as it is.
             let is_ring = matches!(ends[end.0 as usize], Some(Terminator::Jump(_)));
             changed |= *to != end && !is_ring;
             *to = if is_ring { *to } else { end };
@@ -52,7 +52,7 @@ fn thread(function: &mut Function) -> bool {
     changed
 }
 
-/// `r = 1; goto j` with `j: if r != 0 …` goes where the branch will go.
+/// Retargets `r = 1; goto j` with `j: if r != 0 …` to the side that the branch takes.
 fn decide(function: &mut Function) -> bool {
     let mut changed = false;
     for index in 0..function.blocks.len() {
@@ -88,12 +88,12 @@ fn constant_at_end(block: &Block, reg: VReg) -> Option<i64> {
     }
 }
 
-/// A block with one way in is appended to the block that jumps there.
+/// Appends a block with a single predecessor to that predecessor, if it ends in a jump.
 fn merge(function: &mut Function) -> bool {
     let order = Order::of(function);
     let predecessors = order.predecessors(function);
     let mut changed = false;
-    // In this order, a chain is swallowed from its head on.
+    // In this order, a chain is merged from its head on.
     for id in &order.blocks {
         while let Terminator::Jump(to) = function.blocks[id.0 as usize].end
             && to != *id
@@ -114,7 +114,7 @@ fn merge(function: &mut Function) -> bool {
     changed
 }
 
-/// Keeps the reachable blocks, in their order.
+/// Keeps the reachable blocks, in their original order.
 fn drop_unreachable(function: &mut Function) -> bool {
     let order = Order::of(function).blocks;
     if order.len() == function.blocks.len() {
@@ -126,7 +126,7 @@ fn drop_unreachable(function: &mut Function) -> bool {
     true
 }
 
-/// Puts the blocks in a new order; those that are not in it, which nothing reaches, go.
+/// Puts the blocks in a new order. Blocks that are not in it must be unreachable, and are dropped.
 pub(super) fn reorder(function: &mut Function, order: &[BlockId]) {
     let mut position = vec![BlockId(0); function.blocks.len()];
     for (new, old) in order.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! Comparisons: known ones, comparisons of comparisons, branches on them.
+//! Comparisons: folds known ones, and looks through comparisons of comparison results.
 //!
 //! In: `Set` instructions and branches. Out: constants, jumps, and branches that compare directly.
-//! Guarantee: a comparison is only repeated where its operands still hold what they held.
+//! Guarantee: a comparison is repeated only where its operands still have the same values.
 
 use super::Definitions;
 use crate::ir::arithmetic;
@@ -16,7 +16,7 @@ struct Comparison {
     b: Operand,
 }
 
-/// What is left of one.
+/// The simplified form of a comparison.
 enum Simpler {
     Known(bool),
     Is(Comparison),
@@ -36,7 +36,7 @@ pub(super) fn simplify(function: &mut Function, defs: &Definitions) -> bool {
 
 fn simplify_set(block: &mut Block, site: (usize, usize), defs: &Definitions) -> bool {
     let Inst::Set { op, width, dst, a, b } = block.insts[site.1].0 else { return false };
-    let place = Place { block, site, defs };
+    let place = ComparisonSite { block, site, defs };
     let simpler = match simpler(Comparison { op, width, a, b }, &place) {
         Simpler::Known(holds) => Inst::Copy { dst, src: Operand::Imm(i64::from(holds)) },
         Simpler::Is(Comparison { op: CmpOp::Ne, a: Operand::Reg(x), b: Operand::Imm(0), .. }) if place.is_bool(x) => {
@@ -53,7 +53,7 @@ fn simplify_branch(block: &mut Block, index: usize, defs: &Definitions) -> bool 
     let Terminator::Branch { op, width, a, b, then, otherwise, likely } = block.end else {
         return false;
     };
-    let place = Place { block, site: (index, block.insts.len()), defs };
+    let place = ComparisonSite { block, site: (index, block.insts.len()), defs };
     let simpler = match simpler(Comparison { op, width, a, b }, &place) {
         _ if then == otherwise => Terminator::Jump(then),
         Simpler::Known(true) => Terminator::Jump(then),
@@ -65,9 +65,9 @@ fn simplify_branch(block: &mut Block, index: usize, defs: &Definitions) -> bool 
     changed
 }
 
-fn simpler(comparison: Comparison, place: &Place) -> Simpler {
+fn simpler(comparison: Comparison, place: &ComparisonSite) -> Simpler {
     let mut comparison = canonical(comparison);
-    // A chain of comparisons is as long as the source's; each step goes to an earlier one.
+    // The chain is as long as the source's; each step goes to an earlier comparison.
     while let Some(inner) = place.inner(comparison) {
         comparison = canonical(inner);
     }
@@ -83,7 +83,7 @@ fn simpler(comparison: Comparison, place: &Place) -> Simpler {
     }
 }
 
-/// A constant goes to the right, in the form that the width gives it.
+/// Canonical form: a constant is on the right, narrowed to the operation's width.
 fn canonical(comparison: Comparison) -> Comparison {
     let Comparison { mut op, width, mut a, mut b } = comparison;
     if a.imm().is_some() && b.reg().is_some() {
@@ -96,7 +96,7 @@ fn canonical(comparison: Comparison) -> Comparison {
     Comparison { op, width, a: narrow(a), b: narrow(b) }
 }
 
-/// The comparison that says the same with its sides exchanged.
+/// The equivalent comparison with its operands exchanged.
 fn swapped(op: CmpOp) -> CmpOp {
     match op {
         CmpOp::Eq | CmpOp::Ne => op,
@@ -111,15 +111,15 @@ fn swapped(op: CmpOp) -> CmpOp {
     }
 }
 
-/// Where a comparison stands.
-struct Place<'a> {
+/// The location of a comparison.
+struct ComparisonSite<'a> {
     block: &'a Block,
     site: (usize, usize),
     defs: &'a Definitions,
 }
 
-impl Place<'_> {
-    /// What `comparison` asks when it asks for the outcome of another one.
+impl ComparisonSite<'_> {
+    /// The comparison whose result `comparison` tests, negated if necessary.
     fn inner(&self, comparison: Comparison) -> Option<Comparison> {
         let reg = comparison.a.reg()?;
         let holds = match (comparison.op, comparison.b.imm()?) {
@@ -134,7 +134,7 @@ impl Place<'_> {
         same.then_some(Comparison { op, width, a, b })
     }
 
-    /// Whether an operand still holds here what it held at an earlier instruction.
+    /// Whether an operand still has the value here that it had at an earlier instruction.
     fn is_unchanged(&self, operand: Operand, since: (usize, usize)) -> bool {
         let Operand::Reg(reg) = operand else { return true };
         let (block, at) = self.site;

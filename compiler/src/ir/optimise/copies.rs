@@ -1,13 +1,15 @@
-//! Copies: reading the original instead, and computing into the right register at once.
+//! Copy propagation and coalescing.
 //!
-//! In: `dst = src`. Out: uses of `dst` read `src`; the copy is left for dead-code removal. Guarantee: a register
-//! is replaced at all its uses or at none, but for places that cannot hold a constant.
+//! In: `dst = src`. Out: uses of `dst` read `src` instead; dead-code removal deletes the copy.
+//! Guarantee: a register is replaced at all its uses or at none, except in fields that cannot hold
+//! a constant.
 
 use super::Definitions;
 use crate::ir::visit::Uses;
 use crate::ir::{Block, Function, Inst, Operand, VReg};
 
-/// Reads originals instead of copies: of what never changes, in the whole function.
+/// Replaces uses of copies with the original, in the whole function, where the original never
+/// changes.
 pub(super) fn propagate_values(function: &mut Function, defs: &Definitions) -> bool {
     let original = |reg: VReg| match defs.inst(reg)? {
         Inst::Copy { src, .. } if defs.is_constant(*src) => Some(*src),
@@ -49,7 +51,7 @@ pub(super) fn propagate_values(function: &mut Function, defs: &Definitions) -> b
     changed
 }
 
-/// The same of a register that changes, where all uses of its copy come before the change.
+/// The same for an original that is reassigned later, where all uses of the copy come before that.
 pub(super) fn propagate_places(function: &mut Function, defs: &Definitions) -> bool {
     let mut changed = false;
     for block in &mut function.blocks {
@@ -69,7 +71,7 @@ pub(super) fn propagate_places(function: &mut Function, defs: &Definitions) -> b
     changed
 }
 
-/// How often `reg` is read in the block from `start` on, before `place` is assigned.
+/// The number of reads of `reg` in the block from `start` on, before `place` is assigned.
 fn uses_before_change(block: &Block, start: usize, reg: VReg, place: VReg) -> u32 {
     let count = |uses: Uses| uses.iter().filter(|used| **used == reg).count() as u32;
     let mut found = 0;
@@ -98,18 +100,19 @@ fn rename_uses(block: &mut Block, start: usize, from: VReg, to: VReg) {
     block.end.operands_mut(rename);
 }
 
-/// `t = …; v = t` becomes `v = …`: what is computed for a variable is computed in its register.
+/// `t = …; v = t` becomes `v = …`: the value is computed directly in the variable's register.
 pub(super) fn coalesce(function: &mut Function, defs: &Definitions) -> bool {
     let mut changed = false;
     for (index, block) in function.blocks.iter_mut().enumerate() {
         for at in 0..block.insts.len() {
             if let Inst::Copy { dst, src: Operand::Reg(src) } = block.insts[at].0
-                && let Some(made) = made_for(block, index, at, dst, src, defs)
+                && let Some(made) = made_for(block, index, at, (dst, src), defs)
             {
                 if let Some(place) = block.insts[made].0.def_mut() {
                     *place = dst;
                 }
-                // The copy becomes one of the register to itself, which dead-code removal drops: no index moves.
+                // The copy becomes a copy of a register to itself, which dead-code removal drops.
+                // No index changes.
                 rename_uses(block, made + 1, src, dst);
                 changed = true;
             }
@@ -118,9 +121,10 @@ pub(super) fn coalesce(function: &mut Function, defs: &Definitions) -> bool {
     changed
 }
 
-/// Where `src` is computed, when it may be computed in `dst`: both live in this block between there and the copy at
-/// `at`, and neither disturbs the other.
-fn made_for(block: &Block, index: usize, at: usize, dst: VReg, src: VReg, defs: &Definitions) -> Option<usize> {
+/// The instruction that computes `src`, if it can compute into `dst`: between it and the copy at
+/// `at`, `dst` is neither read nor assigned, and all uses of `src` are in this block before `dst`
+/// changes.
+fn made_for(block: &Block, index: usize, at: usize, (dst, src): (VReg, VReg), defs: &Definitions) -> Option<usize> {
     let (in_block, made) = defs.site(src)?;
     if in_block != index || made >= at || defs.is_value(dst) {
         return None;

@@ -1,8 +1,8 @@
-//! Dead code: results that nobody reads.
+//! Dead code: removes results that are never read.
 //!
-//! In: any function. Out: the same without instructions that only compute a register that is not read afterwards; calls
-//! and atomic operations that are kept for their effect lose a result that nobody reads. Guarantee: nothing that
-//! writes goes.
+//! In: any function. Out: the same function without instructions whose only effect is a result that
+//! is not read afterwards. Calls and atomic operations that are kept for their effect lose an
+//! unread result. Guarantee: no instruction that writes is removed.
 
 use crate::ir::flow::Order;
 use crate::ir::regs::Regs;
@@ -46,7 +46,8 @@ fn remove_in(block: &mut Block, mut live: Regs) -> bool {
     changed | (block.insts.len() != before)
 }
 
-/// Since 5.12 alone an atomic operation has an old value to give: without a reader it runs on older kernels too.
+/// Drops an unread result. An atomic operation that fetches the old value needs 5.12; without the
+/// result it also runs on older kernels.
 fn drop_result(inst: &mut Inst) -> bool {
     match inst {
         Inst::Atomic { fetch: dst, .. } | Inst::Call { dst, .. } => dst.take().is_some(),
@@ -60,7 +61,7 @@ fn read(live: &mut Regs, regs: &[VReg]) {
     }
 }
 
-/// The least solution of the usual backward equations.
+/// The least fixed point of the backward liveness equations.
 fn live_at_end(function: &Function) -> Vec<Regs> {
     let order = Order::of(function);
     let has_back_edge = order.has_back_edge(function);

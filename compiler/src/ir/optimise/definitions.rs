@@ -1,14 +1,16 @@
 //! Where registers are assigned and how often they are read.
 //!
-//! In: a function without unreachable blocks. Out: for each register its only assignment, when it has just one. In a
-//! verified function that assignment dominates every use, so that such a register is a value and not a place.
+//! In: a function without unreachable blocks. Out: for each register its only assignment, if it has
+//! exactly one. In a verified function that assignment dominates every use, so such a register is a
+//! constant value, not a variable.
 
 use crate::ir::{Function, Inst, Operand, VReg};
 
-/// Index of a block and of an instruction in it.
+/// Index of a block, and of an instruction in that block.
 pub(super) type Site = (usize, usize);
 
-/// A snapshot of a function's definitions. It stays right while instructions are replaced by ones of equal value.
+/// A snapshot of a function's definitions. It stays valid while instructions are replaced with
+/// equivalent ones.
 #[derive(Debug, Clone)]
 pub(super) struct Definitions {
     sites: Vec<Option<Site>>,
@@ -17,7 +19,8 @@ pub(super) struct Definitions {
 }
 
 impl Definitions {
-    pub fn of(function: &Function) -> Definitions {
+    /// The definitions of a function.
+    pub(super) fn of(function: &Function) -> Definitions {
         let count = function.vregs as usize;
         let mut sites: Vec<Option<Site>> = vec![None; count];
         let mut computed: Vec<Option<Inst>> = vec![None; count];
@@ -42,28 +45,28 @@ impl Definitions {
         Definitions { sites, computed, uses }
     }
 
-    /// The only assignment of a register, unless it is a call: no pass looks through one.
-    pub fn inst(&self, reg: VReg) -> Option<&Inst> {
+    /// The only assignment of a register. `None` for calls too, because no pass looks through one.
+    pub(super) fn inst(&self, reg: VReg) -> Option<&Inst> {
         self.computed[reg.0 as usize].as_ref()
     }
 
-    /// Where the only assignment of a register is.
-    pub fn site(&self, reg: VReg) -> Option<Site> {
+    /// The location of a register's only assignment.
+    pub(super) fn site(&self, reg: VReg) -> Option<Site> {
         self.sites[reg.0 as usize]
     }
 
-    /// Whether a register is assigned just once.
-    pub fn is_value(&self, reg: VReg) -> bool {
+    /// Whether a register is assigned exactly once.
+    pub(super) fn is_value(&self, reg: VReg) -> bool {
         self.sites[reg.0 as usize].is_some()
     }
 
-    /// Whether an operand is the same wherever it can be read.
-    pub fn is_constant(&self, operand: Operand) -> bool {
+    /// Whether an operand has the same value wherever it can be read.
+    pub(super) fn is_constant(&self, operand: Operand) -> bool {
         operand.reg().is_none_or(|reg| self.is_value(reg))
     }
 
-    /// How often a register is read.
-    pub fn uses(&self, reg: VReg) -> u32 {
+    /// The number of times a register is read.
+    pub(super) fn uses(&self, reg: VReg) -> u32 {
         self.uses[reg.0 as usize]
     }
 }

@@ -1,13 +1,15 @@
-//! Constant folding, algebraic identities, cheaper operations.
+//! Constant folding, algebraic identities, strength reduction.
 //!
-//! In: instructions on known operands. Out: `dst = constant`, `dst = operand`, or an operation that costs less.
-//! Guarantee: constants stand on the right, in the form that the width gives them; a 32-bit result stays zero-extended.
+//! In: instructions with known operands. Out: `dst = constant`, `dst = operand`, or a cheaper
+//! operation.
+//! Guarantee: constants become the right operand, narrowed to the operation's width; a 32-bit
+//! result stays zero-extended.
 
 use super::Definitions;
 use crate::ir::arithmetic;
 use crate::ir::{BinOp, Function, Inst, Operand, Size, VReg, Width};
 
-/// Replaces each instruction by a simpler one of equal value.
+/// Replaces each instruction with a simpler equivalent.
 pub(super) fn fold(function: &mut Function, defs: &Definitions) -> bool {
     let mut changed = false;
     for (inst, _) in function.blocks.iter_mut().flat_map(|block| &mut block.insts) {
@@ -23,7 +25,7 @@ pub(super) fn fold(function: &mut Function, defs: &Definitions) -> bool {
 
 fn simpler(inst: &Inst, defs: &Definitions) -> Option<Inst> {
     match *inst {
-        Inst::Bin { op, width, dst, a, b } => Some(simpler_bin(op, width, dst, a, b, defs)),
+        Inst::Bin { op, width, dst, a, b } => Some(simpler_bin(op, width, dst, (a, b), defs)),
         Inst::Extend { dst, src, size, signed } => simpler_extend(dst, src, size, signed, defs),
         Inst::Swap { dst, src, size } => {
             let value = constant(src, defs)?;
@@ -33,7 +35,7 @@ fn simpler(inst: &Inst, defs: &Definitions) -> Option<Inst> {
     }
 }
 
-/// The constant that a register holds for sure.
+/// The constant that a register holds, if its only assignment is a constant.
 fn constant(reg: VReg, defs: &Definitions) -> Option<u64> {
     match defs.inst(reg)? {
         Inst::Copy { src, .. } => src.imm().map(|value| value as u64),
@@ -41,7 +43,7 @@ fn constant(reg: VReg, defs: &Definitions) -> Option<u64> {
     }
 }
 
-fn simpler_bin(op: BinOp, width: Width, dst: VReg, a: Operand, b: Operand, defs: &Definitions) -> Inst {
+fn simpler_bin(op: BinOp, width: Width, dst: VReg, (a, b): (Operand, Operand), defs: &Definitions) -> Inst {
     let (op, a, b) = canonical(op, width, a, b);
     match (a, b) {
         (Operand::Imm(x), Operand::Imm(y)) => {
@@ -49,7 +51,7 @@ fn simpler_bin(op: BinOp, width: Width, dst: VReg, a: Operand, b: Operand, defs:
             Inst::Copy { dst, src: Operand::Imm(value as i64) }
         }
         (Operand::Reg(x), Operand::Imm(y)) => with_constant(op, width, dst, x, y)
-            .or_else(|| reassociated(op, width, dst, x, y, defs))
+            .or_else(|| reassociated(op, width, dst, (x, y), defs))
             .unwrap_or(Inst::Bin { op, width, dst, a, b }),
         (Operand::Imm(0), _) if zero_on_the_left_stays(op) => Inst::Copy { dst, src: Operand::Imm(0) },
         (Operand::Reg(x), Operand::Reg(y)) if x == y => match op {
@@ -61,7 +63,8 @@ fn simpler_bin(op: BinOp, width: Width, dst: VReg, a: Operand, b: Operand, defs:
     }
 }
 
-/// A constant goes to the right where that is the same, subtracting one becomes adding, shift counts are masked.
+/// Canonical form: the constant of a commutative operation is on the right, subtraction of a
+/// constant becomes addition, shift counts are masked.
 fn canonical(op: BinOp, width: Width, a: Operand, b: Operand) -> (BinOp, Operand, Operand) {
     let commutes = matches!(op, BinOp::Add | BinOp::Mul | BinOp::And | BinOp::Or | BinOp::Xor);
     let (a, b) = if commutes && a.imm().is_some() { (b, a) } else { (a, b) };
@@ -84,7 +87,7 @@ fn zero_on_the_left_stays(op: BinOp) -> bool {
     matches!(op, BinOp::Div | BinOp::Mod | BinOp::Shl | BinOp::Shr | BinOp::Sar)
 }
 
-/// `x op y` for a constant y, when there is something better.
+/// A simpler form of `x op y` for a constant y, if there is one.
 fn with_constant(op: BinOp, width: Width, dst: VReg, x: VReg, y: i64) -> Option<Inst> {
     let unsigned = match width {
         Width::W64 => y as u64,
@@ -105,7 +108,7 @@ fn with_constant(op: BinOp, width: Width, dst: VReg, x: VReg, y: i64) -> Option<
     }
 }
 
-/// The right operand that changes nothing.
+/// The neutral right operand.
 fn neutral(op: BinOp) -> i64 {
     match op {
         BinOp::Mul | BinOp::Div => 1,
@@ -122,7 +125,7 @@ fn unsigned_ones(width: Width) -> i64 {
     }
 }
 
-/// `x` as a result of that width.
+/// `x` as a result of the given width.
 fn unchanged(width: Width, dst: VReg, x: VReg) -> Inst {
     match width {
         Width::W64 => Inst::Copy { dst, src: x.into() },
@@ -132,8 +135,9 @@ fn unchanged(width: Width, dst: VReg, x: VReg) -> Inst {
 
 /// `(z op c) op y` as `z op (c op y)`.
 ///
-/// Verifier: only when nothing else reads `z op c`, which may be what a comparison bounds.
-fn reassociated(op: BinOp, width: Width, dst: VReg, x: VReg, y: i64, defs: &Definitions) -> Option<Inst> {
+/// Verifier: done only when nothing else reads `z op c`, because a comparison may bound that
+/// register.
+fn reassociated(op: BinOp, width: Width, dst: VReg, (x, y): (VReg, i64), defs: &Definitions) -> Option<Inst> {
     if !matches!(op, BinOp::Add | BinOp::And | BinOp::Or | BinOp::Xor) || defs.uses(x) != 1 {
         return None;
     }
@@ -166,10 +170,13 @@ fn simpler_extend(dst: VReg, src: VReg, size: Size, signed: bool, defs: &Definit
     }
 }
 
-/// The bytes that a result may fill; those above are zero.
+/// The size in bytes that a result can occupy; higher bytes are zero.
 fn most_bytes(inst: &Inst) -> Size {
     match inst {
-        Inst::Load { size, .. } | Inst::Extend { size, signed: false, .. } | Inst::Swap { size, .. } => *size,
+        Inst::Load { size, .. }
+        | Inst::Peek { size, .. }
+        | Inst::Extend { size, signed: false, .. }
+        | Inst::Swap { size, .. } => *size,
         Inst::Bin { width: Width::W32, .. } => Size::B4,
         Inst::Set { .. } => Size::B1,
         _ => Size::B8,

@@ -1,15 +1,17 @@
-//! Makes the IR smaller and faster.
+//! The IR optimiser: makes programs smaller and faster.
 //!
-//! In: a verified program. Out: the same program in place, verified still, with the same observable results: maps, rings,
-//! `.bss`, traces, what it returns. Guarantees: the result depends on nothing but the input; no load moves across a
-//! write; no call that writes is dropped, doubled or moved.
+//! In: a verified program. Out: the same program, rewritten in place and still verified, with the
+//! same observable results: maps, ring buffers, `.bss`, traces, return value. Guarantees: the
+//! result depends only on the input. No load moves across a write. No call that writes is dropped,
+//! duplicated or moved.
 //!
-//! Verifier: a register that a comparison or a mask bounds stays the register that is used behind it. All rewrites
-//! therefore replace a register at every use or at none, and only registers that are assigned once are compared.
+//! Verifier: a register that a comparison or a mask bounds must be the register that is used
+//! afterwards. All rewrites therefore replace a register at every use or at none, and only results
+//! in registers that are assigned once are shared.
 
 mod addresses;
 mod blocks;
-mod common;
+
 mod compare;
 mod copies;
 mod dead;
@@ -17,25 +19,24 @@ mod definitions;
 mod fold;
 mod number;
 mod slots;
-#[cfg(test)]
-mod tests;
+mod subexpressions;
 
 use super::{Function, Program};
 use definitions::Definitions;
 
-/// Each round makes work for the next; programs settle in three or four.
+/// Each round may enable rewrites in the next; programs converge in three or four.
 const MOST_ROUNDS: usize = 16;
 
-/// A pass: whether it changed the function.
+/// A pass; returns whether it changed the function.
 #[derive(Clone, Copy)]
 enum Pass {
-    /// Of the graph.
+    /// Rewrites the control-flow graph.
     Graph(fn(&mut Function) -> bool),
-    /// Of values; it is given where they are defined.
+    /// Rewrites values; receives their definitions.
     Values(fn(&mut Function, &Definitions) -> bool),
 }
 
-/// In this order, an operand is known before it is folded, and what is left over is dropped last.
+/// This order resolves operands before they are folded and removes dead code last.
 const PASSES: [Pass; 10] = [
     Pass::Graph(blocks::simplify),
     Pass::Values(copies::propagate_values),
@@ -43,7 +44,7 @@ const PASSES: [Pass; 10] = [
     Pass::Values(fold::fold),
     Pass::Values(compare::simplify),
     Pass::Values(addresses::resolve),
-    Pass::Values(common::share),
+    Pass::Values(subexpressions::share),
     Pass::Values(slots::forward),
     Pass::Values(copies::coalesce),
     Pass::Graph(dead::remove),
@@ -57,7 +58,7 @@ pub fn optimise(program: &mut Program) {
 }
 
 fn optimise_function(function: &mut Function) {
-    // Settled when every pass has seen the function as it is and left it so.
+    // Done when every pass in turn left the function unchanged.
     let mut without_change = 0;
     let mut definitions: Option<Definitions> = None;
     for pass in PASSES.iter().cycle().take(MOST_ROUNDS * PASSES.len()) {

@@ -1,7 +1,7 @@
-//! Numbers: blocks in the order in which they are laid out, registers and slots without gaps.
+//! Renumbering: blocks in layout order, registers and slots without gaps.
 //!
-//! In: a function. Out: the same, renumbered. Guarantee: the expected side of a branch comes right behind it where the
-//! graph allows; what is not used is gone.
+//! In: a function. Out: the same function, renumbered. Guarantee: the expected side of a branch
+//! directly follows it where the graph allows; unused registers and slots are gone.
 
 use super::blocks::reorder;
 use crate::ir::flow::Order;
@@ -18,7 +18,8 @@ pub(super) fn compact(function: &mut Function) {
     compact_slots(function);
 }
 
-/// Turns a branch around whose other side is expected: the order puts `then` right behind it.
+/// Inverts a branch whose `otherwise` side is expected, because the order puts `then` directly
+/// after the branch.
 fn prefer_then(end: &mut Terminator) {
     if let Terminator::Branch { op, then, otherwise, likely: likely @ Likely::Otherwise, .. } = end {
         *op = op.negated();

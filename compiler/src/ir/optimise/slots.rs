@@ -1,14 +1,14 @@
-//! Stack objects: what was just stored is not loaded, what is never read is not stored.
+//! Stack objects: forwards stores to loads and removes dead stores.
 //!
-//! In: any function. Out: loads of a slot that follow a store of the same bytes in their block become copies; writes of
-//! slots that nothing reads go. Guarantee: slots whose address is in a register are left alone, for any
-//! instruction may touch them.
+//! In: any function. Out: loads of a slot that follow a store to the same bytes in their block
+//! become copies; writes to slots that are never read are removed. Guarantee: slots whose address
+//! is in a register stay unchanged, because any instruction may access them.
 
 use super::Definitions;
 use crate::ir::arithmetic;
 use crate::ir::{Addr, Arg, Base, Block, Function, Inst, Operand, Size, SlotId, VReg};
 
-/// Forwards stores to loads and removes stores that nobody reads.
+/// Forwards stores to loads and removes stores to slots that are never read.
 pub(super) fn forward(function: &mut Function, defs: &Definitions) -> bool {
     let use_of = uses_of_slots(function);
     let mut changed = false;
@@ -24,7 +24,7 @@ pub(super) fn forward(function: &mut Function, defs: &Definitions) -> bool {
     changed
 }
 
-/// What a function does with a slot.
+/// How a function uses a slot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Use {
     /// Its bytes may be read.
@@ -74,7 +74,7 @@ fn slot_args(inst: &Inst) -> Vec<SlotId> {
     args.iter().filter_map(slot).collect()
 }
 
-/// The slot that an instruction writes, and does nothing else.
+/// The slot that an instruction writes, if that is its only effect.
 fn written_slot(inst: &Inst) -> Option<SlotId> {
     match inst {
         Inst::Store { addr, .. } | Inst::Zero { addr, .. } | Inst::Move { to: addr, .. } => slot_of(*addr),
@@ -82,7 +82,7 @@ fn written_slot(inst: &Inst) -> Option<SlotId> {
     }
 }
 
-/// Bytes of a slot that are known.
+/// A stored value whose bytes in a slot are known.
 struct Known {
     addr: Addr,
     size: Size,
@@ -125,7 +125,7 @@ fn forward_in(block: &mut Block, use_of: &[Use], defs: &Definitions) -> bool {
     changed
 }
 
-/// Drops what overlaps a write.
+/// Drops the known values that overlap a write.
 fn forget(known: &mut Vec<Known>, addr: Addr, size_bytes: u32) {
     known.retain(|k| {
         let (start, end) = (i64::from(addr.offset), i64::from(addr.offset) + i64::from(size_bytes));
@@ -134,7 +134,7 @@ fn forget(known: &mut Vec<Known>, addr: Addr, size_bytes: u32) {
     });
 }
 
-/// `dst` = the value as it comes back from memory.
+/// `dst` = the value that a load of the stored bytes yields.
 fn loaded(dst: VReg, value: Operand, size: Size) -> Inst {
     match value {
         Operand::Reg(src) if size == Size::B8 => Inst::Copy { dst, src: src.into() },

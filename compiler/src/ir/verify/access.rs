@@ -1,34 +1,35 @@
-//! Memory that is reached at a known place: stack objects, data sections, the context; and what helpers are given.
+//! Checks memory accesses at known addresses, and helper arguments.
 //!
-//! In: one instruction. Out: its faults. Addresses in registers that are assigned once, by `context` or `&section`,
-//! are known places too; what other registers point to is the kernel's verifier's business.
+//! In: one instruction. Out: its faults. Known addresses lie in stack objects, data sections or the
+//! context. A register that is assigned once, by `context` or `&section`, holds a known address
+//! too. Accesses through other registers are left to the kernel's verifier.
 
 use super::Check;
 use crate::ir::{
     Addr, Arg, Base, BlockId, FunctionId, Helper, Inst, MapId, MapKind, Operand, Section, SlotId, WALK_BYTES,
 };
 
-/// What a register that is assigned once points to.
+/// What a register that is assigned only once points to.
 #[derive(Debug, Clone, Copy)]
 enum Known {
     Context,
     Data(Section, u32),
 }
 
-/// What an argument of a helper must be.
+/// The kind of argument that a helper expects.
 #[derive(Debug, Clone, Copy)]
 enum Wants {
     Map,
-    /// An address of this many bytes, when known.
+    /// An address with this many accessible bytes, if the size is known.
     Memory(Option<u32>),
     Context,
-    /// A subprogram that this helper calls.
+    /// A subprogram with the role that this helper calls.
     Callback,
     Any,
 }
 
 impl Check<'_> {
-    /// Faults of accesses to stack objects.
+    /// Faults of accesses to stack objects, and overlapping ranges of a `Move`.
     pub(super) fn access_faults(&self, inst: &Inst) -> Vec<String> {
         let mut faults = match inst {
             Inst::SlotAddr { slot, offset, .. } => vec![self.slot_fault(*slot, *offset, 1, 1)],
@@ -141,12 +142,15 @@ impl Check<'_> {
             Helper::TaskStorageGet => [Map, Any, value, Any, Any],
             Helper::TaskStorageDelete | Helper::RingbufReserve | Helper::RingbufQuery => [Map, Any, Any, Any, Any],
             Helper::RingbufOutput => [Map, Memory(constant(2)), Any, Any, Any],
+            Helper::Run => [Callback, Context, Any, Any, Any],
+            Helper::RunApart => [Callback, Any, Any, Any, Any],
             Helper::GetStackid => [Context, Map, Any, Any, Any],
             Helper::TracePrintk | Helper::GetCurrentComm => [Memory(constant(1)), Any, Any, Any, Any],
             Helper::ProbeReadUser | Helper::ProbeReadKernel | Helper::ProbeReadUserStr | Helper::ProbeReadKernelStr => {
                 [Memory(constant(1)), Any, Any, Any, Any]
             }
             Helper::GetStack => [Context, Memory(constant(2)), Any, Any, Any],
+            Helper::GetTaskStack => [Any, Memory(constant(2)), Any, Any, Any],
             Helper::IterTaskNew | Helper::IterTaskNext | Helper::IterTaskDestroy => {
                 [Memory(Some(WALK_BYTES)), Any, Any, Any, Any]
             }
@@ -157,7 +161,7 @@ impl Check<'_> {
         }
     }
 
-    /// Accesses through registers whose place is known.
+    /// Checks accesses through registers that hold a known address.
     pub(super) fn check_known_addresses(&mut self) {
         let known = self.known_addresses();
         for (index, block) in self.function.blocks.iter().enumerate() {
@@ -204,7 +208,7 @@ impl Check<'_> {
     }
 }
 
-/// What an instruction touches: address, bytes, alignment, and whether it is written.
+/// The memory accesses of an instruction: address, bytes, alignment, and whether it writes.
 fn accesses(inst: &Inst) -> Vec<(Addr, u32, u32, bool)> {
     match inst {
         Inst::Load { addr, size, .. } => vec![(*addr, size.bytes(), size.bytes(), false)],

@@ -1,7 +1,7 @@
 //! Definite assignment: every register that is read was assigned on every path to the read.
 //!
-//! In: a function whose numbers are in range. Out: a fault for each read of a register that may not be assigned.
-//! Blocks that nothing reaches are not looked at.
+//! In: a function whose ids are in range. Out: a fault for each read of a register that may be
+//! unassigned. Unreachable blocks are not checked.
 
 use super::Check;
 use crate::ir::BlockId;
@@ -19,7 +19,8 @@ impl Check<'_> {
         }
     }
 
-    /// The greatest solution: starts from "everything" and removes what some path lacks.
+    /// Computes the greatest fixed point: starts with all registers and removes those that some
+    /// path does not assign.
     fn assigned_at_start(&self, order: &Order) -> Vec<Regs> {
         let all = Regs::all(self.function.vregs);
         let mut at_start = vec![all; self.function.blocks.len()];

@@ -1,8 +1,10 @@
-//! Checks what the IR promises.
+//! Checks the guarantees of the IR.
 //!
-//! In: any program. Out: nothing, or every broken promise with where it is. Does not panic, whatever the program is.
-//! Guarantees of what passes: the head of [`ir`](super), and: accesses to the stack are naturally aligned, addresses of
-//! data sections lie inside them, operations have sizes that they exist for, maps and helpers fit together.
+//! In: any program. Out: nothing, or every violation with its location. Does not panic on any
+//! program.
+//! Guarantees of a program that passes: those in the head of [`ir`](super), and: stack accesses are
+//! naturally aligned, addresses of data sections lie inside their section, operations have a
+//! supported size, helpers get maps of the kind they work on.
 
 mod access;
 mod assigned;
@@ -20,7 +22,7 @@ pub fn verify(program: &Program) -> Result<(), Vec<String>> {
         broken.extend(map_faults(map, earlier).iter().map(|w| format!("map @{}: {w}", map.name)));
     }
     let subprograms = (0..).zip(&program.subprograms).map(|(id, function)| (id, false, function));
-    // A program may name all subprograms.
+    // A program may refer to all subprograms.
     let programs = program.functions.iter().map(|function| (program.subprograms.len() as u32, true, function));
     let mut names: Vec<&str> = Vec::new();
     for (may_name, is_program, function) in subprograms.chain(programs) {
@@ -66,7 +68,7 @@ fn map_faults(map: &Map, earlier: &[Map]) -> Vec<&'static str> {
 struct Check<'a> {
     program: &'a Program,
     function: &'a Function,
-    /// It may name subprograms below this number.
+    /// The function may refer only to subprograms with a smaller id than this.
     may_name: u32,
     broken: Vec<String>,
 }
@@ -84,7 +86,7 @@ impl Check<'_> {
         for (index, block) in self.function.blocks.iter().enumerate() {
             self.block(BlockId(index as u32), block);
         }
-        // The dataflow can only be followed when all numbers are in range.
+        // The dataflow checks need all ids to be in range.
         if self.broken.is_empty() {
             self.check_assigned();
             self.check_known_addresses();

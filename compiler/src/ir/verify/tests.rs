@@ -1,4 +1,4 @@
-//! One broken program for each rule.
+//! Tests: one invalid program for each rule.
 
 use super::verify;
 use crate::ir::build::FunctionBuilder;
@@ -20,8 +20,8 @@ fn map(name: &str, kind: MapKind) -> Map {
     }
 }
 
-/// A program with a hash, a ring, 4 bytes of rodata, 16 of bss, and one function of `body` with an 8-byte slot,
-/// a 2-byte slot and 16 bytes of context.
+/// A program with a hash map, a ring buffer, 4 bytes of `.rodata`, 16 bytes of `.bss`, and one
+/// function that `body` builds, with an 8-byte slot, a 2-byte slot and 16 bytes of context.
 fn program(body: impl FnOnce(&mut FunctionBuilder)) -> Program {
     let mut b = FunctionBuilder::new("f", "raw_tp/x", Span::default());
     b.set_context_size(16);
@@ -170,6 +170,16 @@ fn subprograms_fit_the_helpers_that_call_them() {
     let third = |b: &mut FunctionBuilder| {
         b.parameter(2);
     };
+    let seven = Arg::Value(7.into());
+    let apart = |arguments: &[Arg]| {
+        let mut whole = with(Role::Apart, &empty, 0);
+        let call = |b: &mut FunctionBuilder| b.call_void(Helper::RunApart, arguments);
+        whole.functions = program(call).functions;
+        verify(&whole)
+    };
+    assert_eq!(apart(&[Arg::Function(FunctionId(0)), seven, seven]), Ok(()));
+    let few = "fn f: b0: `call run_apart(s, 7)`: takes 3 arguments";
+    assert_eq!(apart(&[Arg::Function(FunctionId(0)), seven]), Err(vec![few.to_string()]));
     assert_fault(&with(Role::Iteration, &third, 0), "fn s: b0: `%0 = parameter 2`: no such parameter");
     let context = |b: &mut FunctionBuilder| b.call_void(Helper::GetAttachCookie, &[Arg::Context]);
     let unseen = "fn s: b0: `call get_attach_cookie(context)`: argument 1: the function has no context";

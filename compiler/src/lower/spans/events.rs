@@ -1,66 +1,66 @@
-//! What the forms of spans have in common: what comes before a start, and what follows when a stage came about, or did not.
+//! Code shared by all forms of spans: before a start, and after each outcome of a stage.
 //!
-//! In: a step, the word of what was taken hold of. Out: code.
-//! Guarantee: what came about is counted before its handlers run, and counted once.
+//! In: a step, the word of the claimed element. Out: code.
+//! Guarantee: an outcome is counted once, and before its handlers run.
 
-use super::STARTED;
+use super::ledger;
+use super::values::{self, NewStart};
+use super::word::STARTED;
 use crate::ir::{BlockId, VReg};
 use crate::lower::Body;
 use crate::object::SpanCounter;
 use crate::typed::SpanStep;
 
-impl Body<'_, '_> {
-    /// Evaluates what a start keeps; the time at which it is, and its word.
-    pub(super) fn begin_start(&mut self, step: &SpanStep) -> (VReg, VReg) {
-        self.zero_values(&step.values);
-        self.evaluate_keeps(step, false);
-        self.evaluate_keeps(step, true);
-        let now = self.span_now();
-        (now, self.started_word(now))
-    }
+/// Evaluates what a start keeps; yields its time and its word.
+pub(super) fn begin_start(cx: &mut Body<'_, '_>, step: &SpanStep) -> NewStart {
+    values::zero_values(cx, &step.values);
+    values::evaluate_keeps(cx, step, false);
+    values::evaluate_keeps(cx, step, true);
+    let now = values::now(cx);
+    NewStart { now, word: values::started_word(cx, now) }
+}
 
-    /// A span was opened.
-    pub(super) fn opened(&mut self, step: &SpanStep, done: BlockId) {
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Started);
-        self.count_stage(ledger, STARTED, 1);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-    }
+/// Counts an opened span and runs its handlers.
+pub(super) fn count_opened(cx: &mut Body<'_, '_>, step: &SpanStep, done: BlockId) {
+    let ledger = ledger::ledger_of(cx, step.span);
+    ledger::count_span(cx, ledger, SpanCounter::Started);
+    ledger::count_stage(cx, ledger, STARTED, 1);
+    values::run_handlers(cx, &step.handlers);
+    cx.b.jump(done);
+}
 
-    /// An open span, of this word, passed a mark.
-    pub(super) fn passed(&mut self, step: &SpanStep, word: VReg, stage: u8, done: BlockId) {
-        let ledger = self.ledger(step.span);
-        self.count_out_of(ledger, word);
-        self.count_stage(ledger, i64::from(stage), 1);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-    }
+/// Counts an open span that passed a mark, given its word, and runs its handlers.
+pub(super) fn count_passed(cx: &mut Body<'_, '_>, step: &SpanStep, word: VReg, stage: u8, done: BlockId) {
+    let ledger = ledger::ledger_of(cx, step.span);
+    ledger::count_out_of(cx, ledger, word);
+    ledger::count_stage(cx, ledger, i64::from(stage), 1);
+    values::run_handlers(cx, &step.handlers);
+    cx.b.jump(done);
+}
 
-    /// An open span, of this word, was closed by an end.
-    pub(super) fn matched(&mut self, step: &SpanStep, word: VReg, done: BlockId) {
-        let ledger = self.ledger(step.span);
-        self.count_span(ledger, SpanCounter::Matched);
-        self.count_out_of(ledger, word);
-        self.evaluate_keeps(step, false);
-        self.evaluate_keeps(step, true);
-        self.run_handlers(&step.handlers);
-        self.b.jump(done);
-    }
+/// Counts an open span that was closed by an end, given its word, and runs its handlers.
+pub(super) fn count_matched(cx: &mut Body<'_, '_>, step: &SpanStep, word: VReg, done: BlockId) {
+    let ledger = ledger::ledger_of(cx, step.span);
+    ledger::count_span(cx, ledger, SpanCounter::Matched);
+    ledger::count_out_of(cx, ledger, word);
+    values::evaluate_keeps(cx, step, false);
+    values::evaluate_keeps(cx, step, true);
+    values::run_handlers(cx, &step.handlers);
+    cx.b.jump(done);
+}
 
-    /// Where a stage came to nothing, that is counted; goes on at `done`.
-    pub(super) fn came_to_nothing<const N: usize>(
-        &mut self,
-        step: &SpanStep,
-        why: [(BlockId, SpanCounter); N],
-        done: BlockId,
-    ) {
-        for (block, counter) in why {
-            self.b.switch_to(block);
-            let ledger = self.ledger(step.span);
-            self.count_span(ledger, counter);
-            self.b.jump(done);
-        }
-        self.b.switch_to(done);
+/// Counts each failed outcome of a stage; continues at `done`.
+pub(super) fn count_failures<const N: usize>(
+    cx: &mut Body<'_, '_>,
+    step: &SpanStep,
+    why: [(BlockId, SpanCounter); N],
+    done: BlockId,
+) {
+    for (block, counter) in why {
+        cx.b.switch_to(block);
+        let ledger = ledger::ledger_of(cx, step.span);
+        ledger::count_span(cx, ledger, counter);
+        cx.b.jump(done);
     }
+    cx.b.switch_to(done);
 }

@@ -1,17 +1,18 @@
-//! The tree builder's part for C definitions.
+//! Tree builder for C definitions.
 //!
 //! In: pairs of the grammar's rules for definitions. Out: definitions.
-//! Guarantee: as for the parent; its parts are the only files that know the parser generator.
+//! Guarantee: as for the parent; only the parent and its submodules know the parser generator.
 
 use super::super::errors;
-use super::{Builder, Rule};
+use super::grammar::Rule;
+use super::statements::Code;
 use crate::ast::{
     Attributes, CType, CTypeKind, Declarator, Definition, DefinitionKind, EnumDefinition, Ident, MemberDefinition,
     RecordDefinition, TypeTag,
 };
 use pest::iterators::Pair;
 
-/// The tag that a word is.
+/// The tag that a keyword denotes.
 pub(super) fn tag(word: &str) -> TypeTag {
     match word {
         "struct" => TypeTag::Struct,
@@ -20,9 +21,14 @@ pub(super) fn tag(word: &str) -> TypeTag {
     }
 }
 
-impl Builder<'_> {
+/// Builds C definitions.
+pub(super) struct CDefinitions<'c, 'a> {
+    pub code: &'c mut Code<'a>,
+}
+
+impl CDefinitions<'_, '_> {
     pub(super) fn definition(&mut self, pair: Pair<'_, Rule>) -> Definition {
-        let mut span = self.span(&pair);
+        let mut span = self.code.reader.span(&pair);
         let mut kind = None;
         let mut declarators = Vec::new();
         let mut attributes = Attributes::default();
@@ -31,7 +37,7 @@ impl Builder<'_> {
                 Rule::defined | Rule::c_type => kind = Some(self.c_type(pair)),
                 Rule::declarator => declarators.push(self.declarator(pair)),
                 Rule::attribute => self.attribute(pair, &mut attributes),
-                Rule::semi => span.end = self.span(&pair).start,
+                Rule::semi => span.end = self.code.reader.span(&pair).start,
                 _ => {}
             }
         }
@@ -45,13 +51,13 @@ impl Builder<'_> {
     }
 
     fn c_type(&mut self, pair: Pair<'_, Rule>) -> CType {
-        let span = self.span(&pair);
+        let span = self.code.reader.span(&pair);
         let mut word = TypeTag::None;
         let mut kind = CTypeKind::Name(String::new());
         for pair in pair.into_inner() {
             match pair.as_rule() {
                 Rule::tag => word = tag(pair.as_str()),
-                Rule::field_name => kind = CTypeKind::Tagged(word, self.ident(&pair)),
+                Rule::field_name => kind = CTypeKind::Tagged(word, self.code.reader.ident(&pair)),
                 Rule::ident => kind = CTypeKind::Name(pair.as_str().to_owned()),
                 Rule::c_words => {
                     let words = pair.into_inner().filter(|pair| pair.as_rule() == Rule::c_word);
@@ -71,7 +77,7 @@ impl Builder<'_> {
         for pair in pair.into_inner() {
             match pair.as_rule() {
                 Rule::record_tag => record.is_union = pair.as_str() == "union",
-                Rule::field_name => record.name = Some(self.ident(&pair)),
+                Rule::field_name => record.name = Some(self.code.reader.ident(&pair)),
                 Rule::member => {
                     let member = self.member(pair);
                     record.members.push(member);
@@ -87,14 +93,14 @@ impl Builder<'_> {
         let mut definition = EnumDefinition { name: None, values: Vec::new() };
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::field_name => definition.name = Some(self.ident(&pair)),
+                Rule::field_name => definition.name = Some(self.code.reader.ident(&pair)),
                 Rule::enumerator => {
-                    let mut name = Ident { text: String::new(), span: self.span(&pair) };
+                    let mut name = Ident { text: String::new(), span: self.code.reader.span(&pair) };
                     let mut value = None;
                     for pair in pair.into_inner() {
                         match pair.as_rule() {
-                            Rule::ident => name = self.ident(&pair),
-                            Rule::expr => value = Some(self.expr(pair)),
+                            Rule::ident => name = self.code.reader.ident(&pair),
+                            Rule::expr => value = Some(self.code.expr(pair)),
                             _ => {}
                         }
                     }
@@ -107,16 +113,16 @@ impl Builder<'_> {
     }
 
     fn member(&mut self, pair: Pair<'_, Rule>) -> MemberDefinition {
-        let mut span = self.span(&pair);
+        let mut span = self.code.reader.span(&pair);
         let mut ty = CType { kind: CTypeKind::Name("int".into()), span };
         let mut declarators = Vec::new();
         for pair in pair.into_inner() {
             match pair.as_rule() {
                 Rule::c_type => ty = self.c_type(pair),
-                // `struct { … };` has one that is empty.
+                // `struct { … };` has an empty declarator.
                 Rule::declarator if pair.as_str().is_empty() => {}
                 Rule::declarator => declarators.push(self.declarator(pair)),
-                Rule::semi => span.end = self.span(&pair).start,
+                Rule::semi => span.end = self.code.reader.span(&pair).start,
                 _ => {}
             }
         }
@@ -125,26 +131,26 @@ impl Builder<'_> {
 
     fn declarator(&mut self, pair: Pair<'_, Rule>) -> Declarator {
         let attributes = Attributes::default();
-        let (dimensions, span) = (Vec::new(), self.span(&pair));
+        let (dimensions, span) = (Vec::new(), self.code.reader.span(&pair));
         let mut made =
             Declarator { name: None, pointers: 0, dimensions, bits: None, is_function: false, attributes, span };
         for pair in pair.into_inner() {
             match pair.as_rule() {
                 Rule::pointer => made.pointers += 1,
-                Rule::field_name => made.name = Some(self.ident(&pair)),
+                Rule::field_name => made.name = Some(self.code.reader.ident(&pair)),
                 Rule::dimension => {
-                    let length = self.first_expr(pair);
+                    let length = self.code.first_expr(pair);
                     made.dimensions.push(length);
                 }
-                Rule::expr => made.bits = Some(self.expr(pair)),
+                Rule::expr => made.bits = Some(self.code.expr(pair)),
                 Rule::attribute => self.attribute(pair, &mut made.attributes),
                 Rule::fn_pointer => {
                     made.is_function = true;
                     for pair in pair.into_inner() {
                         match pair.as_rule() {
-                            Rule::field_name => made.name = Some(self.ident(&pair)),
+                            Rule::field_name => made.name = Some(self.code.reader.ident(&pair)),
                             Rule::dimension => {
-                                let length = self.first_expr(pair);
+                                let length = self.code.first_expr(pair);
                                 made.dimensions.push(length);
                             }
                             _ => {}
@@ -155,7 +161,7 @@ impl Builder<'_> {
             }
         }
         if made.name.is_none() && made.bits.is_none() {
-            self.problems.push(errors::nameless_member(made.span));
+            self.code.reader.problems.push(errors::nameless_member(made.span));
         }
         made
     }
@@ -166,7 +172,7 @@ impl Builder<'_> {
             for pair in pair.into_inner() {
                 match pair.as_rule() {
                     Rule::field_name => pair.as_str().trim_matches('_').clone_into(&mut name),
-                    Rule::expr => argument = Some(Box::new(self.expr(pair))),
+                    Rule::expr => argument = Some(Box::new(self.code.expr(pair))),
                     _ => {}
                 }
             }

@@ -1,26 +1,27 @@
-//! The tree builder's part for parameters, modules and their public names.
+//! Tree builder for parameters, modules and their public names.
 //!
-//! In: pairs of their rules. Out: their nodes; `a.b`, `@a.b` and `$a.b` as one name where `a` is a module of the file.
-//! Guarantee: as for the parent; its files are the only ones that know the parser generator.
+//! In: pairs of their rules. Out: their nodes.
+//! Guarantee: as for the parent; only the parent and its submodules know the parser generator.
 
-use super::super::expressions::{Chain, Postfix};
-use super::super::literals;
-use super::{Builder, Parsed, Rule};
-use crate::ast::{ExprKind, Ident, Param, ParamValue, Public, PublicKind, Use};
-use crate::source::Span;
+use super::blocks::Items;
+use super::grammar::Rule;
+use super::parsed::Parsed;
+use super::spans::Spans;
+use super::view::Views;
+use crate::ast::{Ident, Param, ParamValue, Public, PublicKind, Use};
 use pest::iterators::Pair;
 
-impl Builder<'_> {
+impl Items<'_, '_> {
     pub(super) fn param(&mut self, pair: Pair<'_, Rule>) -> Param {
-        let span = self.span(&pair);
+        let span = self.code.reader.span(&pair);
         let nameless = || Ident { text: String::new(), span };
         let (mut idents, mut help, mut values) = (Vec::new(), nameless(), Vec::new());
         let (mut default, mut has_range) = (Vec::new(), false);
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::ident => idents.push(self.ident(&pair)),
+                Rule::ident => idents.push(self.code.reader.ident(&pair)),
                 Rule::param_value => values.push(self.param_value(pair)),
-                Rule::string => help = self.text(&pair),
+                Rule::string => help = self.code.reader.text(&pair),
                 Rule::kw_in => (default, has_range) = (std::mem::take(&mut values), true),
                 _ => {}
             }
@@ -38,10 +39,10 @@ impl Builder<'_> {
     }
 
     fn param_value(&mut self, pair: Pair<'_, Rule>) -> ParamValue {
-        let span = self.span(&pair);
+        let span = self.code.reader.span(&pair);
         match pair.into_inner().next() {
             Some(inner) if inner.as_rule() == Rule::string => {
-                let Ident { text, span } = self.text(&inner);
+                let Ident { text, span } = self.code.reader.text(&inner);
                 ParamValue { text, quoted: true, span }
             }
             inner => {
@@ -51,20 +52,13 @@ impl Builder<'_> {
         }
     }
 
-    /// What a string says.
-    fn text(&mut self, pair: &Pair<'_, Rule>) -> Ident {
-        let span = self.span(pair);
-        let bytes = literals::string(pair.as_str(), span, self.problems);
-        Ident { text: String::from_utf8_lossy(&bytes).into_owned(), span }
-    }
-
     pub(super) fn use_of(&mut self, pair: Pair<'_, Rule>) -> Use {
-        let span = self.span(&pair);
+        let span = self.code.reader.span(&pair);
         let (mut module, mut alias) = (Ident { text: String::new(), span }, None);
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::module_path => module = self.ident(&pair),
-                Rule::ident => alias = Some(self.ident(&pair)),
+                Rule::module_path => module = self.code.reader.ident(&pair),
+                Rule::ident => alias = Some(self.code.reader.ident(&pair)),
                 _ => {}
             }
         }
@@ -88,33 +82,17 @@ impl Builder<'_> {
                 Parsed::Public(public(PublicKind::Map, &made.name), Some(Box::new(Parsed::Map(made))))
             }
             Rule::span => {
-                let made = self.span_definition(inner);
+                let made = Spans { code: self.code }.span_definition(inner);
                 Parsed::Public(public(PublicKind::Span, &made.name), Some(Box::new(Parsed::Span(made))))
             }
             Rule::view_def => {
-                let made = self.view(inner);
+                let made = Views { code: self.code }.view(inner);
                 Parsed::Public(public(PublicKind::View, &made.title), Some(Box::new(Parsed::View(Box::new(made)))))
             }
             _ => {
                 let map = inner.into_inner().next()?;
-                Parsed::Public(public(PublicKind::Map, &self.ident(&map)), None)
+                Parsed::Public(public(PublicKind::Map, &self.code.reader.ident(&map)), None)
             }
         })
-    }
-
-    /// Whether a field is the name of a module's thing; then the operand becomes that name.
-    pub(super) fn qualifies(&self, chain: &mut Chain, postfix: &Postfix, span: Span) -> bool {
-        let (Some(target), Postfix::Field(field)) = (&mut chain.primary, postfix) else { return false };
-        let name = match &mut target.kind {
-            ExprKind::Name(name) | ExprKind::Var(name) => name,
-            ExprKind::Map { name, keys } if keys.is_empty() => name,
-            _ => return false,
-        };
-        if !self.known.prefixes.contains(name) {
-            return false;
-        }
-        *name = format!("{name}.{}", field.text);
-        target.span = target.span.to(span);
-        true
     }
 }

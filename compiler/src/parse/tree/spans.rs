@@ -1,16 +1,22 @@
-//! The tree builder's part for spans.
+//! Tree builder for spans.
 //!
 //! In: pairs of the grammar's rules for spans. Out: a [`SpanDefinition`].
 //! Guarantee: as for the parent.
 
-use super::{Builder, Rule};
+use super::grammar::Rule;
+use super::statements::Code;
 use crate::ast::{Expr, ExprKind, Ident, Keep, KeyPart, SpanDefinition, Stage, StageKind};
 use crate::source::Span;
 use pest::iterators::Pair;
 
-impl Builder<'_> {
+/// Builds spans.
+pub(super) struct Spans<'c, 'a> {
+    pub code: &'c mut Code<'a>,
+}
+
+impl Spans<'_, '_> {
     pub(super) fn span_definition(&mut self, pair: Pair<'_, Rule>) -> SpanDefinition {
-        let span = self.span(&pair);
+        let span = self.code.reader.span(&pair);
         let mut made = SpanDefinition {
             name: Ident { text: String::new(), span },
             key: Vec::new(),
@@ -23,27 +29,23 @@ impl Builder<'_> {
         };
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::ident => made.name = self.ident(&pair),
+                Rule::ident => made.name = self.code.reader.ident(&pair),
                 Rule::span_key => made.key = self.span_key(pair),
                 Rule::stage => {
                     let stage = self.stage(pair);
                     made.stages.push(stage);
                 }
-                Rule::restart => made.restart.extend(self.first_ident(pair)),
-                Rule::expire => made.expire.extend(self.first_expr(pair)),
+                Rule::restart => made.restart.extend(self.code.reader.first_ident(pair)),
+                Rule::expire => made.expire.extend(self.code.first_expr(pair)),
                 Rule::limit => {
                     let word = pair.clone().into_inner().find(|pair| pair.as_rule() == Rule::kw_evict);
-                    made.evict = made.evict.or(word.map(|word| self.span(&word)));
-                    made.limit.extend(self.first_expr(pair));
+                    made.evict = made.evict.or(word.map(|word| self.code.reader.span(&word)));
+                    made.limit.extend(self.code.first_expr(pair));
                 }
                 _ => {}
             }
         }
         made
-    }
-
-    fn first_ident(&self, pair: Pair<'_, Rule>) -> Option<Ident> {
-        pair.into_inner().find(|pair| pair.as_rule() == Rule::ident).map(|pair| self.ident(&pair))
     }
 
     fn span_key(&mut self, pair: Pair<'_, Rule>) -> Vec<KeyPart> {
@@ -52,14 +54,14 @@ impl Builder<'_> {
     }
 
     fn key_part(&mut self, pair: Pair<'_, Rule>) -> KeyPart {
-        let span = self.span(&pair);
-        let name = self.first_ident(pair.clone());
-        let value = self.first_expr(pair).unwrap_or_else(|| self.hole(span));
+        let span = self.code.reader.span(&pair);
+        let name = self.code.reader.first_ident(pair.clone());
+        let value = self.code.first_expr(pair).unwrap_or_else(|| self.code.reader.hole(span));
         KeyPart { name: name.or_else(|| own_name(&value)), value }
     }
 
     fn stage(&mut self, pair: Pair<'_, Rule>) -> Stage {
-        let span = self.span(&pair);
+        let span = self.code.reader.span(&pair);
         let mut stage = Stage {
             kind: StageKind::Start,
             points: Vec::new(),
@@ -71,10 +73,10 @@ impl Builder<'_> {
         for pair in pair.into_inner() {
             match pair.as_rule() {
                 Rule::stage_word => stage.kind = self.stage_kind(pair),
-                Rule::point => stage.points.push(self.point(pair)),
+                Rule::attach => stage.points.extend(self.code.reader.attach(pair)),
                 Rule::stage_filter => {
                     let filter = pair.into_inner().find(|pair| pair.as_rule() == Rule::stage_expr);
-                    stage.predicate = filter.map(|filter| self.expr(filter));
+                    stage.predicate = filter.map(|filter| self.code.expr(filter));
                 }
                 Rule::span_key => stage.key = self.span_key(pair),
                 Rule::keeps => {
@@ -89,7 +91,7 @@ impl Builder<'_> {
 
     fn stage_kind(&self, pair: Pair<'_, Rule>) -> StageKind {
         let is_end = pair.clone().into_inner().any(|pair| pair.as_rule() == Rule::kw_end);
-        match self.first_ident(pair) {
+        match self.code.reader.first_ident(pair) {
             Some(name) => StageKind::Mark(name),
             None if is_end => StageKind::End,
             None => StageKind::Start,
@@ -97,21 +99,21 @@ impl Builder<'_> {
     }
 
     fn keep(&mut self, pair: Pair<'_, Rule>) -> Keep {
-        let span = self.span(&pair);
+        let span = self.code.reader.span(&pair);
         let mut name = Ident { text: String::new(), span };
         let mut value = None;
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::field_name => name = self.ident(&pair),
-                Rule::expr => value = Some(self.expr(pair)),
+                Rule::field_name => name = self.code.reader.ident(&pair),
+                Rule::expr => value = Some(self.code.expr(pair)),
                 _ => {}
             }
         }
-        Keep { name, value: value.unwrap_or_else(|| self.hole(span)) }
+        Keep { name, value: value.unwrap_or_else(|| self.code.reader.hole(span)) }
     }
 }
 
-/// What a part of a key is called that was given no name: `pid`, and `fd` for `args.fd`.
+/// Default name of an unnamed part of a key: `pid`, and `fd` for `args.fd`.
 fn own_name(value: &Expr) -> Option<Ident> {
     let named = |text: &str, span: Span| Some(Ident { text: text.to_owned(), span });
     match &value.kind {

@@ -1,21 +1,22 @@
-//! The tree builder's part for `state`.
+//! Tree builder for `state` declarations.
 //!
-//! In: pairs of its rules. Out: its node.
-//! Guarantee: as for the parent; its files are the only ones that know the parser generator.
+//! In: pairs of their rules. Out: their nodes.
+//! Guarantee: as for the parent; only the parent and its submodules know the parser generator.
 
 use super::super::literals::{self, Number};
-use super::{Builder, Rule};
+use super::blocks::Items;
+use super::grammar::Rule;
 use crate::ast::{Expr, ExprKind, Ident, State, StatePart};
 use pest::iterators::Pair;
 
-impl Builder<'_> {
+impl Items<'_, '_> {
     pub(super) fn state(&mut self, pair: Pair<'_, Rule>) -> State {
-        let span = self.span(&pair);
+        let span = self.code.reader.span(&pair);
         let name = Ident { text: String::new(), span };
         let mut state = State { name, key: Vec::new(), fields: Vec::new(), limit: None, span };
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::ident => state.name = self.ident(&pair),
+                Rule::ident => state.name = self.code.reader.ident(&pair),
                 Rule::state_key => {
                     let part = self.state_part(pair);
                     state.key.push(part);
@@ -32,11 +33,11 @@ impl Builder<'_> {
     }
 
     fn state_part(&mut self, pair: Pair<'_, Rule>) -> StatePart {
-        let mut part = StatePart { name: Ident { text: String::new(), span: self.span(&pair) }, ty: None };
+        let mut part = StatePart { name: Ident { text: String::new(), span: self.code.reader.span(&pair) }, ty: None };
         for pair in pair.into_inner() {
             match pair.as_rule() {
-                Rule::ident => part.name = self.ident(&pair),
-                Rule::type_name => part.ty = Some(self.type_name(pair)),
+                Rule::ident => part.name = self.code.reader.ident(&pair),
+                Rule::type_name => part.ty = Some(self.code.type_name(pair)),
                 _ => {}
             }
         }
@@ -45,11 +46,11 @@ impl Builder<'_> {
 
     fn state_limit(&mut self, pair: Pair<'_, Rule>) -> Option<Expr> {
         let number = pair.into_inner().find(|pair| pair.as_rule() == Rule::number)?;
-        let span = self.span(&number);
+        let span = self.code.reader.span(&number);
         match literals::number(number.as_str(), span) {
             Ok(Number::Int(value) | Number::DurationNs(value)) => Some(Expr { kind: ExprKind::Int(value), span }),
             Err(problem) => {
-                self.problems.push(problem);
+                self.code.reader.problems.push(problem);
                 None
             }
         }

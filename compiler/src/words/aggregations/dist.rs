@@ -1,43 +1,36 @@
 //! `dist(n[, error%])`: a log-linear histogram with exact count, sum, minimum and maximum.
 //!
-//! Its bytes are three words, sum, maximum and minimum (as [`super::max`] and [`super::min`] keep them), and the counts of buckets
-//! as [`crate::distribution`] numbers them. Without a key they are all buckets and, behind them, one for negative values. With a
-//! key they are one page of buckets, and the page's number is a part of the key: a key has a page for each power of two that its
-//! values fall in, and takes memory for no others.
+//! Its bytes are three words, sum, maximum and minimum (stored as in [`super::max`] and
+//! [`super::min`]), followed by the counts of the buckets, numbered as in [`crate::distribution`].
+//! Without a key there are all buckets, followed by one for negative values. With a key there is
+//! one page of buckets, and the page number is part of the map key: a key has a page for each power
+//! of two that its values fall in, and uses no memory for others.
 
 use crate::ast;
+use crate::catalogue::{Aggregated, Aggregation};
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::distribution::{Distribution, pages, sub_bits_for};
+use crate::distribution::{Distribution, MAX_SUB_BITS, pages, sub_bits_for};
 use crate::ir::{BinOp, CmpOp, Likely, Operand, VReg, Width};
 use crate::lower::{self, AggregateSlot};
+use crate::object::Pages;
+use crate::results::Merge;
 use crate::source::Span;
 use crate::statistics::Statistic;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc, Pages};
 
-/// Words in front of the buckets: sum, maximum, minimum.
+/// Words before the buckets: sum, maximum, minimum.
 const HEAD_WORDS: usize = 3;
 
-/// The error without an argument, and the least and the largest that can be asked for, in thousandths of a percent.
+/// The default error, and the smallest and largest allowed one, in thousandths of a percent.
 const ERROR: (u32, u32, u32) = (1000, 100, 25_000);
 
 /// `dist`.
 #[derive(Debug)]
-pub struct Dist;
+pub(super) struct Dist;
 
 impl Aggregation for Dist {
-    fn name(&self) -> &'static str {
-        "dist"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "dist(n[, error%])",
-            summary: "a distribution with percentiles of a stated relative error",
-            page: include_str!("../../../../spec/words/aggregations/dist.md"),
-        }
-    }
+    word!("dist", "aggregations/dist");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {
         if !cx.arity("dist", args.len(), 1..=2, span) {
@@ -63,13 +56,13 @@ impl Aggregation for Dist {
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, args: &[Operand]) {
         let Some(bucket) = slot.bucket else { return };
-        cx.aggregate_add(slot, 0, args[0]);
+        slot.add(cx, 0, args[0]);
         let largest = super::ordered(cx, args[0], slot.signed);
-        cx.aggregate_raise(&slot.plus(8), largest);
+        slot.plus(8).raise(cx, largest);
         let smallest = cx.b.bin(BinOp::Xor, Width::W64, largest, -1);
-        cx.aggregate_raise(&slot.plus(16), smallest);
+        slot.plus(16).raise(cx, smallest);
         let words = slot.size_bytes / 8 - HEAD_WORDS as u32;
-        cx.aggregate_bump(&slot.plus(8 * HEAD_WORDS as i32), bucket, words);
+        slot.plus(8 * HEAD_WORDS as i32).bump(cx, bucket, words);
     }
 
     fn size_bytes(&self, params: &[i64]) -> u32 {
@@ -79,7 +72,7 @@ impl Aggregation for Dist {
 
     fn pages(&self, params: &[i64]) -> Option<Pages> {
         let sub_bits = sub_bits(params);
-        // Behind those of all values, one for the negative ones.
+        // The last page counts negative values.
         let count = pages(sub_bits) + 1;
         Some(Pages { sub_bits, count, size_bytes: (HEAD_WORDS as u32 + (1 << sub_bits)) * 8 })
     }
@@ -113,7 +106,9 @@ impl Aggregation for Dist {
         cx.b.switch_to(done);
         Some(index)
     }
+}
 
+impl Merge for Dist {
     fn merge(&self, params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
         self.merge_pages(params, signed, &[(0, per_cpu.to_vec())])
     }
@@ -132,6 +127,10 @@ impl Aggregation for Dist {
         true
     }
 
+    fn takes(&self, params: &[i64]) -> bool {
+        matches!(params, [bits] if (0..=i64::from(MAX_SUB_BITS)).contains(bits))
+    }
+
     fn json_type(&self) -> &'static str {
         "dist"
     }
@@ -141,7 +140,7 @@ fn sub_bits(params: &[i64]) -> u8 {
     super::param(params, 0) as u8
 }
 
-/// What one CPU's bytes hold, whose first bucket is the first of a page.
+/// Decodes one CPU's bytes; their first bucket is the first of page `page`.
 fn of_copy(page: u64, bytes: &[u8], sub_bits: u8, signed: bool) -> Distribution {
     let number = |bits: u64| if signed { i128::from(bits as i64) } else { i128::from(bits) };
     let flip = if signed { 1u64 << 63 } else { 0 };

@@ -1,32 +1,23 @@
-//! `hist(n[, k])`: a histogram over powers of two, each in 2^k buckets.
+//! `hist(n[, k])`: a histogram over powers of two, each divided into 2^k buckets.
 
 use crate::ast;
+use crate::catalogue::{Aggregated, Aggregation};
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::histogram::{self, MAX_SUB_BITS, log2_buckets, log2_histogram};
 use crate::ir::{BinOp, CmpOp, Likely, Operand, VReg, Width};
 use crate::lower::{self, AggregateSlot};
+use crate::results::Merge;
 use crate::source::Span;
 use crate::statistics::Statistic;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc};
 
 /// `hist`.
 #[derive(Debug)]
-pub struct Hist;
+pub(super) struct Hist;
 
 impl Aggregation for Hist {
-    fn name(&self) -> &'static str {
-        "hist"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "hist(n[, k])",
-            summary: "a histogram over powers of two, each in 2^k buckets",
-            page: include_str!("../../../../spec/words/aggregations/hist.md"),
-        }
-    }
+    word!("hist", "aggregations/hist");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {
         if !cx.arity("hist", args.len(), 1..=2, span) {
@@ -69,15 +60,21 @@ impl Aggregation for Hist {
         cx.b.assign(index, number);
         cx.b.jump(done);
         cx.b.switch_to(done);
-        cx.aggregate_bump(slot, index, log2_buckets(k as u8) as u32);
+        slot.bump(cx, index, log2_buckets(k as u8) as u32);
     }
 
     fn size_bytes(&self, params: &[i64]) -> u32 {
         log2_buckets(super::param(params, 0) as u8) as u32 * 8
     }
+}
 
+impl Merge for Hist {
     fn yields(&self, statistic: Statistic) -> bool {
         matches!(statistic, Statistic::Count | Statistic::Max | Statistic::Percentile(_))
+    }
+
+    fn takes(&self, params: &[i64]) -> bool {
+        matches!(params, [k] if (0..=i64::from(MAX_SUB_BITS)).contains(k))
     }
 
     fn merge(&self, params: &[i64], _signed: bool, per_cpu: &[&[u8]]) -> Value {
@@ -96,7 +93,7 @@ impl Aggregation for Hist {
     }
 }
 
-/// The bucket of a value of at least `2^k`, as `histogram::log2_index` numbers it.
+/// The bucket of a value of at least `2^k`, numbered as in `histogram::log2_index`.
 fn large_index(cx: &mut lower::Body<'_, '_>, n: VReg, k: i64) -> VReg {
     let log2 = integer_log2(cx, n);
     let shift = cx.b.bin(BinOp::Sub, Width::W64, log2, k);
@@ -111,7 +108,8 @@ fn large_index(cx: &mut lower::Body<'_, '_>, n: VReg, k: i64) -> VReg {
     cx.b.bin(BinOp::Add, Width::W64, both, 1)
 }
 
-/// The position of the highest bit of a number that is not 0, by halving: BPF has no instruction for it.
+/// The position of the highest bit of a nonzero number, by binary search: BPF has no instruction
+/// for it.
 pub(super) fn integer_log2(cx: &mut lower::Body<'_, '_>, n: VReg) -> VReg {
     let rest = cx.b.copy(n);
     let result = cx.b.copy(0);

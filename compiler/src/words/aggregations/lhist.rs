@@ -1,32 +1,23 @@
-//! `lhist(n, min, max, step)`: a histogram over equal steps.
+//! `lhist(n, min, max, step)`: a histogram with equal steps.
 
 use crate::ast;
+use crate::catalogue::{Aggregated, Aggregation};
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::histogram::{linear_buckets, linear_histogram};
 use crate::ir::{BinOp, CmpOp, Likely, Operand, Width};
 use crate::lower::{self, AggregateSlot};
+use crate::results::Merge;
 use crate::source::Span;
 use crate::statistics::Statistic;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc};
 
 /// `lhist`.
 #[derive(Debug)]
-pub struct Lhist;
+pub(super) struct Lhist;
 
 impl Aggregation for Lhist {
-    fn name(&self) -> &'static str {
-        "lhist"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "lhist(n, min, max, step)",
-            summary: "a histogram over equal steps",
-            page: include_str!("../../../../spec/words/aggregations/lhist.md"),
-        }
-    }
+    word!("lhist", "aggregations/lhist");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {
         if !cx.arity("lhist", args.len(), 4..=4, span) {
@@ -35,7 +26,7 @@ impl Aggregation for Lhist {
         let bounds: Option<Vec<i64>> = args[1..].iter().map(|e| cx.constant_int(e)).collect();
         let Some([min, max, step]) = bounds.and_then(|b| <[i64; 3]>::try_from(b).ok()) else {
             let message = "`lhist` takes constants for the lowest value, the highest and the step";
-            cx.error(Diagnostic::error(Code(351), args[1].span.to(args[3].span), message).help(self.doc().signature));
+            cx.error(Diagnostic::error(Code(351), args[1].span.to(args[3].span), message).help(self.doc().signature()));
             return None;
         };
         if min < 0 || max <= min || step < 1 || (max - min) / step > MAX_STEPS {
@@ -71,14 +62,16 @@ impl Aggregation for Lhist {
             cx.b.jump(done);
         }
         cx.b.switch_to(done);
-        cx.aggregate_bump(slot, index, buckets as u32);
+        slot.bump(cx, index, buckets as u32);
     }
 
     fn size_bytes(&self, params: &[i64]) -> u32 {
         let [min, max, step] = super::three(params);
         linear_buckets(min, max, step) as u32 * 8
     }
+}
 
+impl Merge for Lhist {
     fn yields(&self, statistic: Statistic) -> bool {
         matches!(statistic, Statistic::Count | Statistic::Max | Statistic::Percentile(_))
     }
@@ -93,5 +86,5 @@ impl Aggregation for Lhist {
     }
 }
 
-/// As in bpftrace: a key's buckets must stay small.
+/// The limit of bpftrace; it keeps the buckets of a key small.
 const MAX_STEPS: i64 = 1000;

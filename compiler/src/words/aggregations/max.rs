@@ -1,30 +1,21 @@
-//! `max(n)`: the largest value; kept as a number whose unsigned order is the order of the values.
+//! `max(n)`: the largest value, stored as a number whose unsigned order is that of the values.
 
 use crate::ast;
+use crate::catalogue::{Aggregated, Aggregation, Reading};
 use crate::check;
 use crate::ir::{Operand, VReg};
 use crate::lower::{self, AggregateSlot};
+use crate::results::Merge;
 use crate::source::Span;
 use crate::statistics::Statistic;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc, Reading};
 
 /// `max`.
 #[derive(Debug)]
-pub struct Max;
+pub(super) struct Max;
 
 impl Aggregation for Max {
-    fn name(&self) -> &'static str {
-        "max"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "max(n)",
-            summary: "the largest value",
-            page: include_str!("../../../../spec/words/aggregations/max.md"),
-        }
-    }
+    word!("max", "aggregations/max");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {
         cx.one_integer("max", args, span)
@@ -32,19 +23,11 @@ impl Aggregation for Max {
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, args: &[Operand]) {
         let key = super::ordered(cx, args[0], slot.signed);
-        cx.aggregate_raise(slot, key);
+        super::raise(cx, slot, key);
     }
 
     fn size_bytes(&self, _params: &[i64]) -> u32 {
-        8
-    }
-
-    fn yields(&self, statistic: Statistic) -> bool {
-        matches!(statistic, Statistic::Max)
-    }
-
-    fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
-        super::largest(per_cpu, signed, |key| key)
+        super::LARGEST_BYTES
     }
 
     fn reading(&self) -> Option<Reading> {
@@ -53,6 +36,16 @@ impl Aggregation for Max {
 
     fn value(&self, cx: &mut lower::Body<'_, '_>, signed: bool, words: &[VReg]) -> Operand {
         super::from_ordered(cx, words, signed, false)
+    }
+}
+
+impl Merge for Max {
+    fn yields(&self, statistic: Statistic) -> bool {
+        matches!(statistic, Statistic::Max)
+    }
+
+    fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
+        super::largest(per_cpu, signed, |key| key)
     }
 
     fn divide(&self, value: Value, by: i64) -> Value {

@@ -1,8 +1,8 @@
-//! The registry of aggregations: one line each, sorted by name; and arithmetic on per-CPU words that they share.
+//! The registry of aggregations, sorted by name; and their shared arithmetic on per-CPU words.
 
-use super::Aggregation;
-use crate::ir::{BinOp, CmpOp, Likely, Operand, VReg, Width};
-use crate::lower;
+use crate::catalogue::Aggregation;
+use crate::ir::{BinOp, CmpOp, Likely, Operand, Size, VReg, Width};
+use crate::lower::{self, AggregateSlot};
 use crate::value::Value;
 
 mod avg;
@@ -17,7 +17,7 @@ mod sum;
 mod tseries;
 
 /// All aggregations.
-pub const ALL: &[&dyn Aggregation] = &[
+pub(super) const ALL: &[&dyn Aggregation] = &[
     &avg::Avg,
     &count::Count,
     &dist::Dist,
@@ -30,24 +30,24 @@ pub const ALL: &[&dyn Aggregation] = &[
     &tseries::Tseries,
 ];
 
-/// The `index`-th `u64` of some bytes.
+/// The `index`-th `u64` of `bytes`.
 fn word(bytes: &[u8], index: usize) -> u64 {
     let at = index * 8;
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
 
-/// The sum of the `index`-th words, wrapping.
+/// The wrapping sum of the CPUs' `index`-th words.
 fn sum_words(per_cpu: &[&[u8]], index: usize) -> u64 {
     per_cpu.iter().fold(0, |sum, bytes| sum.wrapping_add(word(bytes, index)))
 }
 
-/// The sums of all words.
+/// The CPUs' sums of all words.
 fn sum_all(per_cpu: &[&[u8]]) -> Vec<u64> {
     let words = per_cpu.first().map_or(0, |bytes| bytes.len() / 8);
     (0..words).map(|index| sum_words(per_cpu, index)).collect()
 }
 
-/// The `index`-th constant of a use.
+/// The `index`-th constant of a use; 0 if missing.
 fn param(params: &[i64], index: usize) -> i64 {
     params.get(index).copied().unwrap_or(0)
 }
@@ -56,7 +56,7 @@ fn three(params: &[i64]) -> [i64; 3] {
     [param(params, 0), param(params, 1), param(params, 2)]
 }
 
-/// Total by count, truncated; 0 without values.
+/// Total divided by count, truncated; 0 without values.
 fn average(count: u64, total: u64, signed: bool) -> i64 {
     match (count, signed) {
         (0, _) => 0,
@@ -65,14 +65,29 @@ fn average(count: u64, total: u64, signed: bool) -> i64 {
     }
 }
 
-/// A number whose unsigned order is the order of the values.
+/// Encodes a value so that unsigned order matches the order of the values.
 fn ordered(cx: &mut lower::Body<'_, '_>, value: Operand, signed: bool) -> VReg {
     if signed { cx.b.bin(BinOp::Xor, Width::W64, value, i64::MIN) } else { cx.b.copy(value) }
 }
 
-/// The value that a kept number stands for, as [`largest`] tells it in user space; 0 where none was kept.
+/// Bytes of a stored maximum: the number, and a word that is 1 if the number 0 was stored, because
+/// 0 alone means that there is none.
+const LARGEST_BYTES: u32 = 16;
+
+/// Stores a number if it is larger than the previous ones.
+fn raise(cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, number: VReg) {
+    let (least, done) = (cx.b.new_block(), cx.b.new_block());
+    slot.raise(cx, number);
+    cx.b.branch(CmpOp::Eq, Width::W64, number, 0, least, done, Likely::Otherwise);
+    cx.b.switch_to(least);
+    cx.b.store(slot.addr.plus(8), 1, Size::B8);
+    cx.b.jump(done);
+    cx.b.switch_to(done);
+}
+
+/// Decodes a stored number, like [`largest`] in user space; 0 if none was stored.
 fn from_ordered(cx: &mut lower::Body<'_, '_>, words: &[VReg], signed: bool, complement: bool) -> Operand {
-    let Some(kept) = words.first() else { return Operand::Imm(0) };
+    let [kept, is_least] = words else { return Operand::Imm(0) };
     let flipped = match (signed, complement) {
         (false, false) => return (*kept).into(),
         (true, false) => i64::MIN,
@@ -81,7 +96,8 @@ fn from_ordered(cx: &mut lower::Body<'_, '_>, words: &[VReg], signed: bool, comp
     };
     let value = cx.b.bin(BinOp::Xor, Width::W64, *kept, flipped);
     let (none, done) = (cx.b.new_block(), cx.b.new_block());
-    cx.b.branch(CmpOp::Eq, Width::W64, *kept, 0, none, done, Likely::Otherwise);
+    let any = cx.b.bin(BinOp::Or, Width::W64, *kept, *is_least);
+    cx.b.branch(CmpOp::Eq, Width::W64, any, 0, none, done, Likely::Otherwise);
     cx.b.switch_to(none);
     cx.b.assign(value, 0);
     cx.b.jump(done);
@@ -89,14 +105,15 @@ fn from_ordered(cx: &mut lower::Body<'_, '_>, words: &[VReg], signed: bool, comp
     value.into()
 }
 
-/// The value of the largest number over all CPUs; 0 where none was kept.
+/// The decoded maximum over all CPUs; 0 if none was stored.
 fn largest(per_cpu: &[&[u8]], signed: bool, decode: impl Fn(u64) -> u64) -> Value {
     let most = per_cpu.iter().map(|bytes| word(bytes, 0)).max().unwrap_or(0);
-    match (most, signed) {
-        (0, true) => Value::Int(0),
-        (0, false) => Value::Uint(0),
-        (most, true) => Value::Int((decode(most) ^ (1 << 63)) as i64),
-        (most, false) => Value::Uint(decode(most)),
+    let is_least = per_cpu.iter().any(|bytes| word(bytes, 1) != 0);
+    match (most > 0 || is_least, signed) {
+        (false, true) => Value::Int(0),
+        (false, false) => Value::Uint(0),
+        (true, true) => Value::Int((decode(most) ^ (1 << 63)) as i64),
+        (true, false) => Value::Uint(decode(most)),
     }
 }
 

@@ -1,44 +1,37 @@
 //! `stats(n)`: count, average and total of the values.
 
 use crate::ast;
+use crate::catalogue::{Aggregated, Aggregation};
 use crate::check;
 use crate::ir::Operand;
 use crate::lower::{self, AggregateSlot};
+use crate::results::Merge;
 use crate::source::Span;
 use crate::statistics::Statistic;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc};
 
 /// `stats`.
 #[derive(Debug)]
-pub struct Stats;
+pub(super) struct Stats;
 
 impl Aggregation for Stats {
-    fn name(&self) -> &'static str {
-        "stats"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "stats(n)",
-            summary: "count, average and total of the values",
-            page: include_str!("../../../../spec/words/aggregations/stats.md"),
-        }
-    }
+    word!("stats", "aggregations/stats");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {
         cx.one_integer("stats", args, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, args: &[Operand]) {
-        cx.aggregate_add(slot, 0, Operand::Imm(1));
-        cx.aggregate_add(slot, 8, args[0]);
+        slot.add(cx, 0, Operand::Imm(1));
+        slot.add(cx, 8, args[0]);
     }
 
     fn size_bytes(&self, _params: &[i64]) -> u32 {
         16
     }
+}
 
+impl Merge for Stats {
     fn yields(&self, statistic: Statistic) -> bool {
         matches!(statistic, Statistic::Count | Statistic::Sum | Statistic::Mean)
     }

@@ -1,25 +1,28 @@
-//! `tseries(n, interval, intervals[, "how"])`: a value for each of the latest intervals, 24 bytes each: value, mark, number.
+//! `tseries(n, interval, intervals[, "how"])`: one value for each of the latest intervals.
 //!
-//! Intervals take turns in the slots. Who is the first in an interval claims its slot with the interval's number; what
-//! the slot held of an older one is taken off by as much as was read before, so that what others add meanwhile stays.
+//! A slot has 24 bytes: value, mark and interval number. Intervals reuse the slots in turn. The
+//! first update in an interval claims its slot by writing the interval's number. In an atomic slot
+//! it then subtracts the old contents that it read before, so that concurrent additions are
+//! preserved.
 
 use std::collections::BTreeMap;
 
 use crate::ast;
+use crate::catalogue::{Aggregated, Aggregation};
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{Addr, BinOp, CmpOp, Helper, Inst, Likely, Operand, Section, Size, VReg, Width};
 use crate::lower::{self, AggregateSlot};
+use crate::results::Merge;
 use crate::series::Series;
 use crate::source::Span;
 use crate::value::Value;
-use crate::words::{Aggregated, Aggregation, Doc};
 
 /// `tseries`.
 #[derive(Debug)]
-pub struct Tseries;
+pub(super) struct Tseries;
 
-/// What becomes of several values of one interval, by the constant's number.
+/// How several values of one interval are combined, indexed by the constant.
 const HOW: [&str; 5] = ["", "avg", "max", "min", "sum"];
 const LAST: i64 = 0;
 const AVG: i64 = 1;
@@ -27,25 +30,15 @@ const MAX: i64 = 2;
 const MIN: i64 = 3;
 
 const SLOT_BYTES: u32 = 24;
-/// Beside the value: when the last value came, or how many there were.
+/// The word after the value: the time of the last value, or the number of values.
 const MARK: i32 = 8;
 const NUMBER: i32 = 16;
 
-/// A per-CPU value of the kernel's has at most 32 KiB.
+/// The kernel limits a per-CPU map value to 32 KiB.
 const MOST_INTERVALS: i64 = 1000;
 
 impl Aggregation for Tseries {
-    fn name(&self) -> &'static str {
-        "tseries"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "tseries(n, interval, intervals[, \"avg\"|\"max\"|\"min\"|\"sum\"])",
-            summary: "the values over time, one for each of the latest intervals",
-            page: include_str!("../../../../spec/words/aggregations/tseries.md"),
-        }
-    }
+    word!("tseries", "aggregations/tseries");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<Aggregated> {
         if !cx.arity("tseries", args.len(), 3..=4, span) {
@@ -66,7 +59,7 @@ impl Aggregation for Tseries {
         let (interval_ns, intervals) = (cx.constant_int(&args[1]), cx.constant_int(&args[2]));
         let (Some(interval_ns @ 1..), Some(intervals @ 1..=MOST_INTERVALS)) = (interval_ns, intervals) else {
             let message = format!(
-                "`tseries` takes constants: the length of an interval, at least 1 ns, and how many there are, 1 to {MOST_INTERVALS}"
+                "`tseries` takes constants: the length of an interval, at least 1 ns, and the number of intervals, 1 to {MOST_INTERVALS}"
             );
             let span = args[1].span.to(args[2].span);
             cx.error(Diagnostic::error(Code(389), span, message).help("`tseries(n, 100ms, 20)`"));
@@ -85,7 +78,7 @@ impl Aggregation for Tseries {
         let now = cx.b.bin(BinOp::Add, Width::W64, boot, wall);
         let number = cx.b.bin(BinOp::Div, Width::W64, now, interval_ns);
         let turn = cx.b.bin(BinOp::Mod, Width::W64, number, intervals);
-        // Verifier: the remainder has a bound that older ones do not see.
+        // Verifier: older versions do not track the bound of a remainder.
         let turn = cx.b.clamp(turn, intervals as u32 - 1);
         let distance = cx.b.bin(BinOp::Mul, Width::W64, turn, i64::from(SLOT_BYTES));
         let first = cx.address(slot.addr);
@@ -100,17 +93,23 @@ impl Aggregation for Tseries {
             MAX | MIN => {
                 let key = super::ordered(cx, args[0], slot.signed);
                 let key = if how == MIN { cx.b.bin(BinOp::Xor, Width::W64, key, -1) } else { key };
-                cx.aggregate_raise(&place, key);
+                place.raise(cx, key);
             }
             _ => {
-                cx.aggregate_add(&place, 0, args[0]);
-                cx.aggregate_add(&place, MARK, Operand::Imm(1));
+                place.add(cx, 0, args[0]);
+                place.add(cx, MARK, Operand::Imm(1));
             }
         }
     }
 
     fn size_bytes(&self, params: &[i64]) -> u32 {
         super::param(params, 1) as u32 * SLOT_BYTES
+    }
+}
+
+impl Merge for Tseries {
+    fn takes(&self, params: &[i64]) -> bool {
+        matches!(params, [length, 1..=MOST_INTERVALS, _] if *length > 0)
     }
 
     fn merge(&self, params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
@@ -138,7 +137,7 @@ impl Aggregation for Tseries {
     }
 }
 
-/// Makes a slot that of interval `number`: empty, unless it is already.
+/// Claims a slot for interval `number`: empties it, unless it already belongs to that interval.
 fn claim(cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, number: VReg) {
     let (stale, ready) = (cx.b.new_block(), cx.b.new_block());
     let seen = cx.b.load(slot.addr.plus(NUMBER), Size::B8);
@@ -163,7 +162,7 @@ fn claim(cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, number: VReg) {
     cx.b.switch_to(ready);
 }
 
-/// Two CPUs' value and mark of one interval.
+/// Combines two CPUs' value and mark of one interval.
 fn both(how: i64, a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     match how {
         LAST => {
@@ -178,7 +177,7 @@ fn both(how: i64, a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
     }
 }
 
-/// The number that a slot's words stand for.
+/// The number that a slot's value and mark encode.
 fn shown(how: i64, signed: bool, value: u64, mark: u64) -> i128 {
     let value = match how {
         AVG => return i128::from(super::average(mark, value, signed)),
@@ -194,8 +193,8 @@ fn shown(how: i64, signed: bool, value: u64, mark: u64) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::{AVG, LAST, MAX, MIN, Tseries};
+    use crate::results::Merge as _;
     use crate::value::Value;
-    use crate::words::Aggregation as _;
 
     fn points(how: i64, cpus: &[&[[u64; 3]]]) -> Vec<(u64, i128)> {
         let bytes: Vec<Vec<u8>> =

@@ -1,29 +1,30 @@
 //! `arg0` to `arg11`: a probe's raw arguments.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::object::{Attach, Constant};
+use crate::results::WordName;
 use crate::source::Span;
 use crate::target::Arch;
 use crate::typed::{self, ContextKind, ExprKind};
 use crate::types::Type;
-use crate::usdt::Place;
-use crate::words::{Builtin, Doc};
+use crate::usdt::ArgumentLocation;
 
 /// `argN`.
 #[derive(Debug)]
-pub struct Arg {
+pub(crate) struct Arg {
     /// N.
     pub index: u32,
-    /// Its name.
     pub name: &'static str,
 }
 
-/// Offsets in x86's `pt_regs` of rdi, rsi, rdx, rcx, r8, r9: where the System V ABI passes integers.
+/// Offsets of rdi, rsi, rdx, rcx, r8 and r9 in x86's `pt_regs`: the System V ABI passes integers in
+/// them.
 const X86_64_ARGS: [u32; 6] = [112, 104, 96, 88, 72, 64];
 
-/// arm64 passes the first eight in x0 to x7, which `pt_regs` starts with.
+/// arm64 passes the first eight arguments in x0 to x7, which are at the start of `pt_regs`.
 const AARCH64_ARGS: u32 = 8;
 
 impl Builtin for Arg {
@@ -31,13 +32,7 @@ impl Builtin for Arg {
         self.name
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "arg0 .. arg11",
-            summary: "raw arguments of a function or of a raw tracepoint, as 64 bits",
-            page: include_str!("../../../../spec/words/builtins/arg.md"),
-        }
-    }
+    word!(page "builtins/arg");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         if !cx.seed.context.static_arguments.is_empty() {
@@ -65,12 +60,12 @@ impl Builtin for Arg {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
-        Value::Scalar(cx.static_argument(self.index as usize).into())
+        Value::Scalar(lower::static_arguments::value(cx, self.index as usize).into())
     }
 }
 
 impl Arg {
-    /// An argument of a static probe, which every site of the program must have.
+    /// An argument of a static probe (USDT); every site of the program must have it.
     fn check_static(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let lists = &cx.seed.context.static_arguments;
         let mut signed = false;
@@ -90,8 +85,8 @@ impl Arg {
                 return cx.fail(Diagnostic::error(Code(421), span, message).help(help));
             };
             let why = match argument.place {
-                Place::Float => "is a floating-point number, which programs in the kernel cannot read",
-                Place::Unknown => "is in a place that cannot be read",
+                ArgumentLocation::Float => "is a floating-point number, which programs in the kernel cannot read",
+                ArgumentLocation::Unknown => "is in a place that cannot be read",
                 _ => {
                     signed |= argument.signed;
                     continue;
@@ -104,19 +99,19 @@ impl Arg {
             );
         }
         let ty = if signed { Type::I64 } else { Type::U64 };
-        typed::Expr { kind: ExprKind::Builtin(self, Vec::new()), ty, span }
+        typed::Expr { kind: ExprKind::Builtin(WordName::new(self.name()), Vec::new()), ty, span }
     }
 }
 
-/// The argument that BTF has at this place, as a number.
+/// The argument that BTF describes at this position, as a number.
 fn typed_argument(cx: &check::Body<'_, '_>, index: u32, span: Span) -> Option<ExprKind> {
     let arg = cx.seed.args.iter().find(|arg| matches!(arg.kind, ExprKind::ContextArg(n) if n == index))?;
     let typed = typed::Expr { kind: arg.kind.clone(), ty: arg.ty.clone(), span };
     Some(ExprKind::Convert(Box::new(typed)))
 }
 
-/// Where `pt_regs` keeps the n-th integer or pointer that a function gets in registers.
-pub fn argument_register(arch: Arch, index: u32) -> Option<u32> {
+/// Offset in `pt_regs` of the n-th integer or pointer argument that is passed in a register.
+pub(crate) fn argument_register(arch: Arch, index: u32) -> Option<u32> {
     match arch {
         Arch::X86_64 => X86_64_ARGS.get(index as usize).copied(),
         Arch::Aarch64 => (index < AARCH64_ARGS).then_some(index * 8),

@@ -1,5 +1,6 @@
 //! `cpid`: the process id of the command that `-c` started.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -7,24 +8,13 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `cpid`.
 #[derive(Debug)]
-pub struct Cpid;
+pub(super) struct Cpid;
 
 impl Builtin for Cpid {
-    fn name(&self) -> &'static str {
-        "cpid"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "cpid",
-            summary: "process id of the command of -c",
-            page: include_str!("../../../../spec/words/builtins/cpid.md"),
-        }
-    }
+    word!("cpid", "builtins/cpid");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         match cx.env.options.child_pid {

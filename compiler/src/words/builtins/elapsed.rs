@@ -1,38 +1,29 @@
 //! `elapsed`: time in nanoseconds since the run started.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::ir::{Addr, BinOp, Helper, Section, Size, Width};
 use crate::lower::{self, Value};
 use crate::object::Constant;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
 use crate::units::Unit;
-use crate::words::{Builtin, Doc};
 
 /// `elapsed`.
 #[derive(Debug)]
-pub struct Elapsed;
+pub(super) struct Elapsed;
 
 impl Builtin for Elapsed {
-    fn name(&self) -> &'static str {
-        "elapsed"
-    }
+    word!("elapsed", "builtins/elapsed");
 
     fn unit(&self) -> Unit {
         Unit::Duration
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "elapsed",
-            summary: "nanoseconds since the run started",
-            page: include_str!("../../../../spec/words/builtins/elapsed.md"),
-        }
-    }
-
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        let kind = ExprKind::Builtin(self, Vec::new());
+        let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::U64, span }
     }
 

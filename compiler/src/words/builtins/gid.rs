@@ -1,33 +1,28 @@
 //! `gid`: the group id of the current thread.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::ir::{BinOp, Helper, Width};
 use crate::lower::{self, Value};
 use crate::object::Constant;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `gid`.
 #[derive(Debug)]
-pub struct Gid;
+pub(super) struct Gid;
 
 impl Builtin for Gid {
-    fn name(&self) -> &'static str {
-        "gid"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc { signature: "gid", summary: "group id", page: include_str!("../../../../spec/words/builtins/gid.md") }
-    }
+    word!("gid", "builtins/gid");
 
     fn is_constant(&self) -> bool {
         true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        let kind = ExprKind::Builtin(self, Vec::new());
+        let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::U32, span }
     }
 

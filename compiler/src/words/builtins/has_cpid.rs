@@ -1,29 +1,19 @@
 //! `has_cpid`: whether -c has started a command.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `has_cpid`.
 #[derive(Debug)]
-pub struct HasCpid;
+pub(super) struct HasCpid;
 
 impl Builtin for HasCpid {
-    fn name(&self) -> &'static str {
-        "has_cpid"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "has_cpid",
-            summary: "whether -c has started a command",
-            page: include_str!("../../../../spec/words/builtins/has_cpid.md"),
-        }
-    }
+    word!("has_cpid", "builtins/has_cpid");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let given = cx.env.options.child_pid.is_some();

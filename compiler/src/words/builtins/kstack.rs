@@ -1,5 +1,6 @@
-//! `kstack`: the stack of the kernel, with the function of the same name doing the work.
+//! `kstack`: the kernel stack; the function of the same name does the work.
 
+use crate::catalogue::{Builtin, Doc, Function};
 use crate::check;
 use crate::lower::{self, Value};
 use crate::object::Constant;
@@ -7,11 +8,10 @@ use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
 use crate::words::functions::kstack;
-use crate::words::{Builtin, Doc, Function};
 
 /// `kstack`.
 #[derive(Debug)]
-pub struct Kstack;
+pub(super) struct Kstack;
 
 impl Builtin for Kstack {
     fn name(&self) -> &'static str {
@@ -19,11 +19,11 @@ impl Builtin for Kstack {
     }
 
     fn doc(&self) -> Doc {
-        kstack::WORD.doc()
+        kstack::Kstack.doc()
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        kstack::WORD.check(cx, &[], span)
+        kstack::Kstack.check(cx, &[], span)
     }
 
     fn lower(&self, _cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {

@@ -2,30 +2,20 @@
 
 use super::curtask;
 use crate::ast;
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `leader_comm`.
 #[derive(Debug)]
-pub struct LeaderComm;
+pub(super) struct LeaderComm;
 
 impl Builtin for LeaderComm {
-    fn name(&self) -> &'static str {
-        "leader_comm"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "leader_comm, leader_comm(task)",
-            summary: "name of the first thread of the process",
-            page: include_str!("../../../../spec/words/builtins/leader_comm.md"),
-        }
-    }
+    word!("leader_comm", "builtins/leader_comm");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let task = curtask::Curtask.check(cx, span);
@@ -34,7 +24,7 @@ impl Builtin for LeaderComm {
 
     fn check_with(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
         if !cx.arity("leader_comm", args.len(), 0..=1, span) {
-            return Some(check::Body::poison(span));
+            return Some(typed::Expr::poison(span));
         }
         let task = cx.expr(&args[0]);
         Some(cx.path(task, &PATH, span))
@@ -45,5 +35,5 @@ impl Builtin for LeaderComm {
     }
 }
 
-/// Where a task keeps it.
+/// Path of fields from a task to the name.
 const PATH: [&str; 2] = ["group_leader", "comm"];

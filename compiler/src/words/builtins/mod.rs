@@ -1,8 +1,8 @@
 //! The registry of builtins: one line each, sorted by name.
 
-use super::Builtin;
+use crate::catalogue::Builtin;
 
-pub mod arg;
+pub(super) mod arg;
 mod cgroup;
 mod comm;
 mod config;
@@ -10,6 +10,7 @@ mod cpid;
 pub(super) mod cpu;
 mod ctx;
 mod curtask;
+mod dw_ustack;
 mod elapsed;
 mod func;
 mod gid;
@@ -37,7 +38,7 @@ mod username;
 mod ustack;
 
 /// All builtins.
-pub const ALL: &[&dyn Builtin] = &[
+pub(super) const ALL: &[&dyn Builtin] = &[
     &arg::Arg { index: 0, name: "arg0" },
     &arg::Arg { index: 1, name: "arg1" },
     &arg::Arg { index: 10, name: "arg10" },
@@ -57,6 +58,7 @@ pub const ALL: &[&dyn Builtin] = &[
     &cpu::Cpu,
     &ctx::Ctx,
     &curtask::Curtask,
+    &dw_ustack::DwUstack,
     &elapsed::Elapsed,
     &func::Func,
     &gid::Gid,
@@ -92,11 +94,15 @@ pub const ALL: &[&dyn Builtin] = &[
     &ustack::Ustack,
 ];
 
-/// Those that tell something of the current thread, the functions of the same name among them.
-pub const OF_THREAD: &[&str] = &[
+/// Builtins that scripts cannot name.
+pub(super) const HIDDEN: &[&dyn Builtin] = &[&start_time::StartTime];
+
+/// Builtins that depend on the current thread, and the functions of the same names.
+pub(super) const OF_THREAD: &[&str] = &[
     "cgroup",
     "comm",
     "curtask",
+    "dw_ustack",
     "gid",
     "kstack",
     "leader_comm",

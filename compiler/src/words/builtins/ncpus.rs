@@ -1,29 +1,19 @@
 //! `ncpus`: the number of CPUs that can exist on this machine.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `ncpus`.
 #[derive(Debug)]
-pub struct Ncpus;
+pub(super) struct Ncpus;
 
 impl Builtin for Ncpus {
-    fn name(&self) -> &'static str {
-        "ncpus"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "ncpus",
-            summary: "number of CPUs",
-            page: include_str!("../../../../spec/words/builtins/ncpus.md"),
-        }
-    }
+    word!("ncpus", "builtins/ncpus");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let cpus = cx.env.target.possible_cpus();

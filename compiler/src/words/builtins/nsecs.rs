@@ -1,40 +1,31 @@
 //! `nsecs`: time in nanoseconds since boot, including suspend.
 
 use crate::ast;
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::Helper;
 use crate::lower::{self, Value};
 use crate::object::Constant;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
 use crate::units::Unit;
-use crate::words::{Builtin, Doc};
 
 /// `nsecs`.
 #[derive(Debug)]
-pub struct Nsecs;
+pub(super) struct Nsecs;
 
 impl Builtin for Nsecs {
-    fn name(&self) -> &'static str {
-        "nsecs"
-    }
+    word!("nsecs", "builtins/nsecs");
 
     fn unit(&self) -> Unit {
         Unit::Time
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "nsecs, nsecs(clock)",
-            summary: "nanoseconds since boot",
-            page: include_str!("../../../../spec/words/builtins/nsecs.md"),
-        }
-    }
-
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        let kind = ExprKind::Builtin(self, Vec::new());
+        let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::U64, span }
     }
 
@@ -48,11 +39,11 @@ impl Builtin for Nsecs {
             return Some(cx.fail(Diagnostic::error(Code(381), span, message)));
         };
         if CLOCKS[clock].1 == Helper::KtimeGetTaiNs && cx.env.target.kernel() < TAI_SINCE {
-            let message = "this kernel does not tell probes the atomic clock";
+            let message = "probes cannot read the atomic clock (TAI) on this kernel";
             let help = "Linux 6.1 and later do; `nsecs(boot)` and `nsecs(monotonic)` work here";
             return Some(cx.fail(Diagnostic::error(Code(382), span, message).help(help)));
         }
-        let kind = ExprKind::Builtin(self, vec![Constant::Int(clock as i64)]);
+        let kind = ExprKind::Builtin(WordName::new(self.name()), vec![Constant::Int(clock as i64)]);
         Some(typed::Expr { kind, ty: Type::U64, span })
     }
 
@@ -66,7 +57,8 @@ impl Builtin for Nsecs {
     }
 }
 
-/// The clocks by their names. bpftrace computes `sw_tai` from a difference that it measures once, for kernels that lack `tai`.
+/// The clocks by name. bpftrace emulates `sw_tai`, for kernels without `tai`, with a clock
+/// difference that it measures once.
 const CLOCKS: [(&str, Helper); 4] = [
     ("boot", Helper::KtimeGetBootNs),
     ("monotonic", Helper::KtimeGetNs),
@@ -74,5 +66,5 @@ const CLOCKS: [(&str, Helper); 4] = [
     ("sw_tai", Helper::KtimeGetTaiNs),
 ];
 
-/// The first kernel that gives it to probes.
+/// The first kernel whose `tai` clock is available to probes.
 const TAI_SINCE: (u32, u32) = (6, 1);

@@ -1,37 +1,28 @@
 //! `numaid`: the number of the NUMA node that the probe runs on.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::ir::Helper;
 use crate::lower::{self, Value};
 use crate::object::Constant;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `numaid`.
 #[derive(Debug)]
-pub struct NumaId;
+pub(super) struct NumaId;
 
 impl Builtin for NumaId {
-    fn name(&self) -> &'static str {
-        "numaid"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "numaid",
-            summary: "number of the current NUMA node",
-            page: include_str!("../../../../spec/words/builtins/numaid.md"),
-        }
-    }
+    word!("numaid", "builtins/numaid");
 
     fn is_constant(&self) -> bool {
         true
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        let kind = ExprKind::Builtin(self, Vec::new());
+        let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::U32, span }
     }
 

@@ -2,30 +2,20 @@
 
 use super::curtask;
 use crate::ast;
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `pcomm`.
 #[derive(Debug)]
-pub struct Pcomm;
+pub(super) struct Pcomm;
 
 impl Builtin for Pcomm {
-    fn name(&self) -> &'static str {
-        "pcomm"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "pcomm, pcomm(task)",
-            summary: "name of the parent process",
-            page: include_str!("../../../../spec/words/builtins/pcomm.md"),
-        }
-    }
+    word!("pcomm", "builtins/pcomm");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let task = curtask::Curtask.check(cx, span);
@@ -34,7 +24,7 @@ impl Builtin for Pcomm {
 
     fn check_with(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
         if !cx.arity("pcomm", args.len(), 0..=1, span) {
-            return Some(check::Body::poison(span));
+            return Some(typed::Expr::poison(span));
         }
         let task = cx.expr(&args[0]);
         Some(cx.path(task, &PATH, span))
@@ -45,5 +35,5 @@ impl Builtin for Pcomm {
     }
 }
 
-/// Where a task keeps it.
+/// Path of fields from a task to the name.
 const PATH: [&str; 2] = ["real_parent", "comm"];

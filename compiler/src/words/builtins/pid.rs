@@ -1,31 +1,26 @@
 //! `pid`: the process id, which the kernel calls tgid.
 
 use crate::ast;
+use crate::catalogue::{Builtin, Identity};
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{BinOp, Width};
 use crate::lower::{self, Value};
 use crate::object::Constant;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc, Identity};
 
 /// `pid`.
 #[derive(Debug)]
-pub struct Pid;
+pub(super) struct Pid;
 
 impl Builtin for Pid {
-    fn name(&self) -> &'static str {
-        "pid"
-    }
+    word!("pid", "builtins/pid");
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "pid, pid(init)",
-            summary: "process id",
-            page: include_str!("../../../../spec/words/builtins/pid.md"),
-        }
+    fn is_process_number(&self) -> bool {
+        true
     }
 
     fn is_constant(&self) -> bool {
@@ -33,7 +28,7 @@ impl Builtin for Pid {
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        let kind = ExprKind::Builtin(self, Vec::new());
+        let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::U32, span }
     }
 
@@ -46,12 +41,13 @@ impl Builtin for Pid {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, constants: &[Constant]) -> Value {
-        let both = if constants.is_empty() { cx.process_ids() } else { cx.initial_ids() };
+        let both = if constants.is_empty() { lower::ids::namespaced(cx) } else { lower::ids::initial(cx) };
         Value::Scalar(cx.b.bin(BinOp::Shr, Width::W64, both, 32).into())
     }
 }
 
-/// `pid(init)` and `tid(init)`: the number in the initial pid namespace; `curr_ns` is the profiler's own.
+/// `pid(init)` and `tid(init)`: the id in the initial pid namespace; `curr_ns` means the profiler's
+/// own namespace.
 pub(super) fn in_namespace(
     cx: &mut check::Body<'_, '_>,
     word: &'static dyn Builtin,
@@ -70,5 +66,5 @@ pub(super) fn in_namespace(
             return cx.fail(Diagnostic::error(Code(381), span, message));
         }
     };
-    typed::Expr { kind: ExprKind::Builtin(word, constants), ty: Type::U32, span }
+    typed::Expr { kind: ExprKind::Builtin(WordName::new(word.name()), constants), ty: Type::U32, span }
 }

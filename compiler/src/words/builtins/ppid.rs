@@ -2,30 +2,20 @@
 
 use super::curtask;
 use crate::ast;
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `ppid`.
 #[derive(Debug)]
-pub struct Ppid;
+pub(super) struct Ppid;
 
 impl Builtin for Ppid {
-    fn name(&self) -> &'static str {
-        "ppid"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "ppid, ppid(task)",
-            summary: "process id of the parent",
-            page: include_str!("../../../../spec/words/builtins/ppid.md"),
-        }
-    }
+    word!("ppid", "builtins/ppid");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let task = curtask::Curtask.check(cx, span);
@@ -34,7 +24,7 @@ impl Builtin for Ppid {
 
     fn check_with(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
         if !cx.arity("ppid", args.len(), 0..=1, span) {
-            return Some(check::Body::poison(span));
+            return Some(typed::Expr::poison(span));
         }
         let task = cx.expr(&args[0]);
         Some(cx.path(task, &PATH, span))
@@ -45,5 +35,5 @@ impl Builtin for Ppid {
     }
 }
 
-/// Where a task keeps it.
+/// Path of fields from a task to the id.
 const PATH: [&str; 2] = ["real_parent", "tgid"];

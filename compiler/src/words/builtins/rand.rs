@@ -1,33 +1,24 @@
-//! `rand`: a random number of 32 bits.
+//! `rand`: a random 32-bit number.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::ir::{Helper, Size};
 use crate::lower::{self, Value};
 use crate::object::Constant;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `rand`.
 #[derive(Debug)]
-pub struct Rand;
+pub(super) struct Rand;
 
 impl Builtin for Rand {
-    fn name(&self) -> &'static str {
-        "rand"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "rand",
-            summary: "random number of 32 bits",
-            page: include_str!("../../../../spec/words/builtins/rand.md"),
-        }
-    }
+    word!("rand", "builtins/rand");
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        let kind = ExprKind::Builtin(self, Vec::new());
+        let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::U32, span }
     }
 

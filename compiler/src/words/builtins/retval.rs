@@ -1,5 +1,6 @@
-//! `retval`: what a function returned.
+//! `retval`: the return value of a function.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -8,24 +9,13 @@ use crate::source::Span;
 use crate::target::Arch;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `retval`.
 #[derive(Debug)]
-pub struct Retval;
+pub(super) struct Retval;
 
 impl Builtin for Retval {
-    fn name(&self) -> &'static str {
-        "retval"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "retval",
-            summary: "what the function returned, as 64 bits",
-            page: include_str!("../../../../spec/words/builtins/retval.md"),
-        }
-    }
+    word!("retval", "builtins/retval");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         if let (Attach::Trampoline { at_return: true, function }, None) = (&cx.seed.attach, &cx.seed.retval) {

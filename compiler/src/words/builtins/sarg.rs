@@ -1,5 +1,6 @@
 //! `sarg0` to `sarg9`: arguments of a function that are passed on the stack.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -8,14 +9,12 @@ use crate::source::Span;
 use crate::target::Arch;
 use crate::typed::{self, ContextKind, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `sargN`.
 #[derive(Debug)]
-pub struct Sarg {
+pub(super) struct Sarg {
     /// N.
     pub index: u32,
-    /// Its name.
     pub name: &'static str,
 }
 
@@ -24,13 +23,7 @@ impl Builtin for Sarg {
         self.name
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "sarg0 .. sarg9",
-            summary: "arguments of a function that are passed on the stack, as 64 bits",
-            page: include_str!("../../../../spec/words/builtins/sarg.md"),
-        }
-    }
+    word!(page "builtins/sarg");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let at_entry = !matches!(cx.seed.attach, Attach::Uprobe { at_return: true, .. });
@@ -39,7 +32,8 @@ impl Builtin for Sarg {
             let message = format!("`{probe}` has no `{}`", self.name);
             return cx.fail(Diagnostic::error(Code(332), span, message).help("functions have them at their entry"));
         }
-        // The return address lies below the arguments on x86; arm64 has it in a register.
+        // On x86 the return address is on the stack, below the arguments; on arm64 it is in a
+        // register.
         let (stack_pointer, first_bytes) = match cx.env.target.arch() {
             Arch::X86_64 => (152, 8),
             Arch::Aarch64 => (248, 0),

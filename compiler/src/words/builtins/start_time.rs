@@ -1,23 +1,25 @@
-//! When the current process or thread started: a builtin that no script can name.
+//! Start time of the current process or thread: a builtin that scripts cannot name.
 //!
-//! In: the kernel's types. Out: a number that a later process of the same number does not have.
-//! Guarantee: one value during the life of a process.
+//! In: the kernel's types. Out: a number that a later process with the same id does not have.
+//! Guarantee: the value is constant during the life of a process.
 
 use crate::btf::Kind;
+use crate::catalogue::{Builtin, Doc, Identity};
 use crate::check;
 use crate::ir::{Addr, Helper, Size};
 use crate::lower::{self, Value};
 use crate::object::Constant;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc, Identity};
 
-/// The time since boot at which the current thread, or the first one of its process, started.
+/// The time since boot at which the current thread, or the first thread of its process, started.
 #[derive(Debug)]
-struct StartTime;
+pub(super) struct StartTime;
 
-/// What tells the current process or thread from later ones; nothing where the kernel does not describe its types.
+/// Distinguishes the current process or thread from later ones; `None` if the kernel's types are
+/// not available.
 pub(super) fn identity(cx: &mut check::Body<'_, '_>, of_thread: bool, span: Span) -> Option<Identity> {
     let btf = cx.env.target.btf()?;
     let task = btf.find(Kind::Struct, "task_struct")?;
@@ -26,7 +28,7 @@ pub(super) fn identity(cx: &mut check::Body<'_, '_>, of_thread: bool, span: Span
     if !of_thread {
         constants.push(offset("group_leader")?);
     }
-    let kind = ExprKind::Builtin(&StartTime, constants);
+    let kind = ExprKind::Builtin(WordName::new(StartTime.name()), constants);
     Some(Identity { value: typed::Expr { kind, ty: Type::U64, span }, of_thread })
 }
 
@@ -36,7 +38,7 @@ impl Builtin for StartTime {
     }
 
     fn doc(&self) -> Doc {
-        Doc { signature: "", summary: "when the current process or thread started", page: "" }
+        Doc { page: "# \n\nWhen the current process or thread started.\n" }
     }
 
     fn is_constant(&self) -> bool {
@@ -44,12 +46,12 @@ impl Builtin for StartTime {
     }
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        check::Body::poison(span)
+        typed::Expr::poison(span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, constants: &[Constant]) -> Value {
         let [Constant::Int(start), leader @ ..] = constants else { return Value::None };
-        // Since 5.11: a task pointer with its type, whose fields need no checked read.
+        // Since 5.11: a typed task pointer, whose fields can be read without a checked read.
         let mut task = cx.b.call(Helper::GetCurrentTaskBtf, &[]);
         if let [Constant::Int(leader)] = leader {
             task = cx.b.load(Addr::reg(task, *leader as i32), Size::B8);

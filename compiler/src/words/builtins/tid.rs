@@ -1,31 +1,22 @@
 //! `tid`: the thread id, which the kernel calls pid.
 
 use crate::ast;
+use crate::catalogue::{Builtin, Identity};
 use crate::check;
 use crate::ir::Size;
 use crate::lower::{self, Value};
 use crate::object::Constant;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc, Identity};
 
 /// `tid`.
 #[derive(Debug)]
-pub struct Tid;
+pub(super) struct Tid;
 
 impl Builtin for Tid {
-    fn name(&self) -> &'static str {
-        "tid"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "tid, tid(init)",
-            summary: "thread id",
-            page: include_str!("../../../../spec/words/builtins/tid.md"),
-        }
-    }
+    word!("tid", "builtins/tid");
 
     fn is_thread_number(&self) -> bool {
         true
@@ -35,12 +26,8 @@ impl Builtin for Tid {
         true
     }
 
-    fn identifies_thread(&self) -> bool {
-        true
-    }
-
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        let kind = ExprKind::Builtin(self, Vec::new());
+        let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::U32, span }
     }
 
@@ -53,7 +40,7 @@ impl Builtin for Tid {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, constants: &[Constant]) -> Value {
-        let both = if constants.is_empty() { cx.process_ids() } else { cx.initial_ids() };
+        let both = if constants.is_empty() { lower::ids::namespaced(cx) } else { lower::ids::initial(cx) };
         Value::Scalar(cx.b.extend(both, Size::B4, false).into())
     }
 }

@@ -1,40 +1,31 @@
 //! `username`: the name of the current user, looked up when it is printed.
 
+use crate::catalogue::Builtin;
 use crate::check;
 use crate::ir::{Helper, Size};
 use crate::lower::{self, Value};
 use crate::object::Constant;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Builtin, Doc};
 
 /// `username`.
 #[derive(Debug)]
-pub struct Username;
+pub(super) struct Username;
 
 impl Builtin for Username {
-    fn name(&self) -> &'static str {
-        "username"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "username",
-            summary: "user name",
-            page: include_str!("../../../../spec/words/builtins/username.md"),
-        }
-    }
+    word!("username", "builtins/username");
 
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        let kind = ExprKind::Builtin(self, Vec::new());
+        let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::Username, span }
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, ty: &Type, _constants: &[Constant]) -> Value {
         let both = cx.b.call(Helper::GetCurrentUidGid, &[]);
         let uid = cx.b.extend(both, Size::B4, false);
-        let to = cx.room(ty);
+        let to = cx.allocate(ty);
         cx.b.store(to, uid, Size::B8);
         Value::Memory(to)
     }

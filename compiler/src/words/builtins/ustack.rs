@@ -1,5 +1,6 @@
-//! `ustack`: the stack of the program, with the function of the same name doing the work.
+//! `ustack`: the user stack; the function of the same name does the work.
 
+use crate::catalogue::{Builtin, Doc, Function};
 use crate::check;
 use crate::lower::{self, Value};
 use crate::object::Constant;
@@ -7,11 +8,10 @@ use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
 use crate::words::functions::ustack;
-use crate::words::{Builtin, Doc, Function};
 
 /// `ustack`.
 #[derive(Debug)]
-pub struct Ustack;
+pub(super) struct Ustack;
 
 impl Builtin for Ustack {
     fn name(&self) -> &'static str {
@@ -19,11 +19,11 @@ impl Builtin for Ustack {
     }
 
     fn doc(&self) -> Doc {
-        ustack::WORD.doc()
+        ustack::Ustack.doc()
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        ustack::WORD.check(cx, &[], span)
+        ustack::Ustack.check(cx, &[], span)
     }
 
     fn lower(&self, _cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {

@@ -1,36 +1,23 @@
-//! `assert(condition, message)`: ends the run with an error when a condition does not hold.
+//! `assert(condition, message)`: ends the run with an error if a condition does not hold.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind, Stmt, StmtKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Assert = &Assert;
 
 /// `assert`.
 #[derive(Debug)]
-pub struct Assert;
+pub(super) struct Assert;
 
 impl Function for Assert {
-    fn name(&self) -> &'static str {
-        "assert"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "assert(condition, message)",
-            summary: "ends the run with an error when a condition does not hold",
-            page: include_str!("../../../../spec/words/functions/assert.md"),
-        }
-    }
+    word!("assert", "functions/assert");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("assert", args.len(), 2..=2, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let condition = cx.condition(&args[0]);
         let call = |name: &str, args: Vec<ast::Expr>| {

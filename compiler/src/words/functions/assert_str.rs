@@ -1,37 +1,24 @@
-//! `assert_str(value)`: refuses the script when a value is no string.
+//! `assert_str(value)`: rejects the script if a value is not a string.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &AssertStr = &AssertStr;
 
 /// `assert_str`.
 #[derive(Debug)]
-pub struct AssertStr;
+pub(super) struct AssertStr;
 
 impl Function for AssertStr {
-    fn name(&self) -> &'static str {
-        "assert_str"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "assert_str(value)",
-            summary: "refuses the script when a value is no string",
-            page: include_str!("../../../../spec/words/functions/assert_str.md"),
-        }
-    }
+    word!("assert_str", "functions/assert_str");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("assert_str", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let value = cx.expr(&args[0]);
         let byte = |ty: &Type| ty.as_int().is_some_and(|int| int.size_bytes == 1) || *ty == Type::Unknown;

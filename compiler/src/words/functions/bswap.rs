@@ -1,39 +1,26 @@
-//! `bswap(n)`: an integer with its bytes in reversed order.
+//! `bswap(n)`: an integer with its bytes in reverse order.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::ir::Size;
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::{Int, Type};
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Bswap = &Bswap;
 
 /// `bswap`.
 #[derive(Debug)]
-pub struct Bswap;
+pub(super) struct Bswap;
 
 impl Function for Bswap {
-    fn name(&self) -> &'static str {
-        "bswap"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "bswap(n)",
-            summary: "an integer with its bytes in reversed order",
-            page: include_str!("../../../../spec/words/functions/bswap.md"),
-        }
-    }
+    word!("bswap", "functions/bswap");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("bswap", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
-        let Some(value) = cx.int_arg("bswap", &args[0]) else { return check::Body::poison(span) };
+        let Some(value) = cx.int_arg("bswap", &args[0]) else { return typed::Expr::poison(span) };
         if value.ty == Type::Unknown {
             return value;
         }
@@ -42,14 +29,14 @@ impl Function for Bswap {
             _ => value.ty.as_int().map_or(8, |int| int.size_bytes),
         };
         let ty = Type::Int(Int { size_bytes, signed: false });
-        let value = check::Body::convert(value, &ty);
+        let value = typed::Expr::convert(value, &ty);
         match value.kind {
             _ if size_bytes == 1 => value,
             ExprKind::Int(n) => {
                 let reversed = n.swap_bytes() as u64 >> (64 - 8 * u32::from(size_bytes));
                 typed::Expr { kind: ExprKind::Int(reversed as i64), ty, span }
             }
-            _ => cx.call_of(self, vec![value], Vec::new(), ty, span),
+            _ => typed::Expr::call(self.name(), vec![value], Vec::new(), ty, span),
         }
     }
 
@@ -61,7 +48,7 @@ impl Function for Bswap {
     }
 }
 
-/// As bpftrace types a literal.
+/// The size in bytes of the type that bpftrace gives a literal.
 fn literal_bytes(n: i64) -> u8 {
     match n {
         -0x80..=0x7f => 1,

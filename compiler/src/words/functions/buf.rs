@@ -1,6 +1,7 @@
-//! `buf(pointer, size)`: raw bytes behind a pointer.
+//! `buf(pointer, size)`: raw bytes at a pointer.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
@@ -8,31 +9,17 @@ use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::{Space, Type};
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Buf = &Buf;
 
 /// `buf`.
 #[derive(Debug)]
-pub struct Buf;
+pub(super) struct Buf;
 
 impl Function for Buf {
-    fn name(&self) -> &'static str {
-        "buf"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "buf(pointer, size)",
-            summary: "raw bytes behind a pointer",
-            page: include_str!("../../../../spec/words/functions/buf.md"),
-        }
-    }
+    word!("buf", "functions/buf");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("buf", args.len(), 1..=2, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let pointer = cx.expr(&args[0]);
         let known = match &pointer.ty {
@@ -49,7 +36,7 @@ impl Function for Buf {
         };
         let Some(size) = size else {
             let message = "`buf` needs a size";
-            return cx.fail(Diagnostic::error(Code(338), span, message).help(self.doc().signature));
+            return cx.fail(Diagnostic::error(Code(338), span, message).help(self.doc().signature()));
         };
         let most = match size.kind {
             ExprKind::Int(n) => n,
@@ -59,19 +46,19 @@ impl Function for Buf {
             let message = format!("`buf` takes a size from 1 to {MAX_BYTES}");
             return cx.fail(Diagnostic::error(Code(338), size.span, message));
         }
-        // Behind a value of our own is other memory of ours, which is nobody's business.
+        // Never read past a value of our own: unrelated memory of ours follows it.
         let is_own = known.is_some() && !matches!(pointer.kind, ExprKind::Deref { .. });
         let most = known.filter(|_| is_own).map_or(most, |known| known.min(most));
         let source = if is_own { Some(pointer) } else { cx.address("buf", pointer) };
-        let Some(pointer) = source else { return check::Body::poison(span) };
+        let Some(pointer) = source else { return typed::Expr::poison(span) };
         let ty = Type::Buf { capacity_bytes: most as u32 };
-        let size = check::Body::convert(size, &Type::U64);
-        cx.call_of(self, vec![pointer, size], Vec::new(), ty, span)
+        let size = typed::Expr::convert(size, &Type::U64);
+        typed::Expr::call(self.name(), vec![pointer, size], Vec::new(), ty, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
         let ([pointer, size], Type::Buf { capacity_bytes }) = (call.args.as_slice(), ty) else { return Value::None };
-        let (from, space) = if pointer.ty.is_scalar() {
+        let (address, space) = if pointer.ty.is_scalar() {
             (cx.scalar_reg(pointer), lower::space_of(pointer))
         } else {
             let value = cx.expr(pointer);
@@ -79,9 +66,10 @@ impl Function for Buf {
             (cx.address(at), Space::Kernel)
         };
         let size = cx.scalar_reg(size);
-        cx.read_buffer(from, size, *capacity_bytes, space, ty)
+        let from = lower::memory::Source { address, space };
+        lower::builtins::read_buffer(cx, from, size, *capacity_bytes, ty)
     }
 }
 
-/// A buffer is assembled in scratch memory; this bounds it.
+/// Maximum size of a buffer, which is assembled in scratch memory.
 const MAX_BYTES: i64 = 16 << 10;

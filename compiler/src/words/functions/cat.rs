@@ -1,44 +1,38 @@
 //! `cat(format, values...)`: prints the contents of a file.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::lower::{self, Channel, Value};
 use crate::object::Event;
+use crate::results::{Perform, Record, Sink};
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
 use crate::words::functions::formatted;
-use crate::words::{Doc, Function, Record, Sink};
-
-/// The word.
-pub const WORD: &Cat = &Cat;
 
 /// `cat`.
 #[derive(Debug)]
-pub struct Cat;
+pub(super) struct Cat;
 
 impl Function for Cat {
-    fn name(&self) -> &'static str {
-        "cat"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "cat(format, values...)",
-            summary: "prints the contents of a file",
-            page: include_str!("../../../../spec/words/functions/cat.md"),
-        }
-    }
+    word!("cat", "functions/cat");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         formatted::check(self, cx, args, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
-        cx.send(Channel::Data, WORD, &call.constants, &call.args);
+        lower::events::send(cx, Channel::Data, self.name(), &call.constants, &call.args);
         Value::None
     }
 
+    fn in_user_space(&'static self) -> Option<&'static dyn Perform> {
+        Some(self)
+    }
+}
+
+impl Perform for Cat {
     fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
         let Some(text) = formatted::text(event, record, sink) else { return };
         sink.cat(&String::from_utf8_lossy(&text), event.span);

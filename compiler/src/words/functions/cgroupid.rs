@@ -1,6 +1,7 @@
 //! `cgroupid(path)`: the cgroup v2 id of a path.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -8,31 +9,17 @@ use crate::source::Span;
 use crate::target::TargetError;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &CgroupId = &CgroupId;
 
 /// `cgroupid`.
 #[derive(Debug)]
-pub struct CgroupId;
+pub(super) struct CgroupId;
 
 impl Function for CgroupId {
-    fn name(&self) -> &'static str {
-        "cgroupid"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "cgroupid(path)",
-            summary: "the cgroup v2 id of a path",
-            page: include_str!("../../../../spec/words/functions/cgroupid.md"),
-        }
-    }
+    word!("cgroupid", "functions/cgroupid");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("cgroupid", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let Some(path) = cx.constant_str(&args[0]) else {
             return cx.fail(Diagnostic::error(Code(339), args[0].span, "the path must be a string constant"));
@@ -46,7 +33,7 @@ impl Function for CgroupId {
                         (format!("there is no cgroup `{path}`"), "give its path below /sys/fs/cgroup".to_string())
                     }
                     TargetError::Refused(words) | TargetError::Invalid(words) => {
-                        (format!("`{path}` is no cgroup that can be looked up here"), words)
+                        (format!("`{path}` is not a cgroup that can be looked up here"), words)
                     }
                 };
                 cx.fail(Diagnostic::error(Code(344), args[0].span, message).help(help))

@@ -1,6 +1,7 @@
-//! `container_of(pointer, type, member)`: the struct that a member is in.
+//! `container_of(pointer, type, member)`: the struct that contains a member.
 
 use crate::ast::{self, BinaryOp, ExprKind, TypeName};
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::expand;
@@ -8,40 +9,26 @@ use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed;
 use crate::types::{Space, Type};
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &ContainerOf = &ContainerOf;
 
 /// `container_of`.
 #[derive(Debug)]
-pub struct ContainerOf;
+pub(super) struct ContainerOf;
 
 impl Function for ContainerOf {
-    fn name(&self) -> &'static str {
-        "container_of"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "container_of(pointer, type, member)",
-            summary: "the struct that a member is in, from the member's address",
-            page: include_str!("../../../../spec/words/functions/container_of.md"),
-        }
-    }
+    word!("container_of", "functions/container_of");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("container_of", args.len(), 3..=3, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let (pointer, of) = (cx.expr(&args[0]), type_of(&args[1]));
         let Some(path) = expand::fields(&args[2]) else {
-            let message = "`container_of` takes the name of a member last";
+            let message = "the last argument of `container_of` must be the name of a member";
             let help = "such as `rcu`, or `sched.list` for a member of a member";
             return cx.fail(Diagnostic::error(Code(366), args[2].span, message).help(help));
         };
         let Some(of) = of else {
-            let message = "`container_of` takes a type second";
+            let message = "the second argument of `container_of` must be a type";
             return cx.fail(Diagnostic::error(Code(366), args[1].span, message).help("such as `struct task_struct`"));
         };
         let space = match &pointer.ty {
@@ -57,10 +44,10 @@ impl Function for ContainerOf {
         if offset.ty == Type::Unknown {
             return offset;
         }
-        let Some(to) = cx.type_named(&of) else { return check::Body::poison(span) };
-        // The distance is in bytes, whatever the pointer points to.
-        let address = cx.binary(BinaryOp::Sub, check::Body::convert(pointer, &Type::U64), offset, span);
-        check::Body::convert(address, &Type::Pointer { to: Box::new(to), space })
+        let Some(to) = cx.type_named(&of) else { return typed::Expr::poison(span) };
+        // The offset is in bytes, whatever the pointer's type.
+        let address = cx.binary(BinaryOp::Sub, typed::Expr::convert(pointer, &Type::U64), offset, span);
+        typed::Expr::convert(address, &Type::Pointer { to: Box::new(to), space })
     }
 
     fn lower(&self, _cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {
@@ -68,7 +55,7 @@ impl Function for ContainerOf {
     }
 }
 
-/// A type as an argument; one of a single word is a name.
+/// A type as an argument; a type of one word parses as a name.
 fn type_of(arg: &ast::Expr) -> Option<TypeName> {
     match &arg.kind {
         ExprKind::Type(ty) => Some(ty.clone()),

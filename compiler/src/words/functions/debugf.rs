@@ -1,6 +1,7 @@
-//! `debugf(format, values...)`: writes a line into the kernel's trace.
+//! `debugf(format, values...)`: writes a line to the kernel's trace buffer.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{Arg, Helper};
@@ -9,30 +10,16 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Debugf = &Debugf;
 
 /// `debugf`.
 #[derive(Debug)]
-pub struct Debugf;
+pub(super) struct Debugf;
 
 impl Function for Debugf {
-    fn name(&self) -> &'static str {
-        "debugf"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "debugf(format, values...)",
-            summary: "writes a line into the kernel's trace",
-            page: include_str!("../../../../spec/words/functions/debugf.md"),
-        }
-    }
+    word!("debugf", "functions/debugf");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
-        let Some((format, values)) = cx.format_call("debugf", args, span) else { return check::Body::poison(span) };
+        let Some((format, values)) = cx.format_call("debugf", args, span) else { return typed::Expr::poison(span) };
         if values.len() > MAX_VALUES {
             let message = format!("`debugf` takes at most {MAX_VALUES} values");
             return cx.fail(Diagnostic::error(Code(387), span, message).help("`printf` takes any number"));
@@ -48,9 +35,9 @@ impl Function for Debugf {
                 return cx.fail(Diagnostic::error(Code(387), value.span, message).help(help));
             }
         }
-        let Some(text) = cx.constant_str(&args[0]) else { return check::Body::poison(span) };
+        let Some(text) = cx.constant_str(&args[0]) else { return typed::Expr::poison(span) };
         let text = Constant::Str(String::from_utf8_lossy(&text).into_owned());
-        cx.call_of(self, values, vec![text], Type::None, span)
+        typed::Expr::call(self.name(), values, vec![text], Type::None, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
@@ -76,5 +63,5 @@ impl Function for Debugf {
     }
 }
 
-/// As many as `bpf_trace_printk` has arguments for.
+/// Maximum number of values, because `bpf_trace_printk` takes no more.
 const MAX_VALUES: usize = 3;

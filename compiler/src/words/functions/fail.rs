@@ -1,37 +1,24 @@
-//! `fail(format, values...)`: refuses the script with a message.
+//! `fail(format, values...)`: rejects the script with a message.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::value::{self, SymbolName, Symbols};
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Fail = &Fail;
+use crate::value::{self, NoSymbols};
 
 /// `fail`.
 #[derive(Debug)]
-pub struct Fail;
+pub(super) struct Fail;
 
 impl Function for Fail {
-    fn name(&self) -> &'static str {
-        "fail"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "fail(format, values...)",
-            summary: "refuses the script with a message",
-            page: include_str!("../../../../spec/words/functions/fail.md"),
-        }
-    }
+    word!("fail", "functions/fail");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
-        let Some((format, values)) = cx.format_call("fail", args, span) else { return check::Body::poison(span) };
+        let Some((format, values)) = cx.format_call("fail", args, span) else { return typed::Expr::poison(span) };
         if cx.unreachable {
             return typed::Expr { kind: ExprKind::Int(0), ty: Type::None, span };
         }
@@ -53,27 +40,5 @@ impl Function for Fail {
 
     fn lower(&self, _cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {
         Value::None
-    }
-}
-
-/// Constants hold no addresses.
-#[derive(Debug)]
-struct NoSymbols;
-
-impl Symbols for NoSymbols {
-    fn kernel(&self, _address: u64) -> Option<SymbolName> {
-        None
-    }
-
-    fn user(&self, _pid: u32, _address: u64) -> Option<SymbolName> {
-        None
-    }
-
-    fn username(&self, _uid: u32) -> Option<String> {
-        None
-    }
-
-    fn boot_time_ns(&self) -> u64 {
-        0
     }
 }

@@ -1,41 +1,31 @@
-//! `getopt("name"[, default[, "description"]])`: a parameter that the command line may give by name.
+//! `getopt("name"[, default[, "description"]])`: a named parameter that the command line can set.
 
 use crate::ast;
-use crate::check::{self, parameters};
+use crate::catalogue::Function;
+use crate::check::{self, getopt};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
 
 /// `getopt`.
 #[derive(Debug)]
-pub struct Getopt;
+pub(super) struct Getopt;
 
 impl Function for Getopt {
-    fn name(&self) -> &'static str {
-        "getopt"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "getopt(name[, default[, description]])",
-            summary: "a parameter given as `--name=value` behind `--`",
-            page: include_str!("../../../../spec/words/functions/getopt.md"),
-        }
-    }
+    word!("getopt", "functions/getopt");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("getopt", args.len(), 1..=3, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let constant = |at: usize| args.get(at).is_none_or(|arg| matches!(arg.kind, ast::ExprKind::Str(_)));
         if let Some(at) = [0, 2].into_iter().find(|at| !constant(*at)) {
             let message = "name and description of a parameter are string constants";
             return cx.fail(Diagnostic::error(Code(339), args[at].span, message).help("write `getopt(\"slow\", 10)`"));
         }
-        let default = args.get(1).map_or(Some(parameters::Value::Bool(false)), parameters::literal);
+        let default = args.get(1).map_or(Some(getopt::Value::Bool(false)), getopt::literal);
         let (Some(default), ast::ExprKind::Str(name)) = (default, &args[0].kind) else {
             let message = "the default of a parameter is a constant: a number, a string, `true` or `false`";
             return cx.fail(Diagnostic::error(Code(339), args[1].span, message));
@@ -47,14 +37,13 @@ impl Function for Getopt {
             Some(text) => default.parse_like(text.as_deref()),
         };
         match value {
-            Some(parameters::Value::Bool(value)) => cx.expr(&ast::Expr { kind: ast::ExprKind::Bool(value), span }),
-            Some(parameters::Value::Int(value)) => {
-                typed::Expr { kind: typed::ExprKind::Int(value), ty: Type::I64, span }
-            }
-            Some(parameters::Value::Str(text)) => cx.expr(&ast::Expr { kind: ast::ExprKind::Str(text), span }),
+            Some(getopt::Value::Bool(value)) => cx.expr(&ast::Expr { kind: ast::ExprKind::Bool(value), span }),
+            Some(getopt::Value::Int(value)) => typed::Expr { kind: typed::ExprKind::Int(value), ty: Type::I64, span },
+            Some(getopt::Value::Uint(value)) => typed::Expr::int(value, span),
+            Some(getopt::Value::Str(text)) => cx.expr(&ast::Expr { kind: ast::ExprKind::Str(text), span }),
             None => {
                 let message = format!("`--{name}` is not {}", default.type_name());
-                cx.fail(Diagnostic::error(Code(216), span, message).help(format!("write `--{name}=VALUE` behind `--`")))
+                cx.fail(Diagnostic::error(Code(216), span, message).help(format!("write `--{name}=VALUE` after `--`")))
             }
         }
     }

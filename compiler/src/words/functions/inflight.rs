@@ -1,6 +1,7 @@
-//! `inflight(SPAN), inflight(SPAN, STAGE)`: how many spans are open now, or in a stage.
+//! `inflight(SPAN), inflight(SPAN, STAGE)`: the number of open spans, or of those in a stage.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -9,31 +10,17 @@ use crate::similar;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Inflight = &Inflight;
 
 /// `inflight`.
 #[derive(Debug)]
-pub struct Inflight;
+pub(super) struct Inflight;
 
 impl Function for Inflight {
-    fn name(&self) -> &'static str {
-        "inflight"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "inflight(SPAN), inflight(SPAN, STAGE)",
-            summary: "how many spans are open now, or in a stage",
-            page: include_str!("../../../../spec/words/functions/inflight.md"),
-        }
-    }
+    word!("inflight", "functions/inflight");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("inflight", args.len(), 1..=2, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let name = |arg: &ast::Expr| match &arg.kind {
             ast::ExprKind::Name(name) => name.clone(),
@@ -60,13 +47,15 @@ impl Function for Inflight {
             };
             constants.push(Constant::Int(stage as i64));
         }
-        cx.call_of(self, Vec::new(), constants, Type::I64, span)
+        typed::Expr::call(self.name(), Vec::new(), constants, Type::I64, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
         match call.constants.as_slice() {
-            [Constant::Int(span)] => cx.inflight(*span as usize, None),
-            [Constant::Int(span), Constant::Int(stage)] => cx.inflight(*span as usize, Some(*stage as usize)),
+            [Constant::Int(span)] => lower::spans::inflight(cx, *span as usize, None),
+            [Constant::Int(span), Constant::Int(stage)] => {
+                lower::spans::inflight(cx, *span as usize, Some(*stage as usize))
+            }
             _ => Value::None,
         }
     }

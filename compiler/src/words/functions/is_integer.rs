@@ -1,36 +1,23 @@
 //! `is_integer(value)`: whether a value is an integer.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &IsInteger = &IsInteger;
 
 /// `is_integer`.
 #[derive(Debug)]
-pub struct IsInteger;
+pub(super) struct IsInteger;
 
 impl Function for IsInteger {
-    fn name(&self) -> &'static str {
-        "is_integer"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "is_integer(value)",
-            summary: "whether a value is an integer",
-            page: include_str!("../../../../spec/words/functions/is_integer.md"),
-        }
-    }
+    word!("is_integer", "functions/is_integer");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("is_integer", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let is = matches!(cx.expr(&args[0]).ty, Type::Int(_));
         typed::Expr { kind: ExprKind::Int(i64::from(is)), ty: Type::Bool, span }

@@ -1,36 +1,23 @@
-//! `is_literal(value)`: whether a value is written out in the script.
+//! `is_literal(value)`: whether a value is a literal in the script.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &IsLiteral = &IsLiteral;
 
 /// `is_literal`.
 #[derive(Debug)]
-pub struct IsLiteral;
+pub(super) struct IsLiteral;
 
 impl Function for IsLiteral {
-    fn name(&self) -> &'static str {
-        "is_literal"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "is_literal(value)",
-            summary: "whether a value is written out in the script",
-            page: include_str!("../../../../spec/words/functions/is_literal.md"),
-        }
-    }
+    word!("is_literal", "functions/is_literal");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("is_literal", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let is = matches!(
             args[0].kind,

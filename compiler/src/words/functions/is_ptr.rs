@@ -1,36 +1,23 @@
 //! `is_ptr(value)`: whether a value is a pointer.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &IsPtr = &IsPtr;
 
 /// `is_ptr`.
 #[derive(Debug)]
-pub struct IsPtr;
+pub(super) struct IsPtr;
 
 impl Function for IsPtr {
-    fn name(&self) -> &'static str {
-        "is_ptr"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "is_ptr(value)",
-            summary: "whether a value is a pointer",
-            page: include_str!("../../../../spec/words/functions/is_ptr.md"),
-        }
-    }
+    word!("is_ptr", "functions/is_ptr");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("is_ptr", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let is = matches!(cx.expr(&args[0]).ty, Type::Pointer { .. });
         typed::Expr { kind: ExprKind::Int(i64::from(is)), ty: Type::Bool, span }

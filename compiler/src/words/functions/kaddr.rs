@@ -1,37 +1,24 @@
 //! `kaddr(name)`: the address of a kernel symbol.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Kaddr = &Kaddr;
 
 /// `kaddr`.
 #[derive(Debug)]
-pub struct Kaddr;
+pub(super) struct Kaddr;
 
 impl Function for Kaddr {
-    fn name(&self) -> &'static str {
-        "kaddr"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "kaddr(name)",
-            summary: "the address of a kernel symbol",
-            page: include_str!("../../../../spec/words/functions/kaddr.md"),
-        }
-    }
+    word!("kaddr", "functions/kaddr");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("kaddr", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let Some(name) = cx.constant_str(&args[0]) else {
             return cx.fail(Diagnostic::error(Code(339), args[0].span, "the symbol's name must be a string constant"));

@@ -1,37 +1,24 @@
-//! `kfunc_allowed(name)`: whether a probe may call a function of the kernel: never yet.
+//! `kfunc_allowed(name)`: whether a probe may call a kernel function: not yet, for any name.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &KfuncAllowed = &KfuncAllowed;
 
 /// `kfunc_allowed`.
 #[derive(Debug)]
-pub struct KfuncAllowed;
+pub(super) struct KfuncAllowed;
 
 impl Function for KfuncAllowed {
-    fn name(&self) -> &'static str {
-        "kfunc_allowed"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "kfunc_allowed(name)",
-            summary: "whether a probe may call a function of the kernel: never yet",
-            page: include_str!("../../../../spec/words/functions/kfunc_allowed.md"),
-        }
-    }
+    word!("kfunc_allowed", "functions/kfunc_allowed");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("kfunc_allowed", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         if cx.constant_str(&args[0]).is_none() {
             return cx.fail(Diagnostic::error(

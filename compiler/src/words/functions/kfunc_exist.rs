@@ -2,37 +2,24 @@
 
 use crate::ast;
 use crate::btf::Kind;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &KfuncExist = &KfuncExist;
 
 /// `kfunc_exist`.
 #[derive(Debug)]
-pub struct KfuncExist;
+pub(super) struct KfuncExist;
 
 impl Function for KfuncExist {
-    fn name(&self) -> &'static str {
-        "kfunc_exist"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "kfunc_exist(name)",
-            summary: "whether the kernel has a function of this name",
-            page: include_str!("../../../../spec/words/functions/kfunc_exist.md"),
-        }
-    }
+    word!("kfunc_exist", "functions/kfunc_exist");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("kfunc_exist", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let Some(name) = cx.constant_str(&args[0]) else {
             return cx.fail(Diagnostic::error(

@@ -1,33 +1,20 @@
-//! `kptr(pointer)`: the same address, as one in the memory of the kernel.
+//! `kptr(pointer)`: the same address, as one in kernel memory.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed;
 use crate::types::{Space, Type};
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Kptr = &Kptr;
 
 /// `kptr`.
 #[derive(Debug)]
-pub struct Kptr;
+pub(super) struct Kptr;
 
 impl Function for Kptr {
-    fn name(&self) -> &'static str {
-        "kptr"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "kptr(pointer)",
-            summary: "the same address, as one in the memory of the kernel",
-            page: include_str!("../../../../spec/words/functions/kptr.md"),
-        }
-    }
+    word!("kptr", "functions/kptr");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         in_space(cx, self.name(), args, Space::Kernel, span)
@@ -38,7 +25,7 @@ impl Function for Kptr {
     }
 }
 
-/// The address as one in `space`; `what` is the word that says so.
+/// Converts an address to one in `space`; `what` is the function's name, for messages.
 pub(super) fn in_space(
     cx: &mut check::Body<'_, '_>,
     what: &str,
@@ -47,7 +34,7 @@ pub(super) fn in_space(
     span: Span,
 ) -> typed::Expr {
     if !cx.arity(what, args.len(), 1..=1, span) {
-        return check::Body::poison(span);
+        return typed::Expr::poison(span);
     }
     let pointer = cx.expr(&args[0]);
     let to = match &pointer.ty {
@@ -59,5 +46,5 @@ pub(super) fn in_space(
             return cx.fail(Diagnostic::error(Code(348), args[0].span, message));
         }
     };
-    check::Body::convert(pointer, &Type::Pointer { to, space })
+    typed::Expr::convert(pointer, &Type::Pointer { to, space })
 }

@@ -1,6 +1,7 @@
 //! `len(@x), len(stack)`: the number of entries of a map, or of frames of a stack.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -8,42 +9,28 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Len = &Len;
 
 /// `len`.
 #[derive(Debug)]
-pub struct Len;
+pub(super) struct Len;
 
 impl Function for Len {
-    fn name(&self) -> &'static str {
-        "len"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "len(@x), len(stack)",
-            summary: "the number of entries of a map, or of frames of a stack",
-            page: include_str!("../../../../spec/words/functions/len.md"),
-        }
-    }
+    word!("len", "functions/len");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("len", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let Some(map) = cx.whole_map(&args[0]) else {
             let value = cx.expr(&args[0]);
             match value.ty {
                 Type::Unknown => return value,
-                // A stack that was kept is a number in the table of stacks, which programs cannot read.
+                // A saved stack is an id in the table of stacks, which programs cannot read.
                 Type::Stack(_) if matches!(value.kind, ExprKind::Call(_)) => {
-                    return cx.call_of(self, vec![value], Vec::new(), Type::I64, span);
+                    return typed::Expr::call(self.name(), vec![value], Vec::new(), Type::I64, span);
                 }
                 Type::Stack(_) => {
-                    let message = "the frames of a stack are counted where it is taken";
+                    let message = "the frames of a stack can be counted only where it is taken";
                     return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `len(kstack)`"));
                 }
                 _ => {}
@@ -52,7 +39,7 @@ impl Function for Len {
             return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `len(@x)`"));
         };
         if !cx.is_walkable(map, "`len`", args[0].span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let info = cx.env.maps.get(map);
         if info.key == Some(None) {
@@ -67,14 +54,14 @@ impl Function for Len {
             let diagnostic = check::in_pages(&info.name, args[0].span);
             return cx.fail(diagnostic);
         }
-        cx.call_of(self, Vec::new(), vec![Constant::Map(map.0)], Type::I64, span)
+        typed::Expr::call(self.name(), Vec::new(), vec![Constant::Map(map.0)], Type::I64, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
         let Some(Constant::Map(map)) = call.constants.first() else {
             let Some(Type::Stack(stack)) = call.args.first().map(|arg| &arg.ty) else { return Value::None };
-            return Value::Scalar(cx.stack_depth(*stack).into());
+            return Value::Scalar(lower::stacks::depth(cx, *stack).into());
         };
-        cx.map_length(typed::MapIndex(*map))
+        lower::maps::length(cx, typed::MapIndex(*map))
     }
 }

@@ -1,37 +1,24 @@
 //! `macaddr(address)`: a hardware address as text.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Macaddr = &Macaddr;
 
 /// `macaddr`.
 #[derive(Debug)]
-pub struct Macaddr;
+pub(super) struct Macaddr;
 
 impl Function for Macaddr {
-    fn name(&self) -> &'static str {
-        "macaddr"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "macaddr(address)",
-            summary: "a hardware address as text",
-            page: include_str!("../../../../spec/words/functions/macaddr.md"),
-        }
-    }
+    word!("macaddr", "functions/macaddr");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("macaddr", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let address = cx.expr(&args[0]);
         let fits = match &address.ty {
@@ -45,24 +32,25 @@ impl Function for Macaddr {
                 format!("`macaddr` takes an array of 6 bytes or a pointer to them, this is {}", cx.one(&address.ty));
             return cx.fail(Diagnostic::error(Code(348), args[0].span, message));
         }
-        // Characters are read as a string, which may end at a byte that is 0; an address has none.
+        // Characters are read as a string, which ends at a zero byte; an address may contain zero
+        // bytes.
         let is_place = matches!(address.kind, typed::ExprKind::Deref { .. }) && !address.ty.is_scalar();
         let address = if is_place { cx.address("macaddr", address) } else { Some(address) };
-        let Some(address) = address else { return check::Body::poison(span) };
-        cx.call_of(self, vec![address], Vec::new(), Type::MacAddress, span)
+        let Some(address) = address else { return typed::Expr::poison(span) };
+        typed::Expr::call(self.name(), vec![address], Vec::new(), Type::MacAddress, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
         let Some(address) = call.args.first() else { return Value::None };
         if address.ty.is_scalar() {
             let from = cx.scalar_reg(address);
-            let to = cx.room(ty);
-            cx.probe_read(to, from, ADDRESS_BYTES, lower::space_of(address));
+            let to = cx.allocate(ty);
+            lower::memory::probe_read(cx, to, from, ADDRESS_BYTES, lower::space_of(address));
             return Value::Memory(to);
         }
         let value = cx.expr(address);
         let from = cx.in_memory(value, &address.ty);
-        let to = cx.room(ty);
+        let to = cx.allocate(ty);
         cx.copy(to, from, ADDRESS_BYTES);
         Value::Memory(to)
     }

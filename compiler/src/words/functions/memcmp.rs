@@ -1,6 +1,7 @@
-//! `memcmp(first, second, bytes)`: 0 when the first bytes of two values are the same.
+//! `memcmp(first, second, bytes)`: how the first bytes of two values compare.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
@@ -9,31 +10,17 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Memcmp = &Memcmp;
 
 /// `memcmp`.
 #[derive(Debug)]
-pub struct Memcmp;
+pub(super) struct Memcmp;
 
 impl Function for Memcmp {
-    fn name(&self) -> &'static str {
-        "memcmp"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "memcmp(first, second, bytes)",
-            summary: "0 when the first bytes of two values are the same",
-            page: include_str!("../../../../spec/words/functions/memcmp.md"),
-        }
-    }
+    word!("memcmp", "functions/memcmp");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("memcmp", args.len(), 3..=3, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let (first, second) = (cx.value_for(&args[0]), cx.value_for(&args[1]));
         for value in [&first, &second] {
@@ -46,9 +33,9 @@ impl Function for Memcmp {
         let most = room(&first.ty).min(room(&second.ty)).min(MAX_BYTES);
         match cx.constant_int(&args[2]) {
             Some(bytes) if (0..=most).contains(&bytes) => {
-                cx.call_of(self, vec![first, second], vec![Constant::Int(bytes)], Type::I64, span)
+                typed::Expr::call(self.name(), vec![first, second], vec![Constant::Int(bytes)], Type::I64, span)
             }
-            _ if first.ty == Type::Unknown || second.ty == Type::Unknown => check::Body::poison(span),
+            _ if first.ty == Type::Unknown || second.ty == Type::Unknown => typed::Expr::poison(span),
             _ => {
                 let message = format!("`memcmp` takes a constant number of bytes up to {most} here");
                 cx.fail(Diagnostic::error(Code(387), args[2].span, message))
@@ -62,9 +49,9 @@ impl Function for Memcmp {
         };
         let (a, b) = (cx.expr(first), cx.expr(second));
         let (a, b) = (cx.in_memory(a, &first.ty), cx.in_memory(b, &second.ty));
-        Value::Scalar(cx.bytes_differ(a, b, *bytes as u32).into())
+        Value::Scalar(lower::text::bytes_difference(cx, a, b, *bytes as u32).into())
     }
 }
 
-/// Each word of memory is compared by instructions of its own; this bounds them.
+/// Maximum length, because each word of memory is compared by separate instructions.
 const MAX_BYTES: i64 = 1024;

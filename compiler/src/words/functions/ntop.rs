@@ -1,6 +1,7 @@
 //! `ntop([family,] address)`: an IPv4 or IPv6 address as text.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -8,31 +9,17 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Ntop = &Ntop;
 
 /// `ntop`.
 #[derive(Debug)]
-pub struct Ntop;
+pub(super) struct Ntop;
 
 impl Function for Ntop {
-    fn name(&self) -> &'static str {
-        "ntop"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "ntop([family,] address)",
-            summary: "an IPv4 or IPv6 address as text",
-            page: include_str!("../../../../spec/words/functions/ntop.md"),
-        }
-    }
+    word!("ntop", "functions/ntop");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("ntop", args.len(), 1..=2, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let family = match args {
             [family, _] => cx.int_arg("ntop", family),
@@ -52,12 +39,12 @@ impl Function for Ntop {
         };
         let default = if bytes == 4 { AF_INET } else { AF_INET6 };
         let family = family.unwrap_or(typed::Expr { kind: ExprKind::Int(default), ty: Type::I64, span });
-        cx.call_of(self, vec![family, address], vec![Constant::Int(bytes)], Type::Inet, span)
+        typed::Expr::call(self.name(), vec![family, address], vec![Constant::Int(bytes)], Type::Inet, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
         let [family, address] = call.args.as_slice() else { return Value::None };
-        cx.inet(family, address, ty)
+        lower::builtins::inet(cx, family, address, ty)
     }
 }
 

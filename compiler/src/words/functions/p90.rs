@@ -1,33 +1,20 @@
 //! `p90(@x[key])`: the value that 90 % of an entry's values do not exceed.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::statistics::{Percentile, Statistic};
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &P90 = &P90;
 
 /// `p90`.
 #[derive(Debug)]
-pub struct P90;
+pub(super) struct P90;
 
 impl Function for P90 {
-    fn name(&self) -> &'static str {
-        "p90"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "p90(@x[key])",
-            summary: "the value that 90 % of an entry's values do not exceed",
-            page: include_str!("../../../../spec/words/functions/p90.md"),
-        }
-    }
+    word!("p90", "functions/p90");
 
     fn statistic(&self, args: &[ast::Expr]) -> Option<Statistic> {
         if args.len() == 1 { Percentile::whole(90).map(Statistic::Percentile) } else { None }
@@ -35,7 +22,7 @@ impl Function for P90 {
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("p90", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         cx.fail(check::only_printed("p90", span))
     }

@@ -1,6 +1,7 @@
 //! `percentile(@x[key], p)`: the value that `p` percent of an entry's values do not exceed.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -8,27 +9,13 @@ use crate::source::Span;
 use crate::statistics::{Percentile as Share, Statistic};
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Percentile = &Percentile;
 
 /// `percentile`.
 #[derive(Debug)]
-pub struct Percentile;
+pub(super) struct Percentile;
 
 impl Function for Percentile {
-    fn name(&self) -> &'static str {
-        "percentile"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "percentile(@x[key], p)",
-            summary: "the value that p percent of an entry's values do not exceed",
-            page: include_str!("../../../../spec/words/functions/percentile.md"),
-        }
-    }
+    word!("percentile", "functions/percentile");
 
     fn statistic(&self, args: &[ast::Expr]) -> Option<Statistic> {
         let [_, share] = args else { return None };
@@ -42,7 +29,7 @@ impl Function for Percentile {
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("percentile", args.len(), 2..=2, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         if self.statistic(args).is_none() {
             let message = "`percentile` takes a map and a constant from 0 to 100";

@@ -1,38 +1,26 @@
-//! `percpu_kaddr(name[, cpu])`: the address of a variable that the kernel has for each CPU.
+//! `percpu_kaddr(name[, cpu])`: the address of a per-CPU variable of the kernel.
 
 use crate::ast;
 use crate::ast::BinaryOp;
+use crate::catalogue::{Builtin, Function};
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::{Space, Type};
-use crate::words::{Builtin, Doc, Function, builtins};
-
-/// The word.
-pub const WORD: &PercpuKaddr = &PercpuKaddr;
+use crate::words::builtins;
 
 /// `percpu_kaddr`.
 #[derive(Debug)]
-pub struct PercpuKaddr;
+pub(super) struct PercpuKaddr;
 
 impl Function for PercpuKaddr {
-    fn name(&self) -> &'static str {
-        "percpu_kaddr"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "percpu_kaddr(name[, cpu])",
-            summary: "the address of a variable that the kernel has for each CPU",
-            page: include_str!("../../../../spec/words/functions/percpu_kaddr.md"),
-        }
-    }
+    word!("percpu_kaddr", "functions/percpu_kaddr");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("percpu_kaddr", args.len(), 1..=2, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let Some(name) = cx.constant_str(&args[0]) else {
             return cx.fail(Diagnostic::error(Code(339), args[0].span, "the symbol's name must be a string constant"));
@@ -42,9 +30,9 @@ impl Function for PercpuKaddr {
             Some(cpu) => cx.int_arg("percpu_kaddr", cpu),
             None => Some(builtins::cpu::Cpu.check(cx, span)),
         }) else {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         };
-        // The distance of each CPU's copy is in an array of the kernel's.
+        // The kernel's array `__per_cpu_offset` has the offset of each CPU's copy.
         let symbols = [name.as_str(), "__per_cpu_offset"].map(|name| cx.env.target.kernel_symbol(name));
         let [Some(first), Some(distances)] = symbols else {
             let missing = if symbols[0].is_none() { name.as_str() } else { "__per_cpu_offset" };
@@ -57,13 +45,13 @@ impl Function for PercpuKaddr {
         let base = Box::new(number(distances, pointer.clone()));
         let kind = ExprKind::Element {
             base,
-            index: Box::new(check::Body::convert(cpu, &Type::U64)),
+            index: Box::new(typed::Expr::convert(cpu, &Type::U64)),
             stride_bytes: 8,
             len: None,
         };
         let distance = typed::Expr { kind, ty: Type::U64, span };
         let address = cx.binary(BinaryOp::Add, number(first, Type::U64), distance, span);
-        check::Body::convert(address, &pointer)
+        typed::Expr::convert(address, &pointer)
     }
 
     fn lower(&self, _cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {

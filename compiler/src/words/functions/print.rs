@@ -1,69 +1,72 @@
-//! `print(value), print(@x[, top[, div]]), print(@x[key])`: prints a value, a map, or one entry of a map.
+//! `print(value), print(@x[, top[, div]]), print(@x[key])`: prints a value, a map or an entry.
 
 use crate::ast;
+use crate::catalogue::{Function, WholeMap};
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Channel, Value};
 use crate::object::{Constant, Event};
+use crate::results::{Perform, Record, Sink};
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function, Record, Sink};
-
-/// The word.
-pub const WORD: &Print = &Print;
 
 /// `print`.
 #[derive(Debug)]
-pub struct Print;
+pub(super) struct Print;
 
 impl Function for Print {
-    fn name(&self) -> &'static str {
-        "print"
+    word!("print", "functions/print");
+
+    fn whole_map(&self, call: &typed::Call) -> Option<WholeMap> {
+        call.args.is_empty().then_some(WholeMap::Shows)
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "print(value), print(@x[, top[, div]]), print(@x[key])",
-            summary: "prints a value, a map, or one entry of a map",
-            page: include_str!("../../../../spec/words/functions/print.md"),
-        }
+    fn reads_in_user_space(&self, _args: &[ast::Expr]) -> bool {
+        true
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("print", args.len(), 1..=3, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         // A scalar is printed as a map too: `@x: 5`.
         if let Some(map) = cx.whole_map(&args[0]) {
             let mut constants = vec![Constant::Map(map.0)];
             for arg in &args[1..] {
                 let Some(n) = cx.constant_int(arg).filter(|n| *n >= 0) else {
-                    let message = "`print` takes constants for how many entries and for the divisor";
-                    return cx.fail(Diagnostic::error(Code(335), arg.span, message).help(self.doc().signature));
+                    let message = "`print` takes constants for the number of entries and the divisor";
+                    return cx.fail(Diagnostic::error(Code(335), arg.span, message).help(self.doc().signature()));
                 };
                 constants.push(Constant::Int(n));
             }
-            return cx.call_of(self, Vec::new(), constants, Type::None, span);
+            return typed::Expr::call(self.name(), Vec::new(), constants, Type::None, span);
         }
         if let Some(arg) = args.get(1) {
             let message = "only a whole map is printed with further arguments";
-            return cx.fail(Diagnostic::error(Code(336), arg.span, message).help(self.doc().signature));
+            return cx.fail(Diagnostic::error(Code(336), arg.span, message).help(self.doc().signature()));
         }
         if let Some((map, key)) = cx.aggregate_entry(&args[0]) {
-            return cx.call_of(self, vec![key], vec![Constant::Map(map.0)], Type::None, span);
+            return typed::Expr::call(self.name(), vec![key], vec![Constant::Map(map.0)], Type::None, span);
         }
         let value = cx.printed(&args[0]);
-        cx.call_of(self, vec![value], Vec::new(), Type::None, span)
+        typed::Expr::call(self.name(), vec![value], Vec::new(), Type::None, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
-        // A map is dumped when the request is read, so it must not be lost behind data; a value is data.
+        // A map is read when the request is handled, so data must not crowd out the request; a
+        // value is data.
         let channel = if call.constants.is_empty() { Channel::Data } else { Channel::Control };
-        cx.send(channel, WORD, &call.constants, &call.args);
+        lower::events::send(cx, channel, self.name(), &call.constants, &call.args);
         Value::None
     }
 
+    fn in_user_space(&'static self) -> Option<&'static dyn Perform> {
+        Some(self)
+    }
+}
+
+impl Perform for Print {
     fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
         let number = |at: usize| match event.constants.get(at) {
             Some(Constant::Int(n)) => *n as u64,

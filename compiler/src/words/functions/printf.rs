@@ -1,46 +1,40 @@
 //! `printf(format, values...)`: prints values by a format, as in C.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::lower::{self, Channel, Value};
 use crate::object::Event;
+use crate::results::{Perform, Record, Sink};
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
 use crate::words::functions::formatted;
-use crate::words::{Doc, Function, Record, Sink};
-
-/// The word.
-pub const WORD: &Printf = &Printf;
 
 /// `printf`.
 #[derive(Debug)]
-pub struct Printf;
+pub(super) struct Printf;
 
 impl Function for Printf {
-    fn name(&self) -> &'static str {
-        "printf"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "printf(format, values...)",
-            summary: "prints values by a format, as in C",
-            page: include_str!("../../../../spec/words/functions/printf.md"),
-        }
-    }
+    word!("printf", "functions/printf");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         formatted::check(self, cx, args, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
-        cx.send(Channel::Data, WORD, &call.constants, &call.args);
+        lower::events::send(cx, Channel::Data, self.name(), &call.constants, &call.args);
         Value::None
     }
 
+    fn in_user_space(&'static self) -> Option<&'static dyn Perform> {
+        Some(self)
+    }
+}
+
+impl Perform for Printf {
     fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
-        let Some(text) = formatted::text(event, record, sink) else { return };
+        let Some(text) = formatted::shown(event, record, sink) else { return };
         sink.text("printf", &text);
     }
 }

@@ -1,6 +1,7 @@
 //! `reg(name)`: a register of the traced thread.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -8,31 +9,17 @@ use crate::source::Span;
 use crate::target::Arch;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Reg = &Reg;
 
 /// `reg`.
 #[derive(Debug)]
-pub struct Reg;
+pub(super) struct Reg;
 
 impl Function for Reg {
-    fn name(&self) -> &'static str {
-        "reg"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "reg(name)",
-            summary: "a register of the traced thread",
-            page: include_str!("../../../../spec/words/functions/reg.md"),
-        }
-    }
+    word!("reg", "functions/reg");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("reg", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let Some(name) = cx.constant_str(&args[0]) else {
             return cx.fail(Diagnostic::error(
@@ -44,11 +31,11 @@ impl Function for Reg {
         let name = String::from_utf8_lossy(&name).into_owned();
         let registers = matches!(cx.seed.context.kind, typed::ContextKind::Registers | typed::ContextKind::PerfEvent);
         if !registers {
-            let message = "this probe does not show registers";
-            return cx.fail(
-                Diagnostic::error(Code(341), span, message)
-                    .help("`kprobe`, `kretprobe`, `uprobe`, `uretprobe`, `profile`, `software` and `hardware` do"),
-            );
+            let message = "this probe has no access to registers";
+            return cx
+                .fail(Diagnostic::error(Code(341), span, message).help(
+                    "`kprobe`, `kretprobe`, `uprobe`, `uretprobe`, `profile`, `software` and `hardware` have it",
+                ));
         }
         match register_offset(cx.env.target.arch(), &name) {
             Some(offset) => typed::Expr { kind: ExprKind::Register(offset), ty: Type::U64, span },
@@ -73,7 +60,7 @@ const X86_64: [&str; 21] = [
     "cs", "flags", "sp", "ss",
 ];
 
-/// Where the registers of a probe have this one.
+/// Offset of this register in a probe's saved registers.
 pub(super) fn register_offset(arch: Arch, name: &str) -> Option<u32> {
     let at = match arch {
         Arch::X86_64 => X86_64.iter().position(|r| *r == name || (name == "pc" && *r == "ip"))?,

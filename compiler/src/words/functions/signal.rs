@@ -1,6 +1,7 @@
 //! `signal(signal)`: sends a signal to the current process; needs --unsafe.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{Arg, Helper};
@@ -11,27 +12,13 @@ use crate::similar;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Signal = &Signal;
 
 /// `signal`.
 #[derive(Debug)]
-pub struct Signal;
+pub(super) struct Signal;
 
 impl Function for Signal {
-    fn name(&self) -> &'static str {
-        "signal"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "signal(signal)",
-            summary: "sends a signal to the current process; needs --unsafe",
-            page: include_str!("../../../../spec/words/functions/signal.md"),
-        }
-    }
+    word!("signal", "functions/signal");
 
     fn is_unsafe(&self) -> bool {
         true
@@ -39,7 +26,7 @@ impl Function for Signal {
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("signal", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         send(cx, self, &args[0], span)
     }
@@ -51,7 +38,7 @@ impl Function for Signal {
     }
 }
 
-/// The call with a signal's number, and a warning for when it fails.
+/// Checks a call that sends a signal, and adds a warning that is printed if it fails.
 pub(super) fn send(
     cx: &mut check::Body<'_, '_>,
     word: &'static dyn Function,
@@ -65,8 +52,8 @@ pub(super) fn send(
         let help = "send signals from probes that run in the traced process";
         return cx.fail(Diagnostic::error(Code(603), span, message).help(help));
     }
-    let Some(number) = number(cx, word.name(), arg) else { return check::Body::poison(span) };
-    let result = cx.call_of(word, vec![number], Vec::new(), Type::I64, span);
+    let Some(number) = number(cx, word.name(), arg) else { return typed::Expr::poison(span) };
+    let result = typed::Expr::call(word.name(), vec![number], Vec::new(), Type::I64, span);
     super::warnf::unless_zero(cx, result, "the signal could not be sent: error %d", span)
 }
 

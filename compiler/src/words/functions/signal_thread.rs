@@ -1,33 +1,20 @@
 //! `signal_thread(signal)`: sends a signal to the current thread; needs --unsafe.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::ir::{Arg, Helper};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &SignalThread = &SignalThread;
 
 /// `signal_thread`.
 #[derive(Debug)]
-pub struct SignalThread;
+pub(super) struct SignalThread;
 
 impl Function for SignalThread {
-    fn name(&self) -> &'static str {
-        "signal_thread"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "signal_thread(signal)",
-            summary: "sends a signal to the current thread; needs --unsafe",
-            page: include_str!("../../../../spec/words/functions/signal_thread.md"),
-        }
-    }
+    word!("signal_thread", "functions/signal_thread");
 
     fn is_unsafe(&self) -> bool {
         true
@@ -35,7 +22,7 @@ impl Function for SignalThread {
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("signal_thread", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         super::signal::send(cx, self, &args[0], span)
     }

@@ -1,40 +1,27 @@
-//! `str(pointer[, size])`: the string behind a pointer, at most `size` bytes with its NUL.
+//! `str(pointer[, size])`: the string at a pointer, at most `size` bytes including NUL.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::{Space, Type};
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Str = &Str;
 
 /// `str`.
 #[derive(Debug)]
-pub struct Str;
+pub(super) struct Str;
 
 impl Function for Str {
-    fn name(&self) -> &'static str {
-        "str"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "str(pointer[, size])",
-            summary: "the string behind a pointer, at most `size` bytes with its NUL",
-            page: include_str!("../../../../spec/words/functions/str.md"),
-        }
-    }
+    word!("str", "functions/str");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("str", args.len(), 1..=2, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let text = match positional(cx, &args[0]) {
-            Some(text) => check::Body::str_literal(&text, span),
+            Some(text) => typed::Expr::string(&text, span),
             None => cx.expr(&args[0]),
         };
         let own = match text.ty {
@@ -46,10 +33,10 @@ impl Function for Str {
                 return text;
             }
             let ty = Type::Str { capacity_bytes: cx.env.max_strlen };
-            let Some(pointer) = cx.address("str", text) else { return check::Body::poison(span) };
-            return cx.call_of(self, vec![pointer], Vec::new(), ty, span);
+            let Some(pointer) = cx.address("str", text) else { return typed::Expr::poison(span) };
+            return typed::Expr::call(self.name(), vec![pointer], Vec::new(), ty, span);
         };
-        let Some(size) = cx.int_arg("str", size) else { return check::Body::poison(span) };
+        let Some(size) = cx.int_arg("str", size) else { return typed::Expr::poison(span) };
         let room = match size.kind {
             ExprKind::Int(n @ 1..=MAX_BYTES) => n,
             ExprKind::Int(_) if size.ty != Type::Unknown => {
@@ -60,34 +47,35 @@ impl Function for Str {
         };
         let ty = Type::Str { capacity_bytes: own.map_or(room, |own| own.min(room)) as u32 };
         let source = if own.is_some() { Some(text) } else { cx.address("str", text) };
-        let Some(source) = source else { return check::Body::poison(span) };
-        let size = check::Body::convert(size, &Type::U64);
-        cx.call_of(self, vec![source, size], Vec::new(), ty, span)
+        let Some(source) = source else { return typed::Expr::poison(span) };
+        let size = typed::Expr::convert(size, &Type::U64);
+        typed::Expr::call(self.name(), vec![source, size], Vec::new(), ty, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
         let (Some(source), Type::Str { capacity_bytes }) = (call.args.first(), ty) else { return Value::None };
-        let (from, space) = if source.ty.is_scalar() {
+        let (address, space) = if source.ty.is_scalar() {
             (cx.scalar_reg(source), lower::space_of(source))
         } else {
             let value = cx.expr(source);
             let at = cx.in_memory(value, &source.ty);
             (cx.address(at), Space::Kernel)
         };
+        let from = lower::memory::Source { address, space };
         match call.args.get(1) {
-            None => cx.read_string(from, *capacity_bytes, space),
+            None => lower::memory::read_string(cx, from, *capacity_bytes),
             Some(size) => {
                 let size = cx.scalar(size);
-                cx.read_string_of(from, size, *capacity_bytes, space)
+                lower::memory::read_string_of(cx, from, size, *capacity_bytes)
             }
         }
     }
 }
 
-/// A string is assembled in scratch memory; this bounds it.
+/// Maximum size of a string, which is assembled in scratch memory.
 const MAX_BYTES: i64 = 16 << 10;
 
-/// The text of `$1`, or what of it is left behind the first characters: `$1 + 2`.
+/// The text of `$1`, or its rest after skipped characters: `$1 + 2`.
 fn positional(cx: &mut check::Body<'_, '_>, e: &ast::Expr) -> Option<Vec<u8>> {
     let ast::ExprKind::Binary(ast::BinaryOp::Add, text, skipped) = &e.kind else {
         return cx.positional_text(e).map(String::into_bytes);

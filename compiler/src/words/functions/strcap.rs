@@ -1,37 +1,24 @@
-//! `strcap(text)`: the room of a string, its NUL counted.
+//! `strcap(text)`: the capacity of a string, including NUL.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Strcap = &Strcap;
 
 /// `strcap`.
 #[derive(Debug)]
-pub struct Strcap;
+pub(super) struct Strcap;
 
 impl Function for Strcap {
-    fn name(&self) -> &'static str {
-        "strcap"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "strcap(text)",
-            summary: "the room of a string, its NUL counted",
-            page: include_str!("../../../../spec/words/functions/strcap.md"),
-        }
-    }
+    word!("strcap", "functions/strcap");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("strcap", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let text = cx.expr(&args[0]);
         let capacity = match &text.ty {

@@ -1,41 +1,28 @@
-//! `strcontains(text, part)`: whether a string is part of another.
+//! `strcontains(text, part)`: whether a string contains another.
 
 use super::strstr::{position, search_args};
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::ir::{CmpOp, Width};
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Strcontains = &Strcontains;
 
 /// `strcontains`.
 #[derive(Debug)]
-pub struct Strcontains;
+pub(super) struct Strcontains;
 
 impl Function for Strcontains {
-    fn name(&self) -> &'static str {
-        "strcontains"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "strcontains(text, part)",
-            summary: "whether a string is part of another",
-            page: include_str!("../../../../spec/words/functions/strcontains.md"),
-        }
-    }
+    word!("strcontains", "functions/strcontains");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("strcontains", args.len(), 2..=2, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
-        let Some(both) = search_args(cx, "strcontains", args) else { return check::Body::poison(span) };
-        cx.call_of(self, both, Vec::new(), Type::Bool, span)
+        let Some(both) = search_args(cx, "strcontains", args) else { return typed::Expr::poison(span) };
+        typed::Expr::call(self.name(), both, Vec::new(), Type::Bool, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {

@@ -1,6 +1,7 @@
 //! `strlen(text)`: the number of bytes of a string.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -8,31 +9,17 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::{Space, Type};
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Strlen = &Strlen;
 
 /// `strlen`.
 #[derive(Debug)]
-pub struct Strlen;
+pub(super) struct Strlen;
 
 impl Function for Strlen {
-    fn name(&self) -> &'static str {
-        "strlen"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "strlen(text)",
-            summary: "the number of bytes of a string",
-            page: include_str!("../../../../spec/words/functions/strlen.md"),
-        }
-    }
+    word!("strlen", "functions/strlen");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("strlen", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let text = cx.expr(&args[0]);
         let byte = |ty: &Type| ty.as_int().is_some_and(|int| int.size_bytes == 1) || *ty == Type::None;
@@ -50,7 +37,7 @@ impl Function for Strlen {
                 let len = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
                 typed::Expr { kind: ExprKind::Int(len as i64), ty: Type::U64, span }
             }
-            _ => cx.call_of(self, vec![text], vec![Constant::Int(i64::from(most))], Type::U64, span),
+            _ => typed::Expr::call(self.name(), vec![text], vec![Constant::Int(i64::from(most))], Type::U64, span),
         }
     }
 
@@ -65,6 +52,6 @@ impl Function for Strlen {
             let at = cx.in_memory(value, &text.ty);
             (cx.address(at), Space::Kernel)
         };
-        Value::Scalar(cx.text_length(from, *most as u32, space).into())
+        Value::Scalar(lower::text::length(cx, from, *most as u32, space).into())
     }
 }

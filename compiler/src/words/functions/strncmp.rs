@@ -1,6 +1,7 @@
 //! `strncmp(first, second, bytes)`: 0 when two strings begin with the same bytes.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::VReg;
@@ -9,40 +10,26 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Strncmp = &Strncmp;
 
 /// `strncmp`.
 #[derive(Debug)]
-pub struct Strncmp;
+pub(super) struct Strncmp;
 
 impl Function for Strncmp {
-    fn name(&self) -> &'static str {
-        "strncmp"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "strncmp(first, second, bytes)",
-            summary: "0 when two strings begin with the same bytes",
-            page: include_str!("../../../../spec/words/functions/strncmp.md"),
-        }
-    }
+    word!("strncmp", "functions/strncmp");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("strncmp", args.len(), 3..=3, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let (Some(first), Some(second)) = (cx.text_arg("strncmp", &args[0]), cx.text_arg("strncmp", &args[1])) else {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         };
         let Some(bytes @ 0..=MAX_BYTES) = cx.constant_int(&args[2]) else {
             let message = format!("`strncmp` takes a constant number of bytes up to {MAX_BYTES}");
             return cx.fail(Diagnostic::error(Code(387), args[2].span, message));
         };
-        cx.call_of(self, vec![first, second], vec![Constant::Int(bytes)], Type::I64, span)
+        typed::Expr::call(self.name(), vec![first, second], vec![Constant::Int(bytes)], Type::I64, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
@@ -57,23 +44,23 @@ impl Function for Strncmp {
             (a, b) => {
                 let (a, b) = (cx.in_memory(a, &first.ty), cx.in_memory(b, &second.ty));
                 let room = cx.layout(&first.ty).size_bytes.min(cx.layout(&second.ty).size_bytes);
-                cx.bytes_differ(a, b, room.min(bytes))
+                lower::text::bytes_differ(cx, a, b, room.min(bytes))
             }
         };
         Value::Scalar(differ.into())
     }
 }
 
-/// Each word of memory is compared by instructions of its own; this bounds them.
+/// Maximum length, because each word of memory is compared by separate instructions.
 const MAX_BYTES: i64 = 1024;
 
 fn differ_from(cx: &mut lower::Body<'_, '_>, value: Value, ty: &Type, mut text: Vec<u8>, bytes: u32) -> VReg {
     let at = cx.in_memory(value, ty);
-    // The NUL is compared too where the string is shorter than what is to be compared.
+    // Compare the NUL too if the string is shorter than the compared length.
     text.push(0);
     text.truncate(bytes as usize);
     if text.len() > cx.layout(ty).size_bytes as usize {
         return cx.b.copy(1);
     }
-    cx.bytes_differ_from(at, &text)
+    lower::text::bytes_differ_from(cx, at, &text)
 }

@@ -1,6 +1,7 @@
 //! `strstr(text, part)`: the position of a string in another, or -1.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::VReg;
@@ -8,34 +9,20 @@ use crate::lower::{self, MAX_HAYSTACK_BYTES, MAX_NEEDLE_BYTES, Value};
 use crate::source::Span;
 use crate::typed::{self, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Strstr = &Strstr;
 
 /// `strstr`.
 #[derive(Debug)]
-pub struct Strstr;
+pub(super) struct Strstr;
 
 impl Function for Strstr {
-    fn name(&self) -> &'static str {
-        "strstr"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "strstr(text, part)",
-            summary: "the position of a string in another, or -1",
-            page: include_str!("../../../../spec/words/functions/strstr.md"),
-        }
-    }
+    word!("strstr", "functions/strstr");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("strstr", args.len(), 2..=2, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
-        let Some(both) = search_args(cx, "strstr", args) else { return check::Body::poison(span) };
-        cx.call_of(self, both, Vec::new(), Type::I64, span)
+        let Some(both) = search_args(cx, "strstr", args) else { return typed::Expr::poison(span) };
+        typed::Expr::call(self.name(), both, Vec::new(), Type::I64, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
@@ -43,17 +30,18 @@ impl Function for Strstr {
     }
 }
 
-/// The position of the second string in the first, negative when it is not there; `whether` is all that matters when set.
+/// The position of the second string in the first, negative if it is not found; with `whether`,
+/// only found or not matters.
 pub(super) fn position(cx: &mut lower::Body<'_, '_>, call: &typed::Call, whether: bool) -> Option<VReg> {
     let [text, part] = call.args.as_slice() else { return None };
     let value = cx.expr(text);
     let at = cx.in_memory(value, &text.ty);
     let part_value = cx.expr(part);
-    let room_bytes = cx.layout(&text.ty).size_bytes;
-    Some(cx.text_position(at, room_bytes, &part_value, &part.ty, whether))
+    let haystack = lower::text::Text { at, capacity_bytes: cx.layout(&text.ty).size_bytes };
+    Some(lower::text::position(cx, haystack, &part_value, &part.ty, whether))
 }
 
-/// The two strings of a search.
+/// The checked arguments of a search: two strings.
 pub(super) fn search_args(cx: &mut check::Body<'_, '_>, what: &str, args: &[ast::Expr]) -> Option<Vec<typed::Expr>> {
     let mut checked = Vec::with_capacity(2);
     for arg in args {
@@ -67,8 +55,7 @@ pub(super) fn search_args(cx: &mut check::Body<'_, '_>, what: &str, args: &[ast:
     for (e, (most, nul)) in checked.iter().zip(limits) {
         let nul = if matches!(e.kind, ExprKind::Str(_)) { nul } else { 0 };
         if room(e) > most + nul {
-            let message =
-                format!("`{what}` takes a string of at most {most} bytes here, this has room for {}", room(e));
+            let message = format!("`{what}` takes a string of at most {most} bytes here, this can hold {}", room(e));
             let help = format!("read less of it: `str(pointer, {most})`");
             cx.error(Diagnostic::error(Code(387), e.span, message).help(help));
             return None;

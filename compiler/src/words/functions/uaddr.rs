@@ -1,9 +1,11 @@
 //! `uaddr(name)`: the address of a variable of the probed program.
 //!
-//! Where the program is loaded is known in its own probe: the probed place's address in memory less that in the file.
+//! The load address is known only in a probe of that program: it is the probed instruction's
+//! address in memory minus its address in the file.
 
 use crate::ast;
 use crate::ast::BinaryOp;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
@@ -13,31 +15,17 @@ use crate::target::Variable;
 use crate::typed::{self, ExprKind};
 use crate::types::{Int, Space, Type};
 use crate::words::functions::reg::register_offset;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Uaddr = &Uaddr;
 
 /// `uaddr`.
 #[derive(Debug)]
-pub struct Uaddr;
+pub(super) struct Uaddr;
 
 impl Function for Uaddr {
-    fn name(&self) -> &'static str {
-        "uaddr"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "uaddr(name)",
-            summary: "the address of a variable of the probed program",
-            page: include_str!("../../../../spec/words/functions/uaddr.md"),
-        }
-    }
+    word!("uaddr", "functions/uaddr");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("uaddr", args.len(), 1..=1, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let Some(name) = cx.constant_str(&args[0]) else {
             return cx.fail(Diagnostic::error(Code(339), args[0].span, "the symbol's name must be a string constant"));
@@ -79,7 +67,7 @@ impl Function for Uaddr {
     }
 }
 
-/// The variable's address as a pointer to a number of its size.
+/// The variable's address as a pointer to an unsigned integer of the variable's size.
 fn address(cx: &mut check::Body<'_, '_>, path: &str, variable: &Variable, span: Span) -> typed::Expr {
     let number = |n: i64| typed::Expr { kind: ExprKind::Int(n), ty: Type::U64, span };
     let address = match (variable.is_fixed, variable.from_site, register_offset(cx.env.target.arch(), "pc")) {
@@ -99,5 +87,5 @@ fn address(cx: &mut check::Body<'_, '_>, path: &str, variable: &Variable, span: 
         _ => 8,
     };
     let to = Box::new(Type::Int(Int { size_bytes, signed: false }));
-    check::Body::convert(address, &Type::Pointer { to, space: Space::User })
+    typed::Expr::convert(address, &Type::Pointer { to, space: Space::User })
 }

@@ -1,40 +1,26 @@
-//! `ustack([mode][, frames])`: the stack of the program.
+//! `ustack([mode][, frames])`: the user stack.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::lower::{self, Value};
 use crate::source::Span;
 use crate::typed;
-use crate::types::{Space, StackType, Type};
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &Ustack = &Ustack;
+use crate::types::Type;
 
 /// `ustack`.
 #[derive(Debug)]
-pub struct Ustack;
+pub(crate) struct Ustack;
 
 impl Function for Ustack {
-    fn name(&self) -> &'static str {
-        "ustack"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "ustack([mode][, frames])",
-            summary: "the stack of the program",
-            page: include_str!("../../../../spec/words/functions/ustack.md"),
-        }
-    }
+    word!("ustack", "functions/ustack");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
-        let Some((mode, limit)) = cx.stack_args(args, span) else { return check::Body::poison(span) };
-        let ty = Type::Stack(StackType { space: Space::User, mode, limit });
-        cx.call_of(self, Vec::new(), Vec::new(), ty, span)
+        let Some(ty) = cx.user_stack(args, span) else { return typed::Expr::poison(span) };
+        typed::Expr::call(self.name(), Vec::new(), Vec::new(), ty, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _call: &typed::Call, ty: &Type) -> Value {
-        cx.stack(ty)
+        lower::stacks::capture(cx, ty)
     }
 }

@@ -1,6 +1,7 @@
-//! `write_user(address, value, bytes)`: writes into the memory of the process; needs --unsafe.
+//! `write_user(address, value, bytes)`: writes to the process's memory; needs --unsafe.
 
 use crate::ast;
+use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{Arg, CmpOp, Helper, Width};
@@ -10,27 +11,13 @@ use crate::object::Constant;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
-use crate::words::{Doc, Function};
-
-/// The word.
-pub const WORD: &WriteUser = &WriteUser;
 
 /// `write_user`.
 #[derive(Debug)]
-pub struct WriteUser;
+pub(super) struct WriteUser;
 
 impl Function for WriteUser {
-    fn name(&self) -> &'static str {
-        "write_user"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "write_user(address, value, bytes)",
-            summary: "writes into the memory of the process; needs --unsafe",
-            page: include_str!("../../../../spec/words/functions/write_user.md"),
-        }
-    }
+    word!("write_user", "functions/write_user");
 
     fn is_unsafe(&self) -> bool {
         true
@@ -38,17 +25,17 @@ impl Function for WriteUser {
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("write_user", args.len(), 3..=3, span) {
-            return check::Body::poison(span);
+            return typed::Expr::poison(span);
         }
         let pointer = cx.expr(&args[0]);
-        let Some(pointer) = cx.address("write_user", pointer) else { return check::Body::poison(span) };
+        let Some(pointer) = cx.address("write_user", pointer) else { return typed::Expr::poison(span) };
         let value = cx.value_for(&args[1]);
         let most = i64::from(layout::of(&value.ty, cx.env.target.btf_if_needed(&value.ty)).size_bytes);
         match cx.constant_int(&args[2]) {
             Some(bytes) if (1..=most).contains(&bytes) => {
-                cx.call_of(self, vec![pointer, value], vec![Constant::Int(bytes)], Type::Bool, span)
+                typed::Expr::call(self.name(), vec![pointer, value], vec![Constant::Int(bytes)], Type::Bool, span)
             }
-            _ if value.ty == Type::Unknown => check::Body::poison(span),
+            _ if value.ty == Type::Unknown => typed::Expr::poison(span),
             _ => {
                 let message =
                     format!("`write_user` takes a constant number of bytes from 1 to {most}, the size of the value");

@@ -1,53 +1,44 @@
-//! `fentry:FUNCTION`: the entry of a function of the kernel, with typed arguments.
+//! `fentry:FUNCTION`: the entry of a kernel function, with typed arguments.
 //!
-//! The kernel calls the program from a trampoline at the function: cheaper than a kprobe, and BTF says what the arguments are.
+//! The kernel calls the program from a trampoline at the function. This is cheaper than a kprobe,
+//! and BTF describes the arguments.
 
 use std::collections::HashMap;
 
+use super::instead::{self, Mechanism};
+use super::kprobe::{FunctionPattern, slots};
+use super::modules;
 use crate::ast::AttachPoint;
 use crate::btf::{Btf, BtfId, FunctionProto};
-use crate::check::{ArgField, Points, Seed};
+use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
+use crate::check::{ArgField, PidFilter, Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
 use crate::target::{KernelFunction, Target, TargetError};
 use crate::typed::{ContextKind, ExprKind};
 use crate::types::Type;
-use crate::words::{Doc, ProbeKind};
-
-use super::instead::{self, Mechanism};
-use super::kprobe::{Place, slots};
-use super::modules;
+use crate::words::probes::listing;
 
 /// `fentry`.
 #[derive(Debug)]
-pub struct Fentry;
+pub(super) struct Fentry;
 
-/// Most words of arguments that a trampoline hands over, on x86: those in registers.
+/// Maximum argument words that a trampoline passes, on x86: those in registers.
 const MAX_WORDS: u32 = 6;
 
-/// Since 6.6: also those on the stack, twelve with the result.
+/// Since 6.6: also arguments on the stack, twelve words including the result.
 const MAX_WORDS_ON_STACK: u32 = 11;
 const STACK_WORDS_SINCE: (u32, u32) = (6, 6);
 
-/// Since 6.1: structures by value, of up to 16 bytes.
+/// Since 6.1: structures passed by value, up to 16 bytes.
 const STRUCTURES_SINCE: (u32, u32) = (6, 1);
 const MAX_STRUCTURE_BYTES: u32 = 16;
 
 impl ProbeKind for Fentry {
-    fn name(&self) -> &'static str {
-        "fentry"
-    }
+    word!("fentry", "probes/fentry");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["f", "kfunc"]
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "fentry:[MODULE:]FUNCTION",
-            summary: "the entry of a function of the kernel, with typed arguments",
-            page: include_str!("../../../../spec/words/probes/fentry.md"),
-        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
@@ -57,14 +48,30 @@ impl ProbeKind for Fentry {
     fn kernel_modules(&self, target: &dyn Target, point: &AttachPoint) -> Vec<String> {
         modules::of_functions(target, point)
     }
+
+    fn listing(&self) -> Listing {
+        Listing::ByName(listing::functions)
+    }
+
+    fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
+        listing::function_arguments(target, name, false)
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        super::nature::kernel_function("a call patched into the function: the cheapest kind of function probe")
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest::optional("fentry", "fentry:vfs_read / pid == PID /", Trigger::Read, Advice::OtherFunctionProbes)]
+    }
 }
 
-/// The programs of an fentry or fexit probe: one a function.
-pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Vec<Seed> {
+/// The programs of an fentry or fexit probe: one per function.
+pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Vec<Seed> {
     let form = format!("{kind}:FUNCTION");
-    let Some(place) = Place::of(cx, point, &form) else { return Vec::new() };
+    let Some(place) = FunctionPattern::of(cx, point, &form) else { return Vec::new() };
     if place.part.text != place.function {
-        let message = "only a kprobe can sit behind the entry of a function";
+        let message = "only a kprobe can attach at an offset into a function";
         let help = format!("write `kprobe:{}`, or `{kind}:{}`", place.part.text, place.function);
         cx.error(Diagnostic::error(Code(414), place.part.span, message).help(help));
         return Vec::new();
@@ -80,11 +87,12 @@ pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_retur
     seeds(cx, kind, &place, &found, at_return)
 }
 
-/// The programs for these functions; of a pattern's, those that can be.
-pub fn seeds(
+/// The programs for these functions. For a pattern, functions that a trampoline cannot handle are
+/// skipped.
+pub(super) fn seeds(
     cx: &mut Points<'_, '_>,
     kind: &str,
-    place: &Place<'_>,
+    place: &FunctionPattern<'_>,
     found: &[KernelFunction],
     at_return: bool,
 ) -> Vec<Seed> {
@@ -92,7 +100,7 @@ pub fn seeds(
     let Some(btf) = target.btf() else { return Vec::new() };
     if let ([function], false) = (found, place.is_pattern()) {
         return match typed(btf, function, kernel) {
-            Ok(proto) => vec![seed(kind, place, btf, function, &proto, at_return)],
+            Ok(proto) => vec![seed((kind, at_return), place, btf, function, &proto)],
             Err(words) => {
                 let help =
                     format!("`{}:{}` probes it without types", Mechanism::Kprobe.word(at_return), place.part.text);
@@ -101,7 +109,7 @@ pub fn seeds(
             }
         };
     }
-    // One walk over all types of the kernel and of each module instead of a search for each name.
+    // Walk all types of the kernel and of each module once, instead of searching for each name.
     let mut known: HashMap<Option<&str>, HashMap<&str, BtfId>> = HashMap::new();
     for module in found.iter().map(|function| function.module.as_deref()) {
         known.entry(module).or_insert_with(|| btf.functions_of(module).map(|(id, name)| (name, id)).collect());
@@ -109,18 +117,22 @@ pub fn seeds(
     let fits = |function: &KernelFunction| {
         let id = known.get(&function.module.as_deref())?.get(function.name.as_str())?;
         let proto = btf.func_proto(*id)?;
-        can_be_held(btf, &proto, kernel).then(|| seed(kind, place, btf, function, &proto, at_return))
+        can_be_held(btf, &proto, kernel).then(|| seed((kind, at_return), place, btf, function, &proto))
     };
     let seeds: Vec<Seed> = found.iter().filter_map(fits).collect();
     if seeds.is_empty() {
-        let what = format!("a function `{}` of which the kernel's BTF tells the arguments", place.part.text);
+        let what = format!("a function `{}` whose arguments the kernel's BTF describes", place.part.text);
         cx.refused(place.part.span, &what, TargetError::Missing { near: Vec::new() });
     }
     seeds
 }
 
-/// Parameters and result of a function, or why a program cannot have them.
-pub fn typed<'a>(btf: &'a Btf, function: &KernelFunction, kernel: (u32, u32)) -> Result<FunctionProto<'a>, String> {
+/// The prototype of a function, or the reason why a program cannot get its arguments.
+pub(super) fn typed<'a>(
+    btf: &'a Btf,
+    function: &KernelFunction,
+    kernel: (u32, u32),
+) -> Result<FunctionProto<'a>, String> {
     let name = &function.name;
     let proto = btf.find_function(function.module.as_deref(), name).and_then(|id| btf.func_proto(id));
     let proto = proto.ok_or_else(|| {
@@ -128,7 +140,7 @@ pub fn typed<'a>(btf: &'a Btf, function: &KernelFunction, kernel: (u32, u32)) ->
             .module
             .as_ref()
             .map_or("the kernel's BTF".to_string(), |module| format!("the BTF of the module {module}"));
-        format!("{whose} does not tell the arguments of `{name}`")
+        format!("{whose} does not describe the arguments of `{name}`")
     })?;
     if can_be_held(btf, &proto, kernel) {
         return Ok(proto);
@@ -136,7 +148,7 @@ pub fn typed<'a>(btf: &'a Btf, function: &KernelFunction, kernel: (u32, u32)) ->
     Err(format!("this kernel cannot hand over the arguments of `{name}`: they are too many or too large"))
 }
 
-/// Whether a trampoline can hold the arguments of a function.
+/// Whether a trampoline can pass the arguments of a function.
 fn can_be_held(btf: &Btf, proto: &FunctionProto<'_>, kernel: (u32, u32)) -> bool {
     let most = if kernel >= STACK_WORDS_SINCE { MAX_WORDS_ON_STACK } else { MAX_WORDS };
     let largest = if kernel >= STRUCTURES_SINCE { MAX_STRUCTURE_BYTES } else { 8 };
@@ -148,13 +160,24 @@ fn can_be_held(btf: &Btf, proto: &FunctionProto<'_>, kernel: (u32, u32)) -> bool
         && (kernel >= STRUCTURES_SINCE || !proto.params.iter().any(|param| by_value(param.ty)))
 }
 
+/// The context words that the verifier treats as pointers to structs.
+fn typed_words(btf: &Btf, proto: &FunctionProto<'_>, at_return: bool) -> Vec<(u32, BtfId)> {
+    let mut found = Vec::new();
+    let mut word = 0;
+    let result = at_return.then_some(proto.ret);
+    for ty in proto.params.iter().map(|param| param.ty).chain(result) {
+        found.extend(btf.verifier().followed_pointee(ty).map(|to| (word, to)));
+        word += btf.size_bytes(ty).div_ceil(8).max(1);
+    }
+    found
+}
+
 fn seed(
-    kind: &str,
-    place: &Place<'_>,
+    (kind, at_return): (&str, bool),
+    place: &FunctionPattern<'_>,
     btf: &Btf,
     function: &KernelFunction,
     proto: &FunctionProto<'_>,
-    at_return: bool,
 ) -> Seed {
     let of_module = function.module.as_ref().map_or_else(String::new, |module| format!("{module}:"));
     let section = format!("{}/{of_module}{}", if at_return { "fexit" } else { "fentry" }, function.name);
@@ -167,13 +190,14 @@ fn seed(
     let name = format!("{kind}:{shown}{}", function.name);
     let mut seed = Seed::new(name, section, ContextKind::RawTracepoint, attach);
     seed.functions = vec![function.name.clone()];
-    seed.filter_pid = true;
+    seed.pid_filter = PidFilter::Option;
     seed.no_args = "this function takes no arguments";
     let field =
         |(slot, name, ty): (u32, &str, Type)| ArgField { name: name.to_string(), kind: ExprKind::ContextArg(slot), ty };
     seed.args = slots(btf, proto).into_iter().map(field).collect();
     let words = proto.params.iter().map(|param| btf.size_bytes(param.ty).div_ceil(8).max(1)).sum();
     let result = btf.to_type(proto.ret);
+    seed.context.typed_words = typed_words(btf, proto, at_return);
     seed.retval = (at_return && result.is_scalar()).then(|| field((words, "retval", result)));
     seed
 }

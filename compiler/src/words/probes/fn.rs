@@ -1,36 +1,28 @@
-//! `fn:FUNCTION`: the entry of a function of the kernel or of a program, in the best way that the machine has.
+//! `fn:FUNCTION`: the entry of a kernel or user function, by the best supported mechanism.
 
+use super::kprobe::{self, FunctionPattern};
+use super::{fentry, instead, modules, uprobe};
 use crate::ast::AttachPoint;
+use crate::catalogue::{Files, InFile, Listing, Nature, ProbeKind, SelfTest};
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::target::Target;
-use crate::words::{Doc, ProbeKind};
-
-use super::kprobe::Place;
-use super::{fentry, instead, kprobe, modules, uprobe};
+use crate::words::probes::listing;
 
 /// `fn`.
 #[derive(Debug)]
-pub struct Fn;
+pub(super) struct Fn;
 
 impl ProbeKind for Fn {
-    fn name(&self) -> &'static str {
-        "fn"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "fn:[BINARY:]FUNCTION",
-            summary: "the entry of a function of the kernel or of a program, in the best way that this machine has",
-            page: include_str!("../../../../spec/words/probes/fn.md"),
-        }
-    }
+    word!("fn", "probes/fn");
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
         if point.parts.len() == 2 {
             return in_program(cx, point);
         }
-        let Some(place) = Place::of(cx, point, "fn:FUNCTION` or `fn:BINARY:FUNCTION") else { return Vec::new() };
+        let Some(place) = FunctionPattern::of(cx, point, "fn:FUNCTION` or `fn:BINARY:FUNCTION") else {
+            return Vec::new();
+        };
         let probing = cx.env.target.function_probing();
         if let (Err(kprobe), Err(fentry)) = (&probing.kprobe, &probing.fentry) {
             let message = format!("functions of this kernel cannot be probed: {kprobe}, and {fentry}");
@@ -41,7 +33,8 @@ impl ProbeKind for Fn {
         let Some(found) = place.find(cx) else { return Vec::new() };
         let target = cx.env.target;
         let has_types = |btf| found.iter().all(|f| fentry::typed(btf, f, target.kernel()).is_ok());
-        // A pattern is one program and one attachment as a kprobe, and one for each function as fentry.
+        // A pattern takes one program and one attachment as a kprobe, but one per function as
+        // fentry.
         let wants_fentry = !place.is_pattern() || cx.facts.uses("args");
         let takes_fentry = place.offset_bytes == 0
             && probing.fentry.is_ok()
@@ -55,6 +48,26 @@ impl ProbeKind for Fn {
 
     fn kernel_modules(&self, target: &dyn Target, point: &AttachPoint) -> Vec<String> {
         if point.parts.len() == 1 { modules::of_functions(target, point) } else { Vec::new() }
+    }
+
+    fn listing(&self) -> Listing {
+        Listing::ByName(listing::probed_functions)
+    }
+
+    fn files(&self) -> Files {
+        Files::Sometimes(InFile::Functions)
+    }
+
+    fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
+        listing::function_arguments(target, name, false)
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        super::nature::kernel_function("a call patched into the function, or a breakpoint where that is not possible")
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        Vec::new()
     }
 }
 

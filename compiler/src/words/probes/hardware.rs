@@ -1,19 +1,18 @@
 //! `hardware:EVENT[:COUNT]`: every COUNT-th hardware event of the kernel's perf subsystem.
 
 use crate::ast::AttachPoint;
+use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
 use crate::check::{Points, Seed};
-use crate::typed::ContextKind;
-use crate::words::probes::perf_seed;
-use crate::words::{Doc, ProbeKind};
+use crate::words::probes::counted::perf_seeds;
 
 /// `hardware`.
 #[derive(Debug)]
-pub struct Hardware;
+pub(super) struct Hardware;
 
 /// `PERF_TYPE_HARDWARE`.
 const KIND: u32 = 0;
 
-/// Name, `PERF_COUNT_*`, and the count after which it fires when none is given; as in bpftrace.
+/// Name, `PERF_COUNT_*` constant, and the default count, as in bpftrace.
 const EVENTS: &[(&str, u64, u64)] = &[
     ("backend-stalls", 8, 1_000_000),
     ("branch-instructions", 4, 100_000),
@@ -30,31 +29,34 @@ const EVENTS: &[(&str, u64, u64)] = &[
 ];
 
 impl ProbeKind for Hardware {
-    fn name(&self) -> &'static str {
-        "hardware"
-    }
+    word!("hardware", "probes/hardware");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["h"]
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "hardware:EVENT[:COUNT]",
-            summary: "every COUNT-th hardware event",
-            page: include_str!("../../../../spec/words/probes/hardware.md"),
-        }
-    }
-
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
-        let attach = perf_seed(cx, point, KIND, EVENTS);
-        let name = super::full_name(self.name(), point);
-        attach.into_iter().map(|attach| seed(name.clone(), attach)).collect()
+        perf_seeds(self, cx, point, KIND, EVENTS)
     }
-}
 
-fn seed(name: String, attach: crate::object::Attach) -> Seed {
-    let mut seed = Seed::new(name, "perf_event".into(), ContextKind::PerfEvent, attach);
-    seed.filter_pid = true;
-    seed
+    fn listing(&self) -> Listing {
+        Listing::Always(|_, pattern| super::counted::events(EVENTS, pattern))
+    }
+
+    fn ends_with_rate(&self) -> bool {
+        true
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        super::nature::COUNTED_EVENT
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest::optional(
+            "hardware event",
+            "hardware:cpu-cycles:100000 / pid == PID /",
+            Trigger::Compute,
+            Advice::Text("virtual machines often have no counters; `profile:hz:99` samples by the clock"),
+        )]
+    }
 }

@@ -1,30 +1,21 @@
-//! `interval:UNIT:N`: once every so often, on one CPU.
+//! `interval:UNIT:N`: periodically, on one CPU.
 
 use crate::ast::AttachPoint;
+use crate::catalogue::{Listing, Nature, ProbeKind, SelfTest, Trigger};
 use crate::check::{Points, Seed};
 use crate::object::{Attach, Rate};
 use crate::typed::ContextKind;
-use crate::words::{Doc, ProbeKind};
+use crate::words::probes::listing;
 
 /// `interval`.
 #[derive(Debug)]
-pub struct Interval;
+pub(super) struct Interval;
 
 impl ProbeKind for Interval {
-    fn name(&self) -> &'static str {
-        "interval"
-    }
+    word!("interval", "probes/interval");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["i"]
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "interval:s:N, interval:100ms, interval:hz:N",
-            summary: "once every so often, on one CPU",
-            page: include_str!("../../../../spec/words/probes/interval.md"),
-        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
@@ -33,7 +24,23 @@ impl ProbeKind for Interval {
             Some(Rate::Hertz(n)) => 1_000_000_000 / n,
             None => return Vec::new(),
         };
-        let name = super::full_name(self.name(), point);
+        let name = super::point::full_name(self.name(), point);
         vec![Seed::new(name, "raw_tp".into(), ContextKind::Empty, Attach::Timer { period_ns })]
+    }
+
+    fn listing(&self) -> Listing {
+        Listing::Always(|_, pattern| listing::select(&listing::RATES, pattern))
+    }
+
+    fn ends_with_rate(&self) -> bool {
+        true
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        super::nature::OWN_EVENT
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest::needed("interval", "interval:ms:5", Trigger::Nothing, "")]
     }
 }

@@ -1,25 +1,26 @@
-//! `iter:OBJECTS`: once for each object of a kind that the kernel has when the script starts.
+//! `iter:OBJECTS`: once for each kernel object of a kind, when the script starts.
 
 use crate::ast::AttachPoint;
-use crate::btf::BtfId;
+use crate::btf::{Btf, BtfId};
+use crate::catalogue::{Advice, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::Attach;
 use crate::similar;
-use crate::target::TargetError;
+use crate::target::{Target, TargetError};
 use crate::typed::ContextKind;
-use crate::words::{Doc, ProbeKind};
+use crate::words::probes::listing;
 
 /// `iter`.
 #[derive(Debug)]
-pub struct Iter;
+pub(super) struct Iter;
 
-/// Iterators that the kernel can limit to one process, and since when.
+/// Iterators that the kernel can limit to one process.
 const OF_PROCESSES: [&str; 3] = ["task", "task_file", "task_vma"];
 const OF_ONE_PROCESS_SINCE: (u32, u32) = (6, 1);
 
-/// Iterators that must be told where: by name, with what they need.
+/// Iterators that need a parameter: by name, with what they need.
 const WITHIN: [(&str, &str); 4] = [
     ("bpf_map_elem", "a map"),
     ("bpf_sk_storage_map", "a map"),
@@ -28,20 +29,10 @@ const WITHIN: [(&str, &str); 4] = [
 ];
 
 impl ProbeKind for Iter {
-    fn name(&self) -> &'static str {
-        "iter"
-    }
+    word!("iter", "probes/iter");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["it"]
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "iter:OBJECTS",
-            summary: "once for each object of a kind that the kernel has when the script starts",
-            page: include_str!("../../../../spec/words/probes/iter.md"),
-        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
@@ -65,12 +56,12 @@ impl ProbeKind for Iter {
             cx.refused(objects.span, &what, TargetError::Refused(words));
             return Vec::new();
         };
-        let Some(context) = btf.iterator(&objects.text) else {
-            // Each has a `ctx` of its own, so that a pattern only proposes them.
+        let Some(context) = btf.iterators().find(&objects.text) else {
+            // Iterators differ in their `ctx`, so a pattern only lists candidates.
             let near = if glob::is_pattern(&objects.text) {
-                btf.iterators().filter(|name| glob::matches(&objects.text, name)).map(str::to_owned).collect()
+                btf.iterators().names().filter(|name| glob::matches(&objects.text, name)).map(str::to_owned).collect()
             } else {
-                similar::nearest(&objects.text, btf.iterators(), 3)
+                similar::nearest(&objects.text, btf.iterators().names(), 3)
             };
             cx.refused(objects.span, &what, TargetError::Missing { near });
             return Vec::new();
@@ -81,23 +72,65 @@ impl ProbeKind for Iter {
             cx.error(Diagnostic::error(Code(432), objects.span, message).help(help));
             return Vec::new();
         }
-        let pid = cx.env.options.pid.filter(|_| OF_PROCESSES.contains(&objects.text.as_str()));
-        if let Some(pid) = pid.filter(|_| cx.env.target.kernel() < OF_ONE_PROCESS_SINCE) {
+        let is_of_processes = OF_PROCESSES.contains(&objects.text.as_str());
+        let pids = if is_of_processes { cx.env.options.pids.clone() } else { Vec::new() };
+        if let Some(pid) = pids.first().filter(|_| cx.env.target.kernel() < OF_ONE_PROCESS_SINCE) {
             let message = "this kernel cannot limit an iterator to one process; it can since Linux 6.1";
             let help = format!("leave `-p` out and write `/ctx.task.tgid == {pid}/`");
             cx.error(Diagnostic::error(Code(431), point.span, message).help(help));
             return Vec::new();
         }
-        vec![seed(self.name(), &objects.text, context, pid)]
+        vec![seed(self.name(), &objects.text, context, pids, btf)]
+    }
+
+    fn listing(&self) -> Listing {
+        Listing::Always(names)
+    }
+
+    fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
+        let Some(btf) = target.btf() else { return Vec::new() };
+        let Some(iterator) = btf.iterators().find(name) else { return Vec::new() };
+        btf.iterators().fields(iterator).into_iter().map(|(name, ty)| format!("{} {name}", btf.describe(ty))).collect()
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Members("ctx")
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        Nature {
+            what: "iterator over the kernel's current objects of a kind",
+            lasts: "the name is stable; fields are those of this kernel version",
+            way: "",
+        }
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest::optional(
+            "task iterator",
+            "iter:task / ctx.task.tgid == PID /",
+            Trigger::Nothing,
+            Advice::Text("needs BTF and a kernel since 5.8"),
+        )]
     }
 }
 
-fn seed(kind: &str, objects: &str, context: BtfId, pid: Option<u32>) -> Seed {
-    let attach = Attach::Iterator { objects: objects.to_string(), pid };
+fn seed(kind: &str, objects: &str, context: BtfId, pids: Vec<u32>, btf: &Btf) -> Seed {
+    let attach = Attach::Iterator { objects: objects.to_string(), pids };
     let mut seed = Seed::new(format!("{kind}:{objects}"), format!("iter/{objects}"), ContextKind::Iterator, attach);
-    // It runs in profiler's own thread, in the middle of which other programs may run.
+    // The program runs in profiler's own thread, where other programs can preempt it.
     seed.context.preemptible = true;
     seed.context_struct = Some(context);
+    seed.context.typed_words = btf.iterators().pointers(context);
     seed.no_args = "an iterator has `ctx` instead: `ctx.task.pid`";
     seed
+}
+
+/// Iterators of this kernel.
+fn names(target: &dyn Target, rest: &str) -> Result<Vec<String>, TargetError> {
+    let btf = listing::btf(target)?;
+    if !glob::is_pattern(rest) && btf.iterators().find(rest).is_some() {
+        return Ok(vec![rest.to_owned()]);
+    }
+    listing::choose(btf.iterators().names(), rest)
 }

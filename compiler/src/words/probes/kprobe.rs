@@ -1,10 +1,14 @@
-//! `kprobe:FUNCTION`: the entry of a function of the kernel, or a place in it.
+//! `kprobe:FUNCTION`: the entry of a kernel function, or an offset in it.
 //!
-//! One function is a perf event, which shows all registers; a wildcard is one multi link, whatever it matches.
+//! A single function uses a perf event, which provides all registers; a pattern uses one multi
+//! link, whatever it matches.
 
+use super::instead::{self, Mechanism};
+use super::{modules, uprobe};
 use crate::ast::{AttachPoint, Ident};
 use crate::btf::{Btf, FunctionProto};
-use crate::check::{ArgField, Points, Seed};
+use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
+use crate::check::{ArgField, PidFilter, Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::{Attach, FunctionSite};
@@ -12,36 +16,23 @@ use crate::target::{KernelFunction, Target, TargetError};
 use crate::typed::{ContextKind, ExprKind};
 use crate::types::Type;
 use crate::words::builtins::arg::argument_register;
-use crate::words::{Doc, ProbeKind};
-
-use super::instead::{self, Mechanism};
-use super::{modules, uprobe};
+use crate::words::probes::listing;
 
 /// `kprobe`.
 #[derive(Debug)]
-pub struct Kprobe;
+pub(super) struct Kprobe;
 
-/// Since 6.2: multi links find functions of modules by their names.
+/// Since 6.2: multi links resolve functions of modules by name.
 const MULTI_MODULES_SINCE: (u32, u32) = (6, 2);
 
-/// Advice where `args` are asked for.
+/// Help text for scripts that use `args`.
 const NO_ARGS: &str = "arg0, arg1, … are the arguments as numbers; `fentry:FUNCTION` and `fn:FUNCTION` have `args`";
 
 impl ProbeKind for Kprobe {
-    fn name(&self) -> &'static str {
-        "kprobe"
-    }
+    word!("kprobe", "probes/kprobe");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["k"]
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "kprobe:[MODULE:]FUNCTION[+OFFSET]",
-            summary: "the entry of a function of the kernel",
-            page: include_str!("../../../../spec/words/probes/kprobe.md"),
-        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
@@ -51,24 +42,48 @@ impl ProbeKind for Kprobe {
     fn kernel_modules(&self, _target: &dyn Target, point: &AttachPoint) -> Vec<String> {
         modules::named(point)
     }
+
+    fn listing(&self) -> Listing {
+        Listing::ByName(names)
+    }
+
+    fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
+        listing::function_arguments(target, name, false)
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        super::nature::kernel_function("a call patched into the function, or a breakpoint where that is not possible")
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![
+            SelfTest::optional("kprobe", "kprobe:vfs_read / pid == PID /", Trigger::Read, Advice::OtherFunctionProbes),
+            SelfTest::optional(
+                "kprobe with a wildcard",
+                "kprobe:vfs_rea* / pid == PID /",
+                Trigger::Read,
+                Advice::Text("name the functions one by one, or use a tracepoint"),
+            ),
+        ]
+    }
 }
 
-/// A function of the kernel as an attach point names it.
+/// A kernel function as an attach point names it.
 #[derive(Debug)]
-pub struct Place<'a> {
-    /// The module or its pattern.
+pub(super) struct FunctionPattern<'a> {
+    /// The module, or a pattern for it.
     pub module: Option<&'a str>,
     /// The part that names the function.
     pub part: &'a Ident,
-    /// The function or its pattern.
+    /// The function, or a pattern for it.
     pub function: &'a str,
-    /// Bytes from its entry.
+    /// Offset from its entry, in bytes.
     pub offset_bytes: u64,
 }
 
-impl<'a> Place<'a> {
-    /// The place that an attach point names; reports one that is not written as it must be.
-    pub fn of(cx: &mut Points<'_, '_>, point: &'a AttachPoint, form: &str) -> Option<Place<'a>> {
+impl<'a> FunctionPattern<'a> {
+    /// The place that an attach point names; reports a malformed one.
+    pub(super) fn of(cx: &mut Points<'_, '_>, point: &'a AttachPoint, form: &str) -> Option<FunctionPattern<'a>> {
         let (module, part) = match point.parts.as_slice() {
             [function] => (None, function),
             [module, function] => (Some(module.text.as_str()), function),
@@ -83,7 +98,7 @@ impl<'a> Place<'a> {
         };
         let is_exact = part.text == function || !(glob::is_pattern(function) || module.is_some_and(glob::is_pattern));
         match distance.filter(|_| is_exact && !function.is_empty()) {
-            Some(offset_bytes) => Some(Place { module, part, function, offset_bytes }),
+            Some(offset_bytes) => Some(FunctionPattern { module, part, function, offset_bytes }),
             None => {
                 cx.wrong_form(point, form);
                 None
@@ -91,13 +106,14 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether it may mean several functions.
-    pub fn is_pattern(&self) -> bool {
+    /// Whether it may match several functions.
+    pub(super) fn is_pattern(&self) -> bool {
         glob::is_pattern(self.function) || self.module.is_some_and(glob::is_pattern)
     }
 
-    /// The functions that it means, a pattern's each once; reports a name that is none or that several have.
-    pub fn find(&self, cx: &mut Points<'_, '_>) -> Option<Vec<KernelFunction>> {
+    /// The functions that it matches, each once for a pattern. Reports a name that does not exist
+    /// or is ambiguous.
+    pub(super) fn find(&self, cx: &mut Points<'_, '_>) -> Option<Vec<KernelFunction>> {
         let mut found = match cx.env.target.kernel_functions(self.module, self.function) {
             Ok(found) => found,
             Err(mut error) => {
@@ -123,10 +139,10 @@ impl<'a> Place<'a> {
     }
 }
 
-fn ambiguous(place: &Place<'_>, found: &[KernelFunction]) -> Diagnostic {
+fn ambiguous(place: &FunctionPattern<'_>, found: &[KernelFunction]) -> Diagnostic {
     let mut modules: Vec<&str> = found.iter().map(|f| f.module.as_deref().unwrap_or("vmlinux")).collect();
     modules.dedup();
-    let message = format!("{} functions of the kernel are called `{}`", found.len(), place.function);
+    let message = format!("{} functions of the kernel are named `{}`", found.len(), place.function);
     let help = if modules.len() == found.len() {
         format!("write the module before it: {}", modules.join(", "))
     } else {
@@ -136,9 +152,9 @@ fn ambiguous(place: &Place<'_>, found: &[KernelFunction]) -> Diagnostic {
 }
 
 /// The programs of a kprobe or kretprobe.
-pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Vec<Seed> {
+pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Vec<Seed> {
     let form = if at_return { format!("{kind}:FUNCTION") } else { format!("{kind}:FUNCTION[+OFFSET]") };
-    let Some(place) = Place::of(cx, point, &form) else { return Vec::new() };
+    let Some(place) = FunctionPattern::of(cx, point, &form) else { return Vec::new() };
     if at_return && place.part.text != place.function {
         let help = format!("write `{}` alone", place.function);
         cx.error(Diagnostic::error(Code(407), place.part.span, "a return has no offset").help(help));
@@ -156,10 +172,10 @@ pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_retur
 }
 
 /// The programs for these functions.
-pub fn seeds(
+pub(super) fn seeds(
     cx: &Points<'_, '_>,
     kind: &str,
-    place: &Place<'_>,
+    place: &FunctionPattern<'_>,
     found: &[KernelFunction],
     at_return: bool,
 ) -> Vec<Seed> {
@@ -170,16 +186,15 @@ pub fn seeds(
     groups
         .into_iter()
         .filter(|(functions, _)| !functions.is_empty())
-        .map(|(functions, multi)| seed(cx, kind, place, &functions, at_return, multi))
+        .map(|(functions, multi)| seed(cx, (kind, at_return), place, &functions, multi))
         .collect()
 }
 
 fn seed(
     cx: &Points<'_, '_>,
-    kind: &str,
-    place: &Place<'_>,
+    (kind, at_return): (&str, bool),
+    place: &FunctionPattern<'_>,
     functions: &[&KernelFunction],
-    at_return: bool,
     multi: bool,
 ) -> Seed {
     let word = if at_return { "kretprobe" } else { "kprobe" };
@@ -195,7 +210,7 @@ fn seed(
     seed.names = functions.iter().map(|function| name(kind, place, function)).collect();
     seed.functions = functions.iter().map(|function| function.name.clone()).collect();
     seed.points = functions.len() as u32;
-    seed.filter_pid = true;
+    seed.pid_filter = PidFilter::Option;
     seed.no_args = NO_ARGS;
     if !at_return && !place.is_pattern() && place.offset_bytes == 0 && cx.facts.uses("args") {
         seed.args = register_args(cx, functions[0]);
@@ -203,8 +218,8 @@ fn seed(
     seed
 }
 
-/// A probe's name: with the module when the script has one.
-fn name(kind: &str, place: &Place<'_>, function: &KernelFunction) -> String {
+/// A probe's name, with the module if the script names one.
+fn name(kind: &str, place: &FunctionPattern<'_>, function: &KernelFunction) -> String {
     let offset = if place.offset_bytes == 0 { String::new() } else { format!("+{}", place.offset_bytes) };
     match place.module {
         Some(_) => format!("{kind}:{}:{}{offset}", function.module.as_deref().unwrap_or("vmlinux"), function.name),
@@ -212,7 +227,7 @@ fn name(kind: &str, place: &Place<'_>, function: &KernelFunction) -> String {
     }
 }
 
-/// The arguments of a function that BTF describes, in the registers of its entry.
+/// The arguments of a function that BTF describes, in registers at its entry.
 fn register_args(cx: &Points<'_, '_>, function: &KernelFunction) -> Vec<ArgField> {
     let arch = cx.env.target.arch();
     let Some(btf) = cx.env.target.btf() else { return Vec::new() };
@@ -227,8 +242,9 @@ fn register_args(cx: &Points<'_, '_>, function: &KernelFunction) -> Vec<ArgField
     slots(btf, &proto).into_iter().filter_map(field).collect()
 }
 
-/// The scalar parameters of a function, each with the number of 8-byte words before it; a structure by value takes one or two.
-pub fn slots<'a>(btf: &Btf, proto: &FunctionProto<'a>) -> Vec<(u32, &'a str, Type)> {
+/// The scalar parameters of a function, each with the number of 8-byte words before it; a structure
+/// passed by value takes one or two words.
+pub(super) fn slots<'a>(btf: &Btf, proto: &FunctionProto<'a>) -> Vec<(u32, &'a str, Type)> {
     let mut found = Vec::new();
     let mut slot = 0;
     for param in &proto.params {
@@ -241,4 +257,13 @@ pub fn slots<'a>(btf: &Btf, proto: &FunctionProto<'a>) -> Vec<(u32, &'a str, Typ
         slot += if words <= 2 { words } else { 0 };
     }
     found
+}
+
+/// Functions of the kernel, if it has kprobes.
+pub(super) fn names(target: &dyn Target, rest: &str) -> Result<Vec<String>, TargetError> {
+    target
+        .function_probing()
+        .kprobe
+        .map_err(|reason| TargetError::Refused(format!("this kernel has none: {reason}")))?;
+    listing::probed_functions(target, rest)
 }

@@ -1,31 +1,21 @@
-//! `kretprobe:FUNCTION`: the return of a function of the kernel.
-
-use crate::ast::AttachPoint;
-use crate::check::{Points, Seed};
-use crate::target::Target;
-use crate::words::{Doc, ProbeKind};
+//! `kretprobe:FUNCTION`: the return of a kernel function.
 
 use super::modules;
+use crate::ast::AttachPoint;
+use crate::catalogue::{Advice, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
+use crate::check::{Points, Seed};
+use crate::target::Target;
+use crate::words::probes::listing;
 
 /// `kretprobe`.
 #[derive(Debug)]
-pub struct Kretprobe;
+pub(super) struct Kretprobe;
 
 impl ProbeKind for Kretprobe {
-    fn name(&self) -> &'static str {
-        "kretprobe"
-    }
+    word!("kretprobe", "probes/kretprobe");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["kr"]
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "kretprobe:[MODULE:]FUNCTION",
-            summary: "the return of a function of the kernel",
-            page: include_str!("../../../../spec/words/probes/kretprobe.md"),
-        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
@@ -34,5 +24,30 @@ impl ProbeKind for Kretprobe {
 
     fn kernel_modules(&self, _target: &dyn Target, point: &AttachPoint) -> Vec<String> {
         modules::named(point)
+    }
+
+    fn listing(&self) -> Listing {
+        Listing::ByName(super::kprobe::names)
+    }
+
+    fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
+        listing::function_arguments(target, name, true)
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Text("retval: return value, as an integer; `fexit` has the arguments as well")
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        super::nature::kernel_function("a call patched into the function, or a breakpoint where that is not possible")
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest::optional(
+            "kretprobe",
+            "kretprobe:vfs_read / pid == PID /",
+            Trigger::Read,
+            Advice::OtherFunctionProbes,
+        )]
     }
 }

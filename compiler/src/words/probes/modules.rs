@@ -1,17 +1,18 @@
-//! Which modules of the kernel a probe needs the types of.
+//! Kernel modules whose types a probe needs.
 //!
-//! In: an attach point. Out: names of modules. Guarantee: a probe in the kernel itself costs one look into its types, and
-//! no list of functions is read where only one module can be meant.
+//! In: an attach point. Out: module names.
+//! Guarantee: a probe of an exact function of the kernel itself costs one lookup in its types, and
+//! no list of functions is read if the attach point names one module exactly.
 
 use crate::ast::AttachPoint;
 use crate::glob;
 use crate::target::Target;
 
-/// The kernel's own name among its modules.
+/// The kernel's own name in module lists.
 const KERNEL: &str = "vmlinux";
 
-/// The module that a point with two parts names, exactly.
-pub fn named(point: &AttachPoint) -> Vec<String> {
+/// The module that an attach point with two parts names exactly.
+pub(super) fn named(point: &AttachPoint) -> Vec<String> {
     match point.parts.as_slice() {
         [module, _] if module.text != KERNEL && !glob::is_pattern(&module.text) && !module.text.contains('$') => {
             vec![module.text.clone()]
@@ -20,8 +21,8 @@ pub fn named(point: &AttachPoint) -> Vec<String> {
     }
 }
 
-/// The modules of all functions that a point means.
-pub fn of_functions(target: &dyn Target, point: &AttachPoint) -> Vec<String> {
+/// The modules of all functions that an attach point matches.
+pub(super) fn of_functions(target: &dyn Target, point: &AttachPoint) -> Vec<String> {
     let exact = named(point);
     if !exact.is_empty() || target.function_probing().fentry.is_err() {
         return exact;

@@ -1,42 +1,50 @@
-//! `profile:hz:N`: so many times a second on every CPU.
+//! `profile:hz:N`: N times per second on every CPU.
 
 use crate::ast::AttachPoint;
-use crate::check::{Points, Seed};
-use crate::object::Attach;
+use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
+use crate::check::{PidFilter, Points, Seed};
+use crate::object::{Attach, CPU_CLOCK, SOFTWARE};
 use crate::typed::ContextKind;
-use crate::words::{Doc, ProbeKind};
+use crate::words::probes::listing;
 
 /// `profile`.
 #[derive(Debug)]
-pub struct Profile;
-
-/// `PERF_TYPE_SOFTWARE` and its `PERF_COUNT_SW_CPU_CLOCK`.
-const SOFTWARE: u32 = 1;
-const CPU_CLOCK: u64 = 0;
+pub(super) struct Profile;
 
 impl ProbeKind for Profile {
-    fn name(&self) -> &'static str {
-        "profile"
-    }
+    word!("profile", "probes/profile");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["p"]
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "profile:hz:N, profile:ms:N",
-            summary: "so many times a second on every CPU",
-            page: include_str!("../../../../spec/words/probes/profile.md"),
-        }
-    }
-
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
         let Some(rate) = cx.rate(point, "profile:hz:N") else { return Vec::new() };
-        let attach = Attach::PerfEvent { kind: SOFTWARE, config: CPU_CLOCK, rate, pid: None };
-        let name = super::full_name(self.name(), point);
+        let attach = Attach::PerfEvent { kind: SOFTWARE, config: CPU_CLOCK, rate };
+        let name = super::point::full_name(self.name(), point);
         let mut seed = Seed::new(name, "perf_event".into(), ContextKind::PerfEvent, attach);
-        seed.filter_pid = true;
+        seed.pid_filter = PidFilter::OptionOrCommand;
         vec![seed]
+    }
+
+    fn listing(&self) -> Listing {
+        Listing::Always(|_, pattern| listing::select(&listing::RATES, pattern))
+    }
+
+    fn ends_with_rate(&self) -> bool {
+        true
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        super::nature::OWN_EVENT
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest::optional(
+            "profile",
+            "profile:hz:999 / pid == PID /",
+            Trigger::Compute,
+            Advice::Text("`interval:` fires on one CPU"),
+        )]
     }
 }

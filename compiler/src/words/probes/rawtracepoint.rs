@@ -2,37 +2,28 @@
 
 use crate::ast::AttachPoint;
 use crate::btf::{self, Btf};
-use crate::check::{ArgField, Points, Seed};
+use crate::catalogue::{Listing, Nature, ProbeKind, SelfTest, Trigger};
+use crate::check::{ArgField, PidFilter, Points, Seed};
 use crate::glob;
 use crate::object::Attach;
 use crate::similar;
-use crate::target::TargetError;
+use crate::target::{Target, TargetError};
 use crate::typed::{ContextKind, ExprKind};
-use crate::words::{Doc, ProbeKind};
+use crate::words::probes::listing;
 
 /// `rawtracepoint`.
 #[derive(Debug)]
-pub struct RawTracepoint;
+pub(super) struct RawTracepoint;
 
 impl ProbeKind for RawTracepoint {
-    fn name(&self) -> &'static str {
-        "rawtracepoint"
-    }
+    word!("rawtracepoint", "probes/rawtracepoint");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["rt"]
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "rawtracepoint:EVENT",
-            summary: "a tracepoint with the arguments that the kernel passes to it",
-            page: include_str!("../../../../spec/words/probes/rawtracepoint.md"),
-        }
-    }
-
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
-        // Event names are unique in the kernel; those of modules are not in its BTF.
+        // Event names are unique in the kernel; the kernel's BTF lacks those of modules.
         let ([event] | [_, event]) = point.parts.as_slice() else {
             cx.wrong_form(point, "rawtracepoint:EVENT");
             return Vec::new();
@@ -50,16 +41,37 @@ impl ProbeKind for RawTracepoint {
             return Vec::new();
         }
         let found: Vec<btf::RawTracepoint<'_>> = if glob::is_pattern(&event.text) {
-            btf.raw_tracepoints_named(|name| glob::matches(&event.text, name))
+            btf.raw_tracepoints().named(|name| glob::matches(&event.text, name))
         } else {
-            btf.raw_tracepoint(&event.text).into_iter().collect()
+            btf.raw_tracepoints().find(&event.text).into_iter().collect()
         };
         if found.is_empty() {
-            let near = similar::nearest(&event.text, btf.raw_tracepoints().map(|t| t.name), 3);
+            let near = similar::nearest(&event.text, btf.raw_tracepoints().all().map(|t| t.name), 3);
             cx.refused(event.span, &format!("raw tracepoint `{}`", event.text), TargetError::Missing { near });
             return Vec::new();
         }
         found.iter().map(|tracepoint| seed(self.name(), tracepoint, btf)).collect()
+    }
+
+    fn listing(&self) -> Listing {
+        Listing::Always(names)
+    }
+
+    fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
+        let Some(btf) = target.btf() else { return Vec::new() };
+        btf.raw_tracepoints().find(name).map_or_else(Vec::new, |tracepoint| listing::parameters(btf, &tracepoint.args))
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        Nature {
+            what: "tracepoint with the kernel's own arguments",
+            lasts: "the name rarely changes; the structs passed to it change between kernel versions",
+            way: "about 20 ns before the block",
+        }
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest::needed("rawtracepoint", "rawtracepoint:sched_switch / pid == PID /", Trigger::Sleep, "")]
     }
 }
 
@@ -69,7 +81,7 @@ fn seed(kind: &str, tracepoint: &btf::RawTracepoint<'_>, btf: &Btf) -> Seed {
     let section = format!("raw_tp/{name}");
     let mut seed = Seed::new(format!("{kind}:{name}"), section, ContextKind::RawTracepoint, attach);
     seed.raw_args = true;
-    seed.filter_pid = true;
+    seed.pid_filter = PidFilter::Option;
     seed.args = tracepoint
         .args
         .iter()
@@ -81,4 +93,13 @@ fn seed(kind: &str, tracepoint: &btf::RawTracepoint<'_>, btf: &Btf) -> Seed {
         })
         .collect();
     seed
+}
+
+/// Tracepoints whose arguments the kernel describes.
+fn names(target: &dyn Target, rest: &str) -> Result<Vec<String>, TargetError> {
+    let btf = listing::btf(target)?;
+    if !glob::is_pattern(rest) && btf.raw_tracepoints().find(rest).is_some() {
+        return Ok(vec![rest.to_owned()]);
+    }
+    listing::choose(btf.raw_tracepoints().all().map(|tracepoint| tracepoint.name), rest)
 }

@@ -1,32 +1,23 @@
-//! `self:signal:SIGUSR1`: each time that profiler itself gets the signal.
+//! `self:signal:SIGUSR1`: each time profiler itself receives the signal.
 
 use crate::ast::AttachPoint;
+use crate::catalogue::{Listing, Nature, ProbeKind, SelfTest};
 use crate::check::{Points, Seed};
 use crate::object::Attach;
 use crate::typed::ContextKind;
-use crate::words::{Doc, ProbeKind};
+use crate::words::probes::listing;
 
 /// `self`.
 #[derive(Debug)]
-pub struct SelfSignal;
+pub(super) struct SelfSignal;
 
 impl ProbeKind for SelfSignal {
-    fn name(&self) -> &'static str {
-        "self"
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "self:signal:SIGUSR1",
-            summary: "each time that profiler itself gets the signal",
-            page: include_str!("../../../../spec/words/probes/self.md"),
-        }
-    }
+    word!("self", "probes/self");
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
         match point.parts.as_slice() {
             [what, signal] if what.text == "signal" && signal.text == "SIGUSR1" => {
-                let name = super::full_name(self.name(), point);
+                let name = super::point::full_name(self.name(), point);
                 vec![Seed::new(name, "raw_tp".into(), ContextKind::Empty, Attach::Signal)]
             }
             _ => {
@@ -34,5 +25,17 @@ impl ProbeKind for SelfSignal {
                 Vec::new()
             }
         }
+    }
+
+    fn listing(&self) -> Listing {
+        Listing::Always(|_, pattern| listing::select(&["signal:SIGUSR1"], pattern))
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        super::nature::OWN_EVENT
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        Vec::new()
     }
 }

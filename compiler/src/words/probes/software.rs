@@ -1,19 +1,18 @@
 //! `software:EVENT[:COUNT]`: every COUNT-th software event of the kernel's perf subsystem.
 
 use crate::ast::AttachPoint;
+use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
 use crate::check::{Points, Seed};
-use crate::typed::ContextKind;
-use crate::words::probes::perf_seed;
-use crate::words::{Doc, ProbeKind};
+use crate::words::probes::counted::perf_seeds;
 
 /// `software`.
 #[derive(Debug)]
-pub struct Software;
+pub(super) struct Software;
 
 /// `PERF_TYPE_SOFTWARE`.
 const KIND: u32 = 1;
 
-/// Name, `PERF_COUNT_*`, and the count after which it fires when none is given; as in bpftrace.
+/// Name, `PERF_COUNT_*` constant, and the default count, as in bpftrace.
 const EVENTS: &[(&str, u64, u64)] = &[
     ("alignment-faults", 7, 1),
     ("bpf-output", 10, 1),
@@ -32,31 +31,34 @@ const EVENTS: &[(&str, u64, u64)] = &[
 ];
 
 impl ProbeKind for Software {
-    fn name(&self) -> &'static str {
-        "software"
-    }
+    word!("software", "probes/software");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["s"]
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "software:EVENT[:COUNT]",
-            summary: "every COUNT-th software event",
-            page: include_str!("../../../../spec/words/probes/software.md"),
-        }
-    }
-
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
-        let attach = perf_seed(cx, point, KIND, EVENTS);
-        let name = super::full_name(self.name(), point);
-        attach.into_iter().map(|attach| seed(name.clone(), attach)).collect()
+        perf_seeds(self, cx, point, KIND, EVENTS)
     }
-}
 
-fn seed(name: String, attach: crate::object::Attach) -> Seed {
-    let mut seed = Seed::new(name, "perf_event".into(), ContextKind::PerfEvent, attach);
-    seed.filter_pid = true;
-    seed
+    fn listing(&self) -> Listing {
+        Listing::Always(|_, pattern| super::counted::events(EVENTS, pattern))
+    }
+
+    fn ends_with_rate(&self) -> bool {
+        true
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        super::nature::COUNTED_EVENT
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest::optional(
+            "software event",
+            "software:page-faults:1 / pid == PID /",
+            Trigger::Touch,
+            Advice::Text(""),
+        )]
+    }
 }

@@ -1,16 +1,18 @@
-//! Tracepoints of system calls, served by the raw tracepoints `sys_enter` and `sys_exit`.
+//! System call tracepoints, implemented with the raw tracepoints `sys_enter` and `sys_exit`.
 //!
-//! One program dispatches on the number: a wildcard over all 350 calls is one attachment, not 350.
+//! One program dispatches on the system call number: a pattern over all 350 calls is one
+//! attachment, not 350.
 
 use crate::ast::AttachPoint;
-use crate::check::{ArgField, Points, Seed};
+use crate::check::{ArgField, PidFilter, Points, Seed};
 use crate::object::Attach;
 use crate::syscalls;
 use crate::target::Arch;
 use crate::typed::{ContextKind, ExprKind, SyscallFilter};
 use crate::types::{Int, Space, Type};
 
-/// Bytes of a system call's record before its arguments, which take 8 bytes each: common fields and the number.
+/// Offset of the arguments in a system call's record, after the common fields and the number. Each
+/// argument takes 8 bytes.
 const ARGS_OFFSET: u32 = 16;
 
 /// Entry or exit.
@@ -20,8 +22,8 @@ enum Side {
     Exit,
 }
 
-/// Whether a tracepoint is a system call whose number is known.
-pub fn is_one(cx: &Points<'_, '_>, category: &str, event: &str) -> bool {
+/// Whether a tracepoint belongs to a system call whose number is known.
+pub(super) fn is_one(cx: &Points<'_, '_>, category: &str, event: &str) -> bool {
     category == "syscalls" && number(cx, event).is_some()
 }
 
@@ -31,8 +33,9 @@ fn number(cx: &Points<'_, '_>, event: &str) -> Option<(Side, u32)> {
     of(Side::Enter, "sys_enter_").or_else(|| of(Side::Exit, "sys_exit_"))
 }
 
-/// The programs for these system calls: one a side, or one a call when the body uses arguments that differ.
-pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, found: &[(String, String)]) -> Vec<Seed> {
+/// The programs for these system calls: one per side, or one per call at entry if the body uses
+/// `args`.
+pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, found: &[(String, String)]) -> Vec<Seed> {
     let mut seeds = Vec::new();
     for side in [Side::Enter, Side::Exit] {
         let calls: Vec<(&str, u32)> = found
@@ -59,7 +62,7 @@ fn seed(side: Side, calls: &[(&str, u32)]) -> Seed {
     seed.points = calls.len() as u32;
     seed.context.syscalls = Some(SyscallFilter { numbers: calls.iter().map(|(_, n)| *n).collect() });
     seed.pointer_space = Space::User;
-    seed.filter_pid = true;
+    seed.pid_filter = PidFilter::Option;
     if side == Side::Exit {
         seed.args = vec![ArgField { name: "ret".into(), kind: ExprKind::ContextArg(1), ty: Type::I64 }];
         if let [(_, number)] = calls {
@@ -100,7 +103,8 @@ fn is_signed_c(c_type: &str) -> bool {
     crate::check::named_int(c_type).is_some_and(|int| int.signed)
 }
 
-/// Where `pt_regs` keeps the n-th argument of a system call: rdi, rsi, rdx, r10, r8, r9 on x86; x0 to x5 on arm64.
+/// Offset in `pt_regs` of the n-th argument of a system call: rdi, rsi, rdx, r10, r8, r9 on x86; x0
+/// to x5 on arm64.
 fn argument_register(arch: Arch, index: u32) -> Option<u32> {
     const X86_64: [u32; 6] = [112, 104, 96, 56, 72, 64];
     match arch {

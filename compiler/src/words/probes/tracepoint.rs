@@ -1,38 +1,30 @@
 //! `tracepoint:CATEGORY:EVENT`: a place in the kernel that its developers keep stable.
 //!
-//! A tracepoint whose arguments are not used becomes a raw one, which costs less per event and detaches in microseconds;
-//! those of system calls go through two raw tracepoints that tell calls apart by number.
+//! A tracepoint whose arguments are not used becomes a raw one, which costs less per event and
+//! detaches in microseconds. Those of system calls use two raw tracepoints that distinguish calls
+//! by number.
 
 use crate::ast::AttachPoint;
 use crate::btf::Btf;
-use crate::check::{ArgField, Points, Seed, named_int};
+use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
+use crate::check::{ArgField, PidFilter, Points, Seed, named_int};
+use crate::glob;
 use crate::object::Attach;
-use crate::target::{TracepointField, TracepointFormat};
+use crate::target::{Target, TargetError, TracepointField, TracepointFormat};
 use crate::typed::{ContextKind, ExprKind};
 use crate::types::{Int, Space, Type};
-use crate::words::{Doc, ProbeKind};
 
 use super::syscall;
 
 /// `tracepoint`.
 #[derive(Debug)]
-pub struct Tracepoint;
+pub(super) struct Tracepoint;
 
 impl ProbeKind for Tracepoint {
-    fn name(&self) -> &'static str {
-        "tracepoint"
-    }
+    word!("tracepoint", "probes/tracepoint");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["t"]
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "tracepoint:CATEGORY:EVENT",
-            summary: "a stable place in the kernel, with named arguments",
-            page: include_str!("../../../../spec/words/probes/tracepoint.md"),
-        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
@@ -55,21 +47,64 @@ impl ProbeKind for Tracepoint {
         }
         seeds
     }
+
+    fn listing(&self) -> Listing {
+        Listing::Always(names)
+    }
+
+    fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
+        let format = name.split_once(':').and_then(|(category, event)| target.tracepoint_format(category, event).ok());
+        format.map_or_else(Vec::new, |format| format.fields.iter().map(declaration).collect())
+    }
+
+    fn nature(&self, name: &str) -> Nature {
+        if name.starts_with("syscalls:") {
+            return Nature {
+                what: "system call",
+                lasts: "stable: programs depend on it",
+                way: "about 20 ns before the block; every system call runs a program that filters by number",
+            };
+        }
+        Nature {
+            what: "tracepoint: a named instrumentation point in the kernel's source",
+            lasts: "name and fields rarely change between kernel versions",
+            way: "about 20 ns before the block; with `args`, plus the kernel's trace record",
+        }
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![
+            SelfTest::needed(
+                "system call tracepoint",
+                "tracepoint:syscalls:sys_enter_getppid / pid == PID /",
+                Trigger::GetParent,
+                "mount tracefs: `mount -t tracefs nodev /sys/kernel/tracing`",
+            ),
+            SelfTest::optional(
+                "tracepoint with arguments",
+                "tracepoint:sched:sched_switch / pid == PID && args.next_pid >= 0 /",
+                Trigger::Sleep,
+                Advice::Text("`rawtracepoint:` needs no tracefs and gives the same events"),
+            ),
+        ]
+    }
 }
 
-/// A kernel stack taken in a perf tracepoint starts at the event; in a raw one, frames of BPF come first and are
-/// unwound too: 2,056 against 1,718 ns an event, measured once on a busy machine. But each perf tracepoint takes 40 to 85 ms to detach.
+/// A kernel stack taken in a perf tracepoint starts at the event. In a raw tracepoint, BPF frames
+/// come first and are unwound too: 2,056 against 1,718 ns per event, measured once on a busy
+/// machine. But each perf tracepoint takes 40 to 85 ms to detach.
 const MAX_PERF_POINTS: usize = 8;
 
-/// Where perf tracepoints of system calls have a kernel stack: 6.12 was seen to. On 6.1 they have the registers of user mode
-/// only, and the stack is empty.
+/// The first kernel where perf tracepoints of system calls are known to have a kernel stack:
+/// checked on 6.12. On 6.1 they have the user-mode registers only, and the stack is empty.
 const CALL_STACKS_SINCE: (u32, u32) = (6, 12);
 
-/// Fields of records that are an argument of the raw tracepoint, unchanged: category, event, field, argument, type.
+/// Record fields that equal an argument of the raw tracepoint: category, event, field, argument,
+/// type.
 const RAW_FIELDS: [(&str, &str, &str, u32, Type); 2] =
     [("raw_syscalls", "sys_enter", "id", 1, Type::I64), ("raw_syscalls", "sys_exit", "ret", 1, Type::I64)];
 
-/// The tracepoint as a raw one, when all that the body uses of the record is there.
+/// The tracepoint as a raw one, if it provides all fields that the body uses.
 fn raw(cx: &Points<'_, '_>, category: &str, event: &str) -> Option<Seed> {
     let args: Vec<ArgField> = RAW_FIELDS
         .iter()
@@ -82,22 +117,22 @@ fn raw(cx: &Points<'_, '_>, category: &str, event: &str) -> Option<Seed> {
     {
         return None;
     }
-    cx.env.target.btf().filter(|btf| btf.has_raw_tracepoint(event))?;
+    cx.env.target.btf().filter(|btf| btf.raw_tracepoints().contains(event))?;
     let attach = Attach::RawTracepoint { names: vec![event.to_string()] };
     let name = format!("tracepoint:{category}:{event}");
     let mut seed = Seed::new(name, format!("raw_tp/{event}"), ContextKind::RawTracepoint, attach);
-    seed.filter_pid = true;
+    seed.pid_filter = PidFilter::Option;
     seed.args = args;
     Some(seed)
 }
 
-/// The tracepoint through a perf event, which hands over the whole record.
+/// The tracepoint as a perf event, which provides the whole record.
 fn perf(cx: &mut Points<'_, '_>, point: &AttachPoint, category: &str, event: &str) -> Option<Seed> {
     let name = format!("tracepoint:{category}:{event}");
     let space = if category == "syscalls" { Space::User } else { Space::Kernel };
     let attach = Attach::Tracepoint { category: category.to_string(), event: event.to_string() };
     let mut seed = Seed::new(name.clone(), format!("tp/{category}/{event}"), ContextKind::Tracepoint, attach);
-    seed.filter_pid = true;
+    seed.pid_filter = PidFilter::Option;
     seed.pointer_space = space;
     match cx.env.target.tracepoint_format(category, event) {
         Ok(format) => seed.args = args(cx, &format, space),
@@ -124,13 +159,15 @@ fn arg(cx: &Points<'_, '_>, field: &TracepointField, space: Space) -> ArgField {
     ArgField { name: field.name.clone(), kind, ty: field_type(field, space, types_for(cx, field)) }
 }
 
-/// The kernel's types, when the body uses a field that points to one of them: looking types up costs start-up time.
-pub fn types_for<'a>(cx: &Points<'a, '_>, field: &TracepointField) -> Option<&'a Btf> {
+/// The kernel's types, if the body uses this field and its type names a struct or union: looking up
+/// types costs start-up time.
+pub(super) fn types_for<'a>(cx: &Points<'a, '_>, field: &TracepointField) -> Option<&'a Btf> {
     let names_type = ["struct ", "union "].iter().any(|tag| field.c_type.contains(tag));
     if names_type && cx.facts.takes_arg(&field.name) { cx.env.target.btf() } else { None }
 }
 
-/// What a pointer points to, by the words in front of its star: an integer, another pointer, or something without a value.
+/// The pointed-to type, from the C type before the star: an integer, another pointer, a struct or
+/// union, or a type without a value.
 fn pointed(c_type: &str, space: Space, btf: Option<&Btf>) -> Type {
     let c_type = c_type.trim();
     let c_type = c_type.strip_suffix("const").filter(|rest| rest.ends_with([' ', '*'])).unwrap_or(c_type).trim_end();
@@ -145,8 +182,9 @@ fn pointed(c_type: &str, space: Space, btf: Option<&Btf>) -> Type {
     }
 }
 
-/// The type of a field: by its size, for a C name means different sizes to different architectures.
-pub fn field_type(field: &TracepointField, space: Space, btf: Option<&Btf>) -> Type {
+/// The type of a field, from its size: a C name can mean different sizes on different
+/// architectures.
+pub(super) fn field_type(field: &TracepointField, space: Space, btf: Option<&Btf>) -> Type {
     let character = Type::Int(Int { size_bytes: 1, signed: true });
     if field.data_loc {
         return Type::Pointer { to: Box::new(character), space: Space::Kernel };
@@ -166,6 +204,25 @@ pub fn field_type(field: &TracepointField, space: Space, btf: Option<&Btf>) -> T
         _ => 8,
     };
     Type::Int(Int { size_bytes, signed: field.signed })
+}
+
+/// `CATEGORY:EVENT`, both with optional wildcards.
+fn names(target: &dyn Target, rest: &str) -> Result<Vec<String>, TargetError> {
+    let join = |(category, event)| format!("{category}:{event}");
+    match rest.split_once(':') {
+        Some((category, event)) => Ok(target.tracepoints(category, event)?.into_iter().map(join).collect()),
+        None if glob::is_pattern(rest) => {
+            let all = target.tracepoints("*", "*")?.into_iter().map(join);
+            Ok(all.filter(|name| glob::matches(rest, name)).collect())
+        }
+        None => Ok(target.tracepoints(rest, "*")?.into_iter().map(join).collect()),
+    }
+}
+
+/// `char prev_comm[16]`
+fn declaration(field: &TracepointField) -> String {
+    let array = field.array_len.map_or(String::new(), |len| format!("[{len}]"));
+    format!("{} {}{array}", field.c_type, field.name)
 }
 
 #[cfg(test)]

@@ -3,47 +3,68 @@
 use std::collections::BTreeSet;
 
 use crate::ast::{AttachPoint, Ident};
+use crate::catalogue::{Advice, Files, InFile, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::{Attach, Site};
+use crate::scope::Scope;
 use crate::source::Span;
 use crate::target::{FunctionSymbol, TargetError, shown_path};
 use crate::typed::ContextKind;
 use crate::types::Space;
-use crate::words::{Doc, ProbeKind};
+use crate::words::probes::listing;
 
 /// `uprobe`.
 #[derive(Debug)]
-pub struct Uprobe;
+pub(super) struct Uprobe;
 
 /// Since 6.6: one link for any number of sites.
 pub(super) const MULTI_SINCE: (u32, u32) = (6, 6);
 
 impl ProbeKind for Uprobe {
-    fn name(&self) -> &'static str {
-        "uprobe"
-    }
+    word!("uprobe", "probes/uprobe");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["u"]
     }
 
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "uprobe:BINARY:FUNCTION[+OFFSET]",
-            summary: "the entry of a function of a program or library",
-            page: include_str!("../../../../spec/words/probes/uprobe.md"),
-        }
-    }
-
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
         expand(cx, point, self.name(), false)
     }
+
+    fn listing(&self) -> Listing {
+        Listing::ByName(listing::user_functions)
+    }
+
+    fn files(&self) -> Files {
+        Files::Always(InFile::Functions)
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Text("arg0 … arg5: arguments, as integers")
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        Nature {
+            what: "function of a program, by symbol",
+            lasts: "until the program is rebuilt; inlined calls do not fire",
+            way: "a trap into the kernel: about 170 ns per call, microseconds on other machines",
+        }
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest::optional(
+            "uprobe",
+            "uprobe:libc:getpid / pid == PID /",
+            Trigger::GetPid,
+            Advice::Text("uprobes need CONFIG_UPROBE_EVENTS"),
+        )]
+    }
 }
 
-/// The programs of a uprobe or uretprobe: one a file.
-pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Vec<Seed> {
+/// The programs of a uprobe or uretprobe: one per file.
+pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Vec<Seed> {
     let (binary, language, function) = match point.parts.as_slice() {
         [binary, function] => (binary, None, function),
         [binary, language, function] if LANGUAGES.contains(&language.text.as_str()) => {
@@ -55,7 +76,7 @@ pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_retur
         }
     };
     let wanted =
-        Wanted { kind, function, by_source_name: language.is_some() || function.text.contains("::"), at_return };
+        FunctionPoint { kind, function, by_source_name: language.is_some() || function.text.contains("::"), at_return };
     if at_return
         && !wanted.by_source_name
         && let Some((name, _)) = function.text.split_once('+')
@@ -64,7 +85,7 @@ pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_retur
         cx.error(Diagnostic::error(Code(407), function.span, "a return has no offset").help(help));
         return Vec::new();
     }
-    if binary.text == "*" && cx.env.options.pid.is_none() {
+    if binary.text == "*" && cx.env.options.pids.is_empty() {
         let message = "`*` stands for the files that a process runs, and no process is named";
         cx.error(Diagnostic::error(Code(424), binary.span, message).help("name one with `-p PID`, or write a path"));
         return Vec::new();
@@ -85,24 +106,23 @@ pub fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_retur
     seeds
 }
 
-/// Languages whose compilers make names of their own for functions.
+/// Languages whose compilers mangle function names.
 const LANGUAGES: [&str; 2] = ["cpp", "rust"];
 
-/// Libraries that became parts of libc in glibc 2.34; what is left of them holds no functions.
+/// Libraries that were merged into libc in glibc 2.34; the remaining files contain no functions.
 const PARTS_OF_LIBC: [&str; 5] = ["libanl.so", "libdl.so", "libpthread.so", "librt.so", "libutil.so"];
 
-/// The library that has taken in the one at this path.
+/// The library that now contains the one at this path.
 fn taken_in_by(path: &str) -> Option<String> {
-    let (folder, file) = path.rsplit_once('/')?;
-    PARTS_OF_LIBC.iter().any(|part| file.starts_with(part)).then(|| format!("{folder}/libc.so.6"))
+    let (directory, file) = path.rsplit_once('/')?;
+    PARTS_OF_LIBC.iter().any(|part| file.starts_with(part)).then(|| format!("{directory}/libc.so.6"))
 }
 
-/// The files that a binary's name means; reports when there are none.
+/// The files that a binary's name refers to; reports if there are none.
 pub(super) fn binaries(cx: &mut Points<'_, '_>, span: Span, name: &str) -> Option<Vec<String>> {
-    let pid = cx.env.options.pid;
-    let found = cx.env.target.binaries(name, pid).or_else(|error| {
+    let found = of_processes(cx, name).or_else(|error| {
         let is_part = PARTS_OF_LIBC.iter().any(|part| part.strip_suffix(".so") == Some(name));
-        if is_part { cx.env.target.binaries("libc", pid) } else { Err(error) }
+        if is_part { of_processes(cx, "libc") } else { Err(error) }
     });
     match found {
         Ok(paths) => Some(paths),
@@ -113,17 +133,39 @@ pub(super) fn binaries(cx: &mut Points<'_, '_>, span: Span, name: &str) -> Optio
     }
 }
 
-/// What an attach point asks for.
-struct Wanted<'a> {
+/// The files that the name refers to in any of the processes of `-p`.
+fn of_processes(cx: &Points<'_, '_>, name: &str) -> Result<Vec<String>, TargetError> {
+    let pids = &cx.env.options.pids;
+    if pids.is_empty() {
+        return cx.env.target.binaries(name, None);
+    }
+    let mut paths: Vec<String> = Vec::new();
+    let mut refusal = None;
+    for pid in pids {
+        match cx.env.target.binaries(name, Some(*pid)) {
+            Ok(found) => paths.extend(found),
+            Err(error) => refusal = refusal.or(Some(error)),
+        }
+    }
+    paths.sort_unstable();
+    paths.dedup();
+    match refusal {
+        Some(error) if paths.is_empty() => Err(error),
+        _ => Ok(paths),
+    }
+}
+
+/// The function that an attach point names.
+struct FunctionPoint<'a> {
     kind: &'a str,
     function: &'a Ident,
-    /// Whether the function is named as in its source instead of as in the symbol table.
+    /// Whether the function is given by its source name, not by its symbol.
     by_source_name: bool,
     at_return: bool,
 }
 
-impl Wanted<'_> {
-    /// The program for a file.
+impl FunctionPoint<'_> {
+    /// The program for one file.
     fn seed(&self, cx: &Points<'_, '_>, written: &str, path: &str) -> Result<Option<Seed>, TargetError> {
         let (path, sites) = match self.sites(cx, path) {
             Err(TargetError::Missing { near }) => match taken_in_by(path) {
@@ -176,30 +218,33 @@ impl Wanted<'_> {
         }
         let names = functions.iter().map(|name| format!("{kind}:{shown}:{name}")).collect();
         let points = sites.len() as u32;
-        let attach = Attach::Uprobe { path, at_return: self.at_return, sites, multi, pid: cx.env.options.pid };
+        let attach = Attach::Uprobe {
+            path,
+            at_return: self.at_return,
+            sites,
+            multi,
+            scope: Scope::of(&cx.env.options.processes()),
+        };
         let mut seed = Seed::new(String::new(), section, ContextKind::Registers, attach);
         seed.names = names;
         seed.functions = functions;
         seed.points = points;
         seed.pointer_space = Space::User;
         seed.context.preemptible = true;
-        // The kernel chooses the process at a perf event's entry only: where somebody else watches the function's returns in
-        // other processes, a program at the return runs for them too.
-        seed.filter_pid = self.at_return && !multi;
         seed.no_args = "functions have arg0, arg1, … and, at their return, retval";
         seed
     }
 }
 
-/// The places of functions, their cookies numbering the names. Names that share code are one place: two probes there would
-/// count twice.
+/// The sites of functions; cookies number the names. Names that share code are one site, because
+/// two probes there would count twice.
 fn distinct(functions: Vec<FunctionSymbol>, distance: u64) -> Vec<Site> {
     let mut seen = BTreeSet::new();
     let mut sites: Vec<Site> = Vec::with_capacity(functions.len());
     for symbol in functions {
         let file_offset = symbol.file_offset.saturating_add(distance);
         if seen.insert(file_offset) {
-            // Sorted by name: functions of one name (in the sources' words) follow each other.
+            // Sorted by name: functions with the same (source) name are consecutive.
             let cookie = sites.last().map_or(0, |last| last.cookie + u64::from(last.name != symbol.name));
             sites.push(Site { file_offset, name: symbol.name, cookie, semaphore_offset: 0 });
         }
@@ -207,7 +252,7 @@ fn distinct(functions: Vec<FunctionSymbol>, distance: u64) -> Vec<Site> {
     sites
 }
 
-/// A number in decimal or, behind `0x`, hexadecimal digits.
+/// A decimal number, or a hexadecimal one after `0x`.
 pub(super) fn number(text: &str) -> Option<u64> {
     match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),

@@ -1,37 +1,27 @@
-//! `watchpoint:ADDRESS:LENGTH:MODE`: each access to a piece of memory, by the processor's debug registers.
+//! `watchpoint:ADDRESS:LENGTH:MODE`: each access to a memory range, by debug registers.
 
 use crate::ast::{AttachPoint, Ident};
+use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::{Attach, Watch};
 use crate::target::Arch;
 use crate::typed::ContextKind;
-use crate::words::{Doc, ProbeKind};
 
 /// `watchpoint`.
 #[derive(Debug)]
-pub struct Watchpoint;
+pub(super) struct Watchpoint;
 
 const FORM: &str = "watchpoint:0x10000000:8:w";
 
-/// Addresses from here on are the kernel's: the upper half, on both architectures.
+/// Kernel addresses start here: the upper half, on both architectures.
 const KERNEL_START: u64 = 1 << 63;
 
 impl ProbeKind for Watchpoint {
-    fn name(&self) -> &'static str {
-        "watchpoint"
-    }
+    word!("watchpoint", "probes/watchpoint");
 
     fn aliases(&self) -> &'static [&'static str] {
         &["w"]
-    }
-
-    fn doc(&self) -> Doc {
-        Doc {
-            signature: "watchpoint:ADDRESS:LENGTH:MODE",
-            summary: "each access to a piece of memory",
-            page: include_str!("../../../../spec/words/probes/watchpoint.md"),
-        }
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
@@ -47,16 +37,36 @@ impl ProbeKind for Watchpoint {
         if !mode.execute && !fits(cx, address_part, length_part, address, length_bytes) {
             return Vec::new();
         }
-        let pid = cx.env.options.pid.or(cx.env.options.child_pid);
-        if pid.is_none() && address < KERNEL_START {
-            let message = "which process has this address?";
-            let help = "give it with `-p PID` or `-c COMMAND`; only addresses of the kernel are the same everywhere";
+        let pids = cx.env.options.processes();
+        if pids.is_empty() && address < KERNEL_START {
+            let message = "this address needs a process";
+            let help = "name one with `-p PID` or `-c COMMAND`; only kernel addresses are the same in every process";
             cx.error(Diagnostic::error(Code(433), address_part.span, message).help(help));
             return Vec::new();
         }
-        let attach = Attach::Watchpoint { address, length_bytes: length_bytes as u8, mode, pid };
-        let name = super::full_name(self.name(), point);
+        let attach = Attach::Watchpoint { address, length_bytes: length_bytes as u8, mode, pids };
+        let name = super::point::full_name(self.name(), point);
         vec![Seed::new(name, "perf_event".into(), ContextKind::PerfEvent, attach)]
+    }
+
+    fn listing(&self) -> Listing {
+        Listing::Form
+    }
+
+    fn nature(&self, _name: &str) -> Nature {
+        Nature { what: "reads or writes of an address", lasts: "as long as the address keeps its meaning", way: "" }
+    }
+
+    fn self_tests(&self) -> Vec<SelfTest> {
+        vec![SelfTest {
+            is_for_process: true,
+            ..SelfTest::optional(
+                "watchpoint",
+                "watchpoint:ADDRESS:8:w / pid == PID /",
+                Trigger::Store,
+                Advice::Text("processors and virtual machines have few or no debug registers"),
+            )
+        }]
     }
 }
 
@@ -68,14 +78,14 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// The accesses that the letters name, when the processor can tell them apart.
+/// The accesses that the letters name; reports combinations that the processor cannot watch.
 fn mode(cx: &mut Points<'_, '_>, part: &Ident) -> Option<Watch> {
     let count = |letter: char| part.text.chars().filter(|found| *found == letter).count();
     let mode = Watch { read: count('r') == 1, write: count('w') == 1, execute: count('x') == 1 };
     let each_once =
         ['r', 'w', 'x'].iter().all(|letter| count(*letter) <= 1) && part.text.chars().all(|c| "rwx".contains(c));
     let data = mode.read || mode.write;
-    // x86 has no breakpoint for reads alone; nothing has one for data and code together.
+    // x86 has no breakpoint for reads alone; no architecture has one for data and code together.
     let reads_alone = cx.env.target.arch() == Arch::X86_64 && mode.read && !mode.write;
     if each_once && data != mode.execute && !reads_alone {
         return Some(mode);
@@ -89,7 +99,7 @@ fn mode(cx: &mut Points<'_, '_>, part: &Ident) -> Option<Watch> {
     None
 }
 
-/// Whether a debug register can hold so many bytes at this address; reports when it cannot.
+/// Whether a debug register can hold `length_bytes` bytes at this address; reports if it cannot.
 fn fits(cx: &mut Points<'_, '_>, address_part: &Ident, length_part: &Ident, address: u64, length_bytes: u64) -> bool {
     if !matches!(length_bytes, 1 | 2 | 4 | 8) {
         let message = format!("{length_bytes} bytes cannot be watched at once");

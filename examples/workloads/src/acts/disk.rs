@@ -1,7 +1,7 @@
-//! Acts of files, memory and swap.
+//! Acts on files, memory and swap.
 //!
-//! In: a path or a device. Out: what was written.
-//! Guarantee: what is made is undone: a swap device is switched off, a group is removed.
+//! In: a path or a device. Out: the number of bytes written.
+//! Guarantee: changes are undone: a swap device is switched off, a cgroup is removed.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Error, Result, Write as _};
@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use super::path;
 use crate::sys;
 
-/// Writes bytes to a file or a device, and makes the kernel bring them there: first these, then whatever there is.
+/// Writes bytes to a file or a device and flushes them to disk: first these bytes, then all dirty
+/// data.
 pub fn sync(name: &str, bytes: u64) -> Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(false).open(name)?;
     file.write_all(&vec![b'x'; bytes as usize])?;
@@ -21,7 +22,7 @@ pub fn sync(name: &str, bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// A page with the signature of a swap area is all that the kernel asks for.
+/// Swaps to a device. The kernel requires only a page with the signature of a swap area.
 pub fn swap(device: &str) -> Result<()> {
     const PAGE: usize = 4096;
     const LAST_PAGE: u32 = 12287;
@@ -39,12 +40,12 @@ pub fn swap(device: &str) -> Result<()> {
     if killed? { Err(Error::other("the kernel did not swap")) } else { Ok(()) }
 }
 
-/// A child asks for more memory than its group may have.
+/// Makes a child ask for more memory than its cgroup allows.
 pub fn out_of_memory() -> Result<()> {
     if in_small_group("fill")? { Ok(()) } else { Err(Error::other("the kernel gave more memory than it was to")) }
 }
 
-/// Has a child do an act in a group of its own, of 16 MiB; whether it was killed.
+/// Runs an act in a child in a new cgroup with 16 MiB; returns whether the child was killed.
 fn in_small_group(act: &str) -> Result<bool> {
     const GROUPS: &str = "/sys/fs/cgroup";
     let group = format!("{GROUPS}/workload-{act}-{}", std::process::id());
@@ -55,7 +56,7 @@ fn in_small_group(act: &str) -> Result<bool> {
     killed
 }
 
-/// The child waits for a line before it begins, so that it is in the group by then.
+/// The child waits for end of input before it begins, so that it is in the cgroup by then.
 fn act_in(group: &str, act: &str) -> Result<bool> {
     let own = std::env::current_exe()?;
     let mut child = Command::new("/bin/sh")

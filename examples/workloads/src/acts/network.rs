@@ -1,7 +1,7 @@
-//! Acts of TCP over the loopback device.
+//! TCP acts over the loopback device.
 //!
 //! In: numbers. Out: the ports.
-//! Guarantee: only 127.0.0.1 is spoken to, and by this process alone.
+//! Guarantee: all traffic is to 127.0.0.1, between sockets of this process.
 
 use std::io::{Read as _, Result, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ fn listener() -> Result<(TcpListener, u16)> {
     Ok((listener, port))
 }
 
-/// A connection, both of its ends, and their ports.
+/// Both ends of a connection, and the client's port.
 fn connected(listener: &TcpListener, port: u16) -> Result<(TcpStream, TcpStream, u16)> {
     let client = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     let (server, from) = listener.accept()?;
@@ -25,7 +25,7 @@ fn connected(listener: &TcpListener, port: u16) -> Result<(TcpStream, TcpStream,
     Ok((client, server, from.port()))
 }
 
-/// One connection that carries so many bytes to the listener.
+/// One connection that carries `bytes` bytes to the listener.
 pub fn connect(bytes: u64) -> Result<()> {
     let (listener, port) = listener()?;
     let (mut client, mut server, _) = connected(&listener, port)?;
@@ -37,7 +37,8 @@ pub fn connect(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// One connection fills the listener's queue; the next one's SYN finds no room, and is sent again after a second.
+/// One connection fills the listener's queue. The next SYN is dropped and retransmitted after a
+/// second.
 pub fn retransmit() -> Result<()> {
     let (listener, port) = listener()?;
     sys::listen(listener.as_raw_fd(), 0)?;
@@ -48,8 +49,9 @@ pub fn retransmit() -> Result<()> {
     Ok(())
 }
 
-/// A segment that the listener's end of a connection keeps, for a gap is before it, and then one that has the first one's bytes and
-/// more: the kernel drops the first one. Both come from a raw socket, with the numbers that the connection is at.
+/// Sends a segment that the receiver queues because there is a gap before it, and then a larger one
+/// that covers it: the kernel drops the first one. Both come from a raw socket, with the
+/// connection's current sequence numbers.
 pub fn overlap() -> Result<()> {
     let (listener, port) = listener()?;
     let (client, _server, client_port) = connected(&listener, port)?;
@@ -60,7 +62,7 @@ pub fn overlap() -> Result<()> {
     Ok(())
 }
 
-/// An IP packet with a TCP segment from and to 127.0.0.1, with ACK.
+/// An IP packet with a TCP ACK segment from and to 127.0.0.1.
 fn segment(from: u16, to: u16, sequence: u32, acknowledged: u32, size_bytes: u16) -> Vec<u8> {
     let loopback = Ipv4Addr::LOCALHOST.octets();
     let mut tcp = Vec::new();
@@ -68,7 +70,7 @@ fn segment(from: u16, to: u16, sequence: u32, acknowledged: u32, size_bytes: u16
     tcp.extend(to.to_be_bytes());
     tcp.extend(sequence.to_be_bytes());
     tcp.extend(acknowledged.to_be_bytes());
-    // Five words of header, ACK, a window, the checksum's place, nothing urgent.
+    // Header length of five words, ACK, window, empty checksum, no urgent data.
     tcp.extend([0x50, 0x10, 0x10, 0, 0, 0, 0, 0]);
     tcp.extend(vec![b'x'; size_bytes.into()]);
     let mut pseudo: Vec<u8> = [loopback, loopback].concat();
@@ -76,17 +78,17 @@ fn segment(from: u16, to: u16, sequence: u32, acknowledged: u32, size_bytes: u16
     pseudo.extend((tcp.len() as u16).to_be_bytes());
     let checksum = checksum(&[pseudo, tcp.clone()].concat());
     tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
-    // The kernel adds the length and the checksum of this header.
+    // The kernel fills in the length and the checksum of this header.
     let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, TCP, 0, 0];
     packet.extend([loopback, loopback].concat());
     packet.extend(tcp);
     packet
 }
 
-/// The number of TCP among the protocols of IP.
+/// The IP protocol number of TCP.
 const TCP: u8 = 6;
 
-/// The checksum of the internet: the complement of the sum of all pairs of bytes; carries are added again.
+/// The internet checksum: the complement of the ones' complement sum of all 16-bit words.
 fn checksum(bytes: &[u8]) -> u16 {
     let pair = |pair: &[u8]| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
     let sum: u32 = bytes.chunks(2).map(pair).sum();

@@ -1,0 +1,142 @@
+//! Iterators over kernel objects, compared with /proc.
+//!
+//! In: a process with known threads, files and mappings. Out: the same from `iter:task` and the
+//! other iterators.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use super::machine::{Running, run, skip, wait_for, workload};
+
+const THREADS: usize = 7;
+
+/// Starts a process with `THREADS` sleeping threads in addition to its first.
+fn sleepers() -> Running {
+    let sleepers = Running::start(Command::new(workload()).args(["sleepers", &THREADS.to_string(), "600000"]));
+    wait_for("the threads", || (threads(sleepers.pid()).len() == THREADS + 1).then_some(()));
+    sleepers
+}
+
+fn names(directory: &str) -> BTreeSet<String> {
+    let entries = fs::read_dir(directory).expect("a process").filter_map(Result::ok);
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn threads(pid: u32) -> BTreeSet<String> {
+    names(&format!("/proc/{pid}/task"))
+}
+
+/// Whether the kernel can limit an iterator to one process.
+fn takes_a_process() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(1))
+}
+
+#[test]
+fn every_thread_is_visited_once() {
+    if skip() {
+        return;
+    }
+    let process = sleepers();
+    let pid = process.pid();
+    let script =
+        format!("iter:task / ctx.task.tgid == {pid} / {{ printf(\"%d %s\\n\", ctx.task.pid, ctx.task.comm); }}");
+    let ended = run(&["-q", "--strict", "-e", &script]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let mut visited: Vec<String> = ended.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    visited.sort();
+    let comm = |thread: &String| fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm")).expect("a thread");
+    let expected: BTreeSet<String> = threads(pid).iter().map(|id| format!("{id} {}", comm(id).trim())).collect();
+    assert_eq!(expected.len(), THREADS + 1);
+    assert_eq!(visited, expected.into_iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_process_can_be_chosen() {
+    if skip() || !takes_a_process() {
+        return;
+    }
+    let process = sleepers();
+    let pid = process.pid().to_string();
+    let ended = run(&["-q", "--strict", "-p", &pid, "-e", "iter:task { @threads[ctx.task.tgid] = count(); }"]);
+    assert_eq!(ended.stdout.trim(), format!("@threads[{pid}]: {}", THREADS + 1), "{}", ended.stderr);
+}
+
+#[test]
+fn every_file_is_visited_once() {
+    if skip() {
+        return;
+    }
+    let process = sleepers();
+    let pid = process.pid();
+    let script = format!("iter:task_file / ctx.task.tgid == {pid} / {{ printf(\"%d\\n\", ctx.fd); }}");
+    let ended = run(&["-q", "--strict", "-e", &script]);
+    let visited: Vec<&str> = ended.stdout.lines().filter(|line| !line.is_empty()).collect();
+    let found: BTreeSet<String> = visited.iter().map(|line| (*line).to_owned()).collect();
+    assert_eq!(visited.len(), found.len(), "{}", ended.stdout);
+    assert_eq!(found, names(&format!("/proc/{pid}/fd")), "{}", ended.stderr);
+    assert!(found.contains("0"));
+}
+
+#[test]
+fn mappings_are_those_of_the_process() {
+    if skip() {
+        return;
+    }
+    let process = sleepers();
+    let pid = process.pid();
+    // One thread is enough: all threads share the mappings.
+    let script = format!(
+        "iter:task_vma / ctx.task.pid == {pid} / {{ printf(\"%08lx-%08lx\\n\", ctx.vma.vm_start, ctx.vma.vm_end); }}"
+    );
+    let ended = run(&["-q", "--strict", "-e", &script]);
+    let visited: Vec<String> = ended.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).expect("a process");
+    // That page belongs to the kernel and is in no process's list of mappings.
+    let ranges = maps.lines().filter(|line| !line.ends_with("[vsyscall]")).filter_map(|line| line.split(' ').next());
+    assert_eq!(visited, ranges.collect::<Vec<_>>(), "{}", ended.stderr);
+}
+
+#[test]
+fn it_runs_after_begin_beside_other_probes_and_ends_when_alone() {
+    if skip() {
+        return;
+    }
+    let alone = "END { print(\"end\"); } iter:task { @visited = 1; } BEGIN { printf(\"begin %d\\n\", @visited); }";
+    let ended = run(&["-q", "-e", alone]);
+    assert_eq!(ended.stdout.trim(), "begin 0\nend\n\n\n@visited: 1", "{}", ended.stderr);
+    let first_of_two = "iter:task / ctx.task.pid == 2 / { @first = 1; @kthreadd = count(); }
+        tracepoint:syscalls:sys_enter_getppid / pid == cpid / { @calls = count(); @before = @first; }";
+    let ended = run(&["-q", "-e", first_of_two, "-c", &format!("{} getppid 321", workload())]);
+    for line in ["@kthreadd: 1", "@calls: 321", "@before: 1"] {
+        assert_eq!(ended.lines(line), 1, "{line}: {}{}", ended.stdout, ended.stderr);
+    }
+}
+
+#[test]
+fn a_small_ring_loses_nothing() {
+    if skip() {
+        return;
+    }
+    // A small machine has few mappings. Each of these threads reports those of its process once.
+    let _process = sleepers();
+    let script =
+        "config = { perf_rb_pages = 1 } iter:task_vma { printf(\"a line of some length, %d\\n\", ctx.task.pid); @++; }";
+    let ended = run(&["-q", "--strict", "-e", script]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let printed = ended.stdout.lines().filter(|line| line.starts_with("a line")).count();
+    // Far more than a page can hold.
+    assert!(printed > 200, "{printed}");
+    assert_eq!(ended.lines(&format!("@: {printed}")), 1, "{printed}");
+}
+
+#[test]
+fn exit_stops_before_the_next_object() {
+    if skip() {
+        return;
+    }
+    let ended = run(&["-q", "-e", "iter:task { @++; if (@ == 3) { exit(7); } }"]);
+    assert_eq!((ended.code(), ended.stdout.trim()), (7, "@: 3"), "{}", ended.stderr);
+}

@@ -1,0 +1,256 @@
+//! Probes on kernel functions: counts, arguments and results against workloads with known answers.
+//!
+//! In: each kind of probe that the kernel offers for functions. Out: exact counts. A test prints
+//! which kind the kernel lacks.
+
+use super::machine::{Ended, run, skip, workload};
+use std::process::Command;
+
+/// Runs `profiler ARGUMENTS`; returns its standard output and standard error.
+fn profiler(arguments: &[&str]) -> (String, String) {
+    let output = Command::new(super::machine::PROFILER).args(arguments).output().expect("the binary runs");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// Whether this kernel lacks a kind of probe; prints the profiler's explanation.
+fn lacks(kind: &str) -> bool {
+    let (_, errors) = profiler(&["check", "-e", &format!("{kind}:vfs_read {{ exit(); }}")]);
+    let reason = errors.lines().find_map(|line| line.strip_prefix("error[E0410]: "));
+    if let Some(reason) = reason {
+        println!("SKIPPED: {reason}");
+    }
+    reason.is_some()
+}
+
+/// Runs a script against a workload; both must succeed.
+fn against(script: &str, work: &str) -> Ended {
+    let ended = run(&["--strict", "-e", script, "-c", &format!("{} {work}", workload())]);
+    assert_eq!(ended.code(), 0, "{script}\n{}", ended.stderr);
+    ended
+}
+
+/// The value of a map entry; 0 if it is not printed.
+fn entry(ended: &Ended, key: &str) -> u64 {
+    let line = ended.stdout.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "));
+    line.map_or(0, |number| number.parse().expect("a number"))
+}
+
+fn attached(ended: &Ended) -> usize {
+    let line = ended.stderr.lines().find_map(|line| line.strip_prefix("Attached "));
+    line.and_then(|line| line.split(' ').next()?.parse().ok()).expect("a number of probes")
+}
+
+/// Since 6.7, the kernel reports how many runs a link missed.
+const SAYS_WHAT_LINKS_MISSED: (u32, u32) = (6, 7);
+
+/// Whether the kernel has this version or a later one.
+pub fn is_since(version: (u32, u32)) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a release");
+    let mut numbers = release.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(version.0), Some(version.1))
+}
+
+/// Taking a stack calls a kernel function that is probed too. Its kprobe cannot run inside the
+/// first one.
+#[test]
+fn calls_of_functions_within_another_probe_are_missing_and_reported() {
+    if skip() || lacks("kprobe") || !is_since(SAYS_WHAT_LINKS_MISSED) {
+        return;
+    }
+    let script = "kprobe:__do_sys_getppid /pid == cpid/ { @stacks[kstack(3)] = count(); }
+        kprobe:get_perf_callchain /pid == cpid/ { @chains = count(); } END { clear(@stacks); }";
+    let ended = run(&["-q", "--strict", "-e", script, "-c", &format!("{} getppid 700", workload())]);
+    assert_eq!((ended.code(), entry(&ended, "@chains")), (4, 0), "{}{}", ended.stdout, ended.stderr);
+    let line = "  runs of kprobe:get_perf_callchain: skipped by the kernel: ";
+    let missed = ended.stderr.lines().find_map(|found| found.strip_prefix(line)?.parse::<u64>().ok());
+    assert!(missed >= Some(700), "{}", ended.stderr);
+}
+
+#[test]
+fn a_kprobe_counts_each_call_and_sees_its_arguments() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let script = "kprobe:vfs_read /pid == cpid && arg2 == 640/ { @calls = count(); @typed = sum(args.count);
+          @who[func, probe, comm] = count(); @name[str(((struct file *)arg0).f_path.dentry.d_name.name)] = count();
+          @same = sum(reg(\"dx\") == arg2); }
+        kprobe:vfs_read+0 /pid == cpid && arg2 == 640/ { @again = count(); }
+        kprobe:__do_sys_getppid /pid == cpid/ { @getppid = count(); }";
+    let ended = against(script, "reads 1000 640");
+    assert_eq!(attached(&ended), 3);
+    for key in ["@calls", "@again", "@same", "@who[vfs_read, kprobe:vfs_read, workload]", "@name[zero]"] {
+        assert_eq!(entry(&ended, key), 1000, "{key}: {}", ended.stdout);
+    }
+    assert_eq!((entry(&ended, "@typed"), entry(&ended, "@getppid")), (640_000, 0), "{}", ended.stdout);
+    assert_eq!(entry(&against(script, "getppid 3000 2"), "@getppid"), 6000);
+}
+
+#[test]
+fn a_kretprobe_sees_what_came_back() {
+    if skip() || lacks("kretprobe") {
+        return;
+    }
+    let script = "kprobe:vfs_read /pid == cpid/ { @count[tid] = arg2; }
+        kretprobe:vfs_read /@count[tid] == 640/ { @bytes = sum(retval); @who[func, probe] = count(); }
+        kretprobe:vfs_* /pid == cpid && retval == 640/ { @many[func, probe] = sum(retval); }";
+    let ended = against(script, "reads 1000 640");
+    assert_eq!(entry(&ended, "@bytes"), 640_000, "{}", ended.stdout);
+    assert_eq!(entry(&ended, "@who[vfs_read, kretprobe:vfs_read]"), 1000, "{}", ended.stdout);
+    assert_eq!(entry(&ended, "@many[vfs_read, kretprobe:vfs_read]"), 640_000, "{}", ended.stdout);
+}
+
+#[test]
+fn a_wildcard_counts_each_function_under_its_name() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    // Compares each function of the wildcard with a separate probe; every run of the workload makes
+    // the same calls.
+    let ended = against(
+        "kprobe:vfs_* /pid == cpid/ { @[func] = count(); @all = count(); @name[probe] = count(); }",
+        "files 100",
+    );
+    let (listed, _) = profiler(&["list", "kprobe:vfs_*"]);
+    assert_eq!(attached(&ended), listed.lines().count());
+    let mut sum = 0;
+    for name in ["vfs_read", "vfs_open", "vfs_statx", "vfs_write", "vfs_fstat", "vfs_getattr_nosec", "vfs_fstatat"] {
+        assert_eq!(entry(&ended, &format!("@[{name}]")), entry(&ended, &format!("@name[kprobe:{name}]")));
+    }
+    for line in ended.stdout.lines().filter_map(|line| line.strip_prefix("@[")?.split_once("]: ")) {
+        sum += line.1.parse::<u64>().expect("a number");
+        assert!(listed.lines().any(|listed| listed == format!("kprobe:{}", line.0)), "{}", line.0);
+    }
+    assert_eq!(sum, entry(&ended, "@all"), "{}", ended.stdout);
+    let alone = against(
+        "kprobe:vfs_open /pid == cpid/ { @open = count(); } kprobe:vfs_read /pid == cpid/ { @read = count(); }",
+        "files 100",
+    );
+    assert_eq!(entry(&ended, "@[vfs_open]"), entry(&alone, "@open"), "{}", ended.stdout);
+    assert_eq!(entry(&ended, "@[vfs_read]"), entry(&alone, "@read"), "{}", ended.stdout);
+    assert!(entry(&alone, "@open") >= 100, "{}", alone.stdout);
+}
+
+#[test]
+fn fentry_and_fexit_have_typed_arguments_and_the_result() {
+    if skip() || lacks("fentry") {
+        return;
+    }
+    let script = "fentry:vfs_read /pid == cpid && args.count == 640/ { @in = count(); @raw = sum(arg2); @who[func, probe] = count();
+          @name[str(args.file.f_path.dentry.d_name.name)] = count(); $p = args.buf; @odd[($p + (uint64)pid) > $p] = count(); }
+        fexit:vfs_read /pid == cpid && args.count == 640/ { @out = sum(retval); @less[retval < 0] = count(); }
+        kretfunc:vfs_open /pid == cpid && retval < 0/ { @failed = count(); }";
+    let ended = against(script, "reads 1000 640");
+    for key in ["@in", "@who[vfs_read, fentry:vfs_read]", "@name[zero]", "@odd[true]", "@less[false]"] {
+        assert_eq!(entry(&ended, key), 1000, "{key}: {}", ended.stdout);
+    }
+    assert_eq!((entry(&ended, "@raw"), entry(&ended, "@out")), (640_000, 640_000), "{}", ended.stdout);
+    assert_eq!(attached(&ended), 3);
+    let many = against(
+        "f:vfs_* /pid == cpid/ { @[func, probe] = count(); } kprobe:vfs_* /pid == cpid/ { @k[func] = count(); }",
+        "reads 1000 640",
+    );
+    for line in many.stdout.lines().filter_map(|line| line.strip_prefix("@[")?.split_once("]: ")) {
+        let (function, probe) = line.0.split_once(", ").expect("two keys");
+        assert_eq!(probe, format!("fentry:{function}"));
+        assert_eq!(line.1.parse(), Ok(entry(&many, &format!("@k[{function}]"))), "{}", many.stdout);
+    }
+    assert!(entry(&many, "@[vfs_read, fentry:vfs_read]") >= 1000, "{}", many.stdout);
+}
+
+#[test]
+fn fn_means_the_same_by_whatever_way() {
+    if skip() || lacks("fn") {
+        return;
+    }
+    let script = "fn:vfs_read /pid == cpid && args.count == 640 && arg2 == 640/ { @one[probe, func] = count(); }
+        fn:vfs_r* /pid == cpid && arg2 == 640/ { @many[probe, func] = count(); }";
+    let ended = against(script, "reads 1000 640");
+    for map in ["@one", "@many"] {
+        assert_eq!(entry(&ended, &format!("{map}[fn:vfs_read, vfs_read]")), 1000, "{map}: {}", ended.stdout);
+    }
+    let (_, said) = profiler(&["check", "-v", "-e", "fn:vfs_read { exit(); }"]);
+    assert!(said.starts_with("fn:vfs_read: as fentry\n") || said.starts_with("fn:vfs_read: as kprobe\n"), "{said}");
+}
+
+#[test]
+fn stacks_begin_at_the_function() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    for kind in ["kprobe:vfs_read", "kprobe:vfs_rea*", "fentry:vfs_read"] {
+        if kind.starts_with('f') && lacks("fentry") {
+            continue;
+        }
+        let ended =
+            against(&format!("{kind} /pid == cpid && arg2 == 640/ {{ print(kstack(2)); exit(); }}"), "reads 10 640");
+        let frames: Vec<&str> = ended.stdout.lines().map(str::trim).filter(|line| line.contains('+')).collect();
+        assert!(frames[0].starts_with("vfs_read+") && frames[1].starts_with("ksys_read+"), "{kind}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn only_the_process_of_p_is_seen() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let own = std::process::id().to_string();
+    let script = "kprobe:vfs_read { @[pid] = count(); } kretprobe:vfs_read { @[pid] = count(); } fn:vfs_write { @[pid] = count(); }
+        interval:ms:300 { exit(); }";
+    let ended = run(&["-q", "-p", &own, "-e", script]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let others = ended.stdout.lines().filter(|line| line.starts_with("@[") && !line.starts_with(&format!("@[{own}]")));
+    assert_eq!(others.count(), 0, "{}", ended.stdout);
+}
+
+#[test]
+fn what_cannot_be_probed_is_explained() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let receive = |script: &str| profiler(&["check", "-e", script]).1;
+    let missing = receive("kprobe:vfs_raed { exit(); }");
+    assert!(missing.contains("error[E0405]") && missing.contains("vfs_read"), "{missing}");
+    // An assembly function: it has a symbol, but ftrace cannot trace it.
+    let forbidden = receive("kprobe:entry_SYSCALL_64 { exit(); }");
+    assert!(forbidden.contains("error[E0406]: kernel function `entry_SYSCALL_64` cannot be probed"), "{forbidden}");
+    // The offset is inside an instruction, which only the kernel can tell.
+    let inside = run(&["-e", "kprobe:vfs_read+1 { exit(); }"]);
+    assert!(inside.code() == 3 && inside.stderr.contains("in the middle of an instruction"), "{}", inside.stderr);
+}
+
+/// The disk driver is a module. The reads of the disk and their sectors are known.
+#[test]
+fn functions_of_modules_have_the_types_of_their_module() {
+    if skip() || lacks("fentry") {
+        return;
+    }
+    let (Ok(disk), true) =
+        (std::env::var("PROFILER_DISK"), std::path::Path::new("/sys/kernel/btf/virtio_blk").exists())
+    else {
+        println!("SKIPPED: there is no disk whose driver is a module with types");
+        return;
+    };
+    let script = "fentry:virtblk_add_req /pid == cpid/ { @sectors = sum(args.vbr->out_hdr.sector); }
+        fexit:virtio_blk:virtblk_add_req /pid == cpid/ { @results[retval, probe] = count(); }
+        fentry:virtio_blk:*blk_add_req /pid == cpid/ { @pattern = count(); }
+        kprobe:virtio_blk:virtblk_add_req /pid == cpid/ { @cast = sum(((struct virtblk_req *)arg1)->out_hdr.sector); }
+        fn:virtblk_add_req /pid == cpid/ { @best[func] = count(); }";
+    let dd = format!("busybox dd if={disk} of=/dev/null bs=4096 count=200 iflag=direct");
+    let ended = run(&["--strict", "-e", script, "-c", &dd]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    // 4,096 bytes are eight sectors.
+    let sectors = 8 * (0..200).sum::<u64>();
+    let expected = [
+        ("@sectors", sectors),
+        ("@cast", sectors),
+        ("@results[0, fexit:virtio_blk:virtblk_add_req]", 200),
+        ("@pattern", 200),
+        ("@best[virtblk_add_req]", 200),
+    ];
+    for (key, value) in expected {
+        assert_eq!(entry(&ended, key), value, "{key}: {}", ended.stdout);
+    }
+    let (listed, _) = profiler(&["list", "-v", "fentry:virtio_blk:virtblk_add_req"]);
+    assert!(listed.contains("\n    struct virtblk_req * vbr\n"), "{listed}");
+}

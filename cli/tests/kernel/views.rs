@@ -1,0 +1,186 @@
+//! Views against workloads with known counts: no event is lost or counted twice between windows.
+//!
+//! In: views with the shortest possible windows, while two CPUs are busy. Out: sums over all
+//! windows.
+
+use std::collections::BTreeMap;
+
+use super::machine::{Directory, Ended, copy, run, run_beside, skip, workload};
+
+/// Sums of the rows of all tables of comma-separated values, by view and column, and the windows.
+#[derive(Debug, Default)]
+struct Sums {
+    totals: BTreeMap<String, u64>,
+    /// The end times of each view's windows.
+    windows: BTreeMap<String, Vec<String>>,
+    /// The same sums for each window end.
+    by_window: BTreeMap<(String, String), u64>,
+}
+
+fn sums(csv: &str) -> Sums {
+    let mut sums = Sums::default();
+    let mut names: Vec<&str> = Vec::new();
+    for line in csv.lines().filter(|line| !line.is_empty()) {
+        let fields: Vec<&str> = line.split(',').collect();
+        if fields[0] == "view" {
+            names = fields;
+            continue;
+        }
+        assert_eq!(fields.len(), names.len(), "{line}");
+        let view = fields[0].to_owned();
+        let ends = sums.windows.entry(view.clone()).or_default();
+        if ends.last().map(String::as_str) != Some(fields[2]) {
+            ends.push(fields[2].to_owned());
+        }
+        for (name, field) in names.iter().zip(&fields).skip(4).filter(|(_, field)| !field.is_empty()) {
+            let number = field.parse::<u64>().expect("a number");
+            let what = format!("{view} {name}");
+            *sums.by_window.entry((what.clone(), fields[2].to_owned())).or_default() += number;
+            *sums.totals.entry(what).or_default() += number;
+        }
+    }
+    sums
+}
+
+fn results(script: &str, command: &str) -> (Ended, Sums) {
+    let directory = Directory::new("views");
+    let output = directory.path("out");
+    let ended = run(&["-q", "-f", "csv", "-o", &output, "-e", script, "-c", command]);
+    assert_eq!((ended.code(), ended.stderr.lines().count()), (0, 0), "{}", ended.stderr);
+    let text = std::fs::read_to_string(&output).expect("results");
+    (ended, sums(&text))
+}
+
+#[test]
+fn the_windows_of_every_kind_of_map_add_up_to_what_happened() {
+    if skip() {
+        return;
+    }
+    let calls = 1_000_000;
+    let script = r#"
+        view "keyed" { of @counted, @assigned, @spread  show @counted.count, @assigned.sum, @spread.count  every 10ms clear }
+        view "bare" { of @all  show count  every 10ms clear }
+        view "number" { of @number  show value  every 10ms clear }
+        tracepoint:syscalls:sys_enter_getppid /pid == cpid && comm == "workload"/ {
+            $key = rand % 3000;
+            @counted[$key] = count(); @assigned[$key]++; @spread[$key] = lhist($key, 0, 3000, 1000);
+            @all = count(); @number++; @total = count();
+        }"#;
+    let (_, sums) = results(script, &format!("sh -c 'exec {} getppid {} 2 >/dev/null'", workload(), calls / 2));
+    for what in [
+        "keyed counted.count",
+        "keyed assigned.sum",
+        "keyed spread.count",
+        "bare count",
+        "number value",
+        "@total count",
+    ] {
+        assert_eq!(sums.totals.get(what), Some(&calls), "{what}: {:?}", sums.totals);
+    }
+    for view in ["keyed", "bare", "number"] {
+        assert!(sums.windows[view].len() > 1, "no window was closed under load: {:?}", sums.windows);
+    }
+}
+
+#[test]
+fn a_run_that_is_under_way_when_a_window_ends_is_in_that_window_with_all_that_it_does() {
+    if skip() {
+        return;
+    }
+    let (calls, updates) = (12, 150_000);
+    let script = format!(
+        r#"view "long" {{ of @counted, @bare  show @counted.count, @bare.count  every 5ms clear }}
+        view "one" {{ of @one  show count  every 5ms clear }}
+        tracepoint:syscalls:sys_enter_getppid /pid == cpid && comm == "workload"/ {{
+            for $i : 0..{updates} {{ @counted[$i % 500] = count(); @bare[$i % 7] = lhist($i, 0, 10, 5); @one = count(); }}
+        }}"#
+    );
+    let (_, sums) = results(&script, &format!("sh -c 'exec {} getppid {} 2 >/dev/null'", workload(), calls / 2));
+    for what in ["long counted.count", "long bare.count", "one count"] {
+        assert_eq!(sums.totals.get(what), Some(&(calls * updates)), "{what}: {:?}", sums.totals);
+    }
+    assert!(sums.windows["one"].len() > 1, "no window was closed under load: {:?}", sums.windows);
+    let torn: Vec<_> = sums.by_window.iter().filter(|(_, count)| **count % updates != 0).collect();
+    assert!(torn.is_empty(), "windows with a part of a run: {torn:?}");
+}
+
+/// Programs attached to user functions can be preempted in the middle.
+#[test]
+fn the_windows_of_preemptible_programs_add_up() {
+    if skip() {
+        return;
+    }
+    let (processes, calls) = (6, 60_000);
+    let directory = Directory::new("views");
+    let program = directory.path("workload");
+    copy(workload(), &program);
+    let script = format!(
+        r#"view "steps" {{ of @steps  show count, sum  every 10ms clear }}
+        uprobe:{program}:workload_step {{ @steps[arg0 % 2000] = stats(1); @total = count(); }}"#
+    );
+    let command = vec![format!("{program} functions {calls}"); processes].join(" & ") + " & wait";
+    let output = directory.path("out");
+    let ended = run_beside(&["-q", "-f", "csv", "-o", &output, "-e", &script], &command);
+    assert_eq!((ended.code(), ended.stderr.lines().count()), (0, 0), "{}", ended.stderr);
+    let sums = sums(&std::fs::read_to_string(&output).expect("results"));
+    let all = processes as u64 * calls;
+    assert_eq!((sums.totals["steps count"], sums.totals["steps sum"], sums.totals["@total count"]), (all, all, all));
+    assert!(sums.windows["steps"].len() > 1, "{:?}", sums.windows);
+}
+
+#[test]
+fn what_other_probes_see_of_a_map_is_the_present_window() {
+    if skip() {
+        return;
+    }
+    let script = r#"view "w" { of @calls  show sum  every 20ms clear }
+        tracepoint:syscalls:sys_enter_getppid /pid == cpid && comm == "workload"/ { @calls[comm]++; @most = max(@calls[comm]); @length = max(len(@calls)); }"#;
+    // On a busy machine the timer may not get a processor before the calls are over.
+    let most_in_a_window = |calls: u64| {
+        let (_, sums) = results(script, &format!("sh -c 'exec {} getppid {calls} >/dev/null'", workload()));
+        assert_eq!(sums.totals.get("@length max"), Some(&1), "the number of keys begins anew with each window");
+        sums.totals["@most max"]
+    };
+    let is_split =
+        [400_000, 1_600_000, 6_400_000].into_iter().any(|calls| u128::from(calls) > most_in_a_window(calls).into());
+    assert!(is_split, "no window holds everything");
+}
+
+#[test]
+fn percentiles_of_all_others_are_those_of_all_their_values() {
+    if skip() {
+        return;
+    }
+    // 1, 2, … 100 in ten keys of ten values. Two keys are shown, so the rest has eighty values, of
+    // which fifty are below 51.
+    let script = r#"view "v" { of @h  show key, count, p50, max  sort key desc  top 2 rest }
+        BEGIN { for $i : 0..100 { @h[$i / 10] = lhist($i + 1, 0, 200, 1); } exit(); }"#;
+    let ended = run(&["-q", "-e", script]);
+    let expected = "v\nkey         count  p50   max\n9              10  <96  <101\n8              10  <86   <91\n… 8 others     80  <41   <81\n\n";
+    assert_eq!(ended.stdout, expected);
+}
+
+#[test]
+fn several_maps_are_joined_by_their_keys() {
+    if skip() {
+        return;
+    }
+    let script = r#"view "both" { of @a, @b  show name as "who", n, @a.value, @b.sum, @b.share  sort name }
+        BEGIN { $name = "x"; $n = 2; @a[$name, $n] = 7; @b[$name, $n] = sum(3); @b["y", 1] = sum(1); @a["a long one", 300] = 9; exit(); }"#;
+    let ended = run(&["-q", "-e", script]);
+    let expected = "both\nwho         n    @a.value  @b.sum  @b.share\na long one  300         9       -         -\nx           2           7       3    75.0 %\ny           1           -       1    25.0 %\n\n";
+    assert_eq!(ended.stdout, expected, "{}", ended.stderr);
+}
+
+#[test]
+fn maps_with_a_view_are_not_printed_beside_it() {
+    if skip() {
+        return;
+    }
+    let script = r#"view "v" { of @a } BEGIN { @a[1] = 5; @b[2] = 6; exit(); }"#;
+    assert_eq!(run(&["-q", "-e", script]).stdout, "\n\n@b[2]: 6\n\nv\nkey  value\n1        5\n\n");
+    let only = r#"view "v" { of @a } BEGIN { @a[1] = 5; exit(); }"#;
+    assert_eq!(run(&["-q", "-e", only]).stdout, "v\nkey  value\n1        5\n\n");
+    let empty = r#"view "v" { of @a } BEGIN { if (pid == 0) { @a[1] = 5; } exit(); }"#;
+    assert_eq!(run(&["-q", "-e", empty]).stdout, "v\n(no rows)\n\n");
+}

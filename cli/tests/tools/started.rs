@@ -1,0 +1,131 @@
+//! A running `profiler`, and the path of the workload.
+//!
+//! In: a script. Out: its standard output and standard error.
+//! Guarantee: no process outlives its test.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::patience::Limit;
+
+const PROFILER: &str = env!("CARGO_BIN_EXE_profiler");
+
+/// A running `profiler run SCRIPT`.
+#[derive(Debug)]
+pub struct Started {
+    child: Child,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+/// What was read from a pipe so far.
+#[derive(Debug)]
+struct Stream {
+    text: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Stream {
+    fn new(mut pipe: impl Read + Send + 'static) -> Stream {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&text);
+        let reader = thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = pipe.read(&mut bytes) {
+                kept.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&bytes[..count]);
+            }
+        });
+        Stream { text, reader: Some(reader) }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.text.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    fn whole(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            reader.join().expect("the reader");
+        }
+        self.text()
+    }
+}
+
+impl Started {
+    pub fn start(script: &Path) -> Started {
+        let mut child = Command::new(PROFILER)
+            .arg("run")
+            .arg(script)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("profiler");
+        let stdout = Stream::new(child.stdout.take().expect("a pipe"));
+        let stderr = Stream::new(child.stderr.take().expect("a pipe"));
+        Started { child, stdout, stderr }
+    }
+
+    /// Waits until its probes are attached; `false` if it exits first.
+    pub fn is_attached(&mut self) -> bool {
+        wait_for("the attachment", || {
+            if self.stderr.text().contains("Attached ") {
+                return Some(true);
+            }
+            self.child.try_wait().expect("a child of ours").map(|_| false)
+        })
+    }
+
+    /// Waits until its standard output satisfies `is_shown`.
+    pub fn wait_for(&mut self, is_shown: impl Fn(&str) -> bool) {
+        wait_for("the report", || is_shown(&self.stdout.text()).then_some(()));
+    }
+
+    /// Ends it as Control-C does; returns standard output and standard error.
+    pub fn end(mut self) -> (String, String) {
+        // It may have exited already.
+        let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).stderr(Stdio::null()).status();
+        wait_for("the end", || self.child.try_wait().expect("a child of ours"));
+        (self.stdout.whole(), self.stderr.whole())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Polls until `look` returns a value; fails after the timeout.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let mut limit = Limit::of(Duration::from_secs(30));
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(limit.lasts(), "{what} never came");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The path of the workload program, built next to `profiler` unless `PROFILER_WORKLOAD` names
+/// another one.
+pub fn workload() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        if let Ok(path) = std::env::var("PROFILER_WORKLOAD") {
+            return path;
+        }
+        let build = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "workload"])
+            .current_dir(super::ROOT)
+            .status();
+        assert!(build.is_ok_and(|status| status.success()), "the workload does not build");
+        let target = Path::new(PROFILER).parent().and_then(Path::parent).expect("target/PROFILE/profiler");
+        target.join("debug/workload").display().to_string()
+    })
+}

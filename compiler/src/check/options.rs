@@ -1,0 +1,106 @@
+//! The command-line options that affect the check.
+//!
+//! In: set by the command. Out: read by the stage.
+//! Guarantee: plain data.
+
+use std::fmt;
+use std::rc::Rc;
+
+/// The command-line options that affect the check.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The processes of `-p`; empty: all processes.
+    pub pids: Vec<u32>,
+    /// The process of `-c`.
+    pub child_pid: Option<u32>,
+    /// `$1`, `$2`, ….
+    pub positional: Vec<String>,
+    /// `--name=value` arguments after `--`; a switch has no value.
+    pub named: Vec<(String, Option<String>)>,
+    /// Whether functions that change the system may be used.
+    pub allow_unsafe: bool,
+    /// Settings from the environment: names in lower case, without `BPFTRACE_`.
+    pub settings: Vec<(String, String)>,
+    /// Whether failed reads and missing keys are reported.
+    pub report_failures: bool,
+    /// Selects probes by name; `begin`, `end` and `self` are always kept.
+    pub probe_filter: Option<ProbeFilter>,
+    /// How to treat missing kernel functions, and missing functions and static probes of programs,
+    /// unless the script says.
+    pub missing_in_programs: MissingProbes,
+    /// Whether each block on an event is a separate kernel program, as needed where one program
+    /// would be too large for all of them.
+    pub separate_programs: bool,
+    /// What happens to the maps when the program ends.
+    pub succession: Succession,
+}
+
+/// What happens to a program's maps when it ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Succession {
+    /// The maps are only read.
+    #[default]
+    None,
+    /// A replacement program takes over the contents unchanged, so a map has a single copy unless
+    /// it is emptied.
+    HandOver,
+}
+
+impl Options {
+    /// The processes of the command line: those of `-p`, else the command of `-c`. Empty: all.
+    pub fn processes(&self) -> Vec<u32> {
+        if self.pids.is_empty() { self.child_pid.into_iter().collect() } else { self.pids.clone() }
+    }
+}
+
+/// The command-line processes that a program must filter for itself because the kernel does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PidFilter {
+    /// None: the kernel filters, or the probe belongs to no process.
+    #[default]
+    Nothing,
+    /// Those of `-p`. The command of `-c` gets no special treatment, as in bpftrace.
+    Option,
+    /// Those of `-p`, or the command of `-c`.
+    OptionOrCommand,
+}
+
+impl PidFilter {
+    /// The processes; empty: all.
+    pub(super) fn pids(self, options: &Options) -> Vec<u32> {
+        match self {
+            PidFilter::Nothing => Vec::new(),
+            PidFilter::Option => options.pids.clone(),
+            PidFilter::OptionOrCommand => options.processes(),
+        }
+    }
+}
+
+/// How to treat a probe that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MissingProbes {
+    /// An error: nothing runs.
+    #[default]
+    Error,
+    /// A warning: the rest runs.
+    Warn,
+    /// Ignored: the rest runs, without a warning.
+    Ignore,
+}
+
+/// A predicate over probe names.
+#[derive(Clone)]
+pub struct ProbeFilter(pub(super) Rc<dyn Fn(&str) -> bool>);
+
+impl ProbeFilter {
+    /// Selects the probes for whose full name, or whose block's own name, `takes` returns true.
+    pub fn new(takes: impl Fn(&str) -> bool + 'static) -> ProbeFilter {
+        ProbeFilter(Rc::new(takes))
+    }
+}
+
+impl fmt::Debug for ProbeFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProbeFilter").finish_non_exhaustive()
+    }
+}

@@ -1,9 +1,0 @@
-//! Tests of the emit stage: objects read back by others, loaded by the kernel, executed by the interpreter.
-
-mod build;
-mod evaluate;
-mod kernel;
-mod listing;
-mod object;
-mod programs;
-mod random;

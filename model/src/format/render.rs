@@ -1,0 +1,118 @@
+//! Renders formats with values.
+//!
+//! In: a [`Format`], and values or the record that contains them. Out: bytes appended to a buffer.
+//! Guarantee: integers and untruncated strings of a record are written from its bytes without
+//! allocation.
+
+use super::number::{write_integer, write_padded};
+use super::{Conversion, Format, Piece};
+use crate::decode;
+use crate::object::Field;
+use crate::results::Record;
+use crate::text::controls::escape_controls;
+use crate::text::{BufferStyle, write_buffer, write_value};
+use crate::types::Type;
+use crate::units::Unit;
+use crate::value::{Symbols, Value};
+
+impl Format {
+    /// Appends the text; `arg(n)` is the value of the n-th conversion.
+    pub fn render(&self, mut arg: impl FnMut(usize) -> Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
+        let mut index = 0;
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Conversion(conversion) => {
+                    conversion.write(&arg(index), symbols, out);
+                    index += 1;
+                }
+            }
+        }
+    }
+
+    /// Appends the text; the n-th conversion shows the record's n-th field. With `escapes`, control
+    /// characters in fields are escaped; those in the format are the script's own and stay.
+    pub fn render_record(&self, record: &Record<'_>, symbols: &dyn Symbols, escapes: bool, out: &mut Vec<u8>) {
+        let mut fields = record.event.fields.iter();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text),
+                Piece::Conversion(conversion) => {
+                    let start = out.len();
+                    match fields.next() {
+                        Some(field) => conversion.write_field(record, field, symbols, out),
+                        None => conversion.write(&Value::Missing, symbols, out),
+                    }
+                    if escapes {
+                        escape_controls(out, start);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Conversion {
+    /// Appends a field; integers and untruncated strings are written directly from the record's
+    /// bytes.
+    fn write_field(&self, record: &Record<'_>, field: &Field, symbols: &dyn Symbols, out: &mut Vec<u8>) {
+        let bytes = record.field_bytes(field);
+        match &field.ty {
+            Type::Int(int) if !matches!(self.letter, 's' | 'c' | 't') => {
+                if let Some(number) = decode::integer(*int, bytes) {
+                    return write_integer(self, number as u64, out);
+                }
+            }
+            Type::Str { capacity_bytes } => {
+                if let (text, false) = decode::string(bytes, *capacity_bytes) {
+                    return write_padded(self, text, out);
+                }
+            }
+            _ => {}
+        }
+        self.write(&decode::decode(&field.ty, bytes, record.lookup), symbols, out);
+    }
+
+    /// Appends a value.
+    fn write(&self, value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
+        match (self.letter, number(value), value) {
+            ('c', Some(bits), _) => write_padded(&Conversion { precision: None, ..*self }, &[bits as u8], out),
+            ('d' | 'i' | 'u' | 'x' | 'X' | 'o' | 'p', Some(bits), _) => write_integer(self, bits, out),
+            ('t', Some(bits), value) => {
+                let text = Unit::Duration.text(signed(bits, value));
+                write_padded(&Conversion { precision: None, ..*self }, text.as_bytes(), out);
+            }
+            ('R', _, Value::Buf(bytes)) => self.write_buffer(bytes, BufferStyle::Escaped, out),
+            ('H', _, Value::Buf(bytes)) => self.write_buffer(bytes, BufferStyle::Spaced, out),
+            (_, _, Value::Str(text)) => write_padded(self, text, out),
+            _ => {
+                let mut text = Vec::new();
+                write_value(value, symbols, &mut text);
+                // In C, precision applies to strings only; other values are never truncated.
+                write_padded(&Conversion { precision: None, ..*self }, &text, out);
+            }
+        }
+    }
+
+    fn write_buffer(&self, bytes: &[u8], style: BufferStyle, out: &mut Vec<u8>) {
+        let mut text = Vec::with_capacity(bytes.len() * 4);
+        write_buffer(bytes, style, &mut text);
+        write_padded(&Conversion { precision: None, ..*self }, &text, out);
+    }
+}
+
+/// The number as a double, for display with three digits.
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn signed(bits: u64, value: &Value) -> f64 {
+    if matches!(value, Value::Uint(_)) { bits as f64 } else { bits as i64 as f64 }
+}
+
+/// The bits of a numeric value.
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Bool(b) => Some(u64::from(*b)),
+        Value::Int(n) | Value::Enum { number: n, .. } | Value::Average { average: n } => Some(*n as u64),
+        Value::Uint(n) | Value::Pointer(n) => Some(*n),
+        _ => None,
+    }
+}

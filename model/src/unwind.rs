@@ -1,0 +1,284 @@
+//! How unwind tables of user code are laid out in BPF maps.
+//!
+//! In: nothing. Out: the layouts and encodings that the compiler's code reads and the runtime
+//! writes.
+//! Guarantee: plain constants and pure functions; both sides take every number from here.
+//!
+//! A row says how to find the caller from an address on, up to the next row. It is one word: the
+//! address in the file, in the upper 48 bits, and a [`Rule`] in the lower 16. Rows are sorted, so
+//! the row for an address is the last word that is not above `address << 16 | 0xffff`.
+//!
+//! Rows lie in segments, which are entries of a hash map. A table of up to [`SEGMENT_WORDS`] rows
+//! is part of one segment. A longer table fills consecutive segments, and its mapping refers to an
+//! index instead: words with the first address of each segment and, in place of the rule, the
+//! segment's distance from the first one. Unused words of a segment are [`UNUSED`].
+
+use serde::{Deserialize, Serialize};
+
+/// An address or a row after all others. Not `u64::MAX`: programs find the greater of two numbers
+/// by the sign of their difference.
+pub const UNUSED: u64 = i64::MAX as u64;
+
+/// Words in a segment. The value of an entry of [`Unwinding::rows`] is that many `u64`; its key is
+/// the number of the segment, a `u32`.
+pub const SEGMENT_WORDS: usize = 1024;
+/// Limit of segments: 48 MiB of rows.
+pub const MAX_SEGMENTS: u32 = 6 << 10;
+
+/// Mappings of code in a process; further ones are left out.
+pub const MAX_MAPPINGS: usize = 256;
+/// Limit of processes with mappings.
+pub const MAX_PROCESSES: u32 = 2048;
+/// Size of a [`Mapping`] as stored.
+pub const MAPPING_BYTES: usize = 32;
+/// Offset of the version of a value of [`Unwinding::processes`], a `u64`: a number, not 0, that no
+/// other value has had. What programs remember about a version stays true.
+pub const VERSION_OFFSET: usize = 8;
+/// Offset of the mappings in the value of an entry of [`Unwinding::processes`]. The value begins
+/// with the memory's identity from the request that it answers, a `u64`. Mappings are sorted by
+/// address; unused ones start at [`UNUSED`].
+pub const MAPPINGS_OFFSET: usize = 32;
+/// Size of a value of [`Unwinding::processes`]. The key is the process id, a `u32`.
+pub const PROCESS_BYTES: usize = MAPPINGS_OFFSET + MAX_MAPPINGS * MAPPING_BYTES;
+
+/// The identity of memory before the first stack is taken: the value counts for the process's next
+/// stack, whatever its identity, and the program writes the identity and makes a request.
+pub const UNCLAIMED: u64 = 0;
+
+/// Size of a request, a record of [`Unwinding::requests`]: the process id as a `u64`, then the
+/// identity of its memory, a `u64` that changes with every `exec`.
+pub const REQUEST_BYTES: u32 = 16;
+
+/// Size of a value of [`Unwinding::pauses`].
+pub const PAUSE_BYTES: usize = 16;
+
+/// The maps of the unwinder, by their names in the object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unwinding {
+    /// Hash of process ids to mappings.
+    pub processes: String,
+    /// Hash of segment numbers to rows.
+    pub rows: String,
+    /// Ring buffer of requests: a process whose mappings are missing or incomplete.
+    pub requests: String,
+    /// Hash of process ids (`u32`) to a pause: the monotonic time in ns (`u64`) before which a
+    /// process is not requested again, and the identity of its memory (`u64`) for which that holds.
+    pub pauses: String,
+}
+
+/// A mapping of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapping {
+    /// First address.
+    pub start: u64,
+    /// Address after the last one.
+    pub end: u64,
+    /// What to subtract from an address of the process to get one of the table.
+    pub bias: u64,
+    /// The rows for this mapping.
+    pub table: Table,
+}
+
+/// Where the rows of a mapping are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Table {
+    /// The segment that contains the words to search first.
+    pub segment: u32,
+    /// Index of the first of these words.
+    pub first: u16,
+    /// Number of these words; 0 for code without unwind information.
+    pub words: u16,
+    /// Number of the segment to which the first word of an index refers; `None` if the words are
+    /// rows.
+    pub indexed: Option<u32>,
+}
+
+/// Bit 15 of the third 16 bits of a stored table: the words are an index.
+pub const INDEX_FLAG: u64 = 1 << 15;
+
+impl Table {
+    /// For code that has no unwind information: frame pointers are used.
+    pub const NONE: Table = Table { segment: 0, first: 0, words: 0, indexed: None };
+
+    /// The word as stored: first word (bits 0–14) with [`INDEX_FLAG`], number of words (bits
+    /// 16–31), segment (bits 32–47), first indexed segment (bits 48–63). A table that is larger
+    /// than the layout allows is stored as [`Table::NONE`].
+    pub fn word(self) -> u64 {
+        let narrow = |number: u32| u16::try_from(number).ok().map(u64::from);
+        let flag = if self.indexed.is_some() { INDEX_FLAG } else { 0 };
+        let (Some(segment), Some(indexed)) = (narrow(self.segment), narrow(self.indexed.unwrap_or(0))) else {
+            return 0;
+        };
+        u64::from(self.first) | flag | u64::from(self.words) << 16 | segment << 32 | indexed << 48
+    }
+}
+
+impl Mapping {
+    /// The mapping as stored: four `u64`.
+    pub fn bytes(&self) -> [u8; MAPPING_BYTES] {
+        let mut bytes = [0; MAPPING_BYTES];
+        let words = [self.start, self.end, self.bias, self.table.word()];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+/// A row from an address in the file on. Addresses have at most 48 bits.
+pub fn row(address: u64, rule: u16) -> u64 {
+    address << 16 | u64::from(rule)
+}
+
+/// How to find the caller: where the canonical frame address (CFA) is, and where the function saved
+/// RBP. The return address is always directly below the CFA, except for the special rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// The CFA is this many words above RSP.
+    FromRsp { words: u16, rbp: SavedRbp },
+    /// The CFA is this many words above RBP.
+    FromRbp { words: u16, rbp: SavedRbp },
+    /// The CFA is stored this many words below RBP, and RBP's old value where RBP points: a
+    /// function that realigns its stack.
+    Realigned { words: u16 },
+    /// Anything else.
+    Special(Special),
+}
+
+/// Words between the CFA and the saved RBP (1 is the return address itself, so it is at least 2);
+/// 0 if RBP still has the caller's value.
+pub type SavedRbp = u16;
+
+/// Bits of a `Rule::FromRsp`: words (0–11), saved RBP minus 1 (12–14).
+pub const RSP_WORDS_BITS: u32 = 12;
+/// Bits of a `Rule::FromRbp`: words (0–6), saved RBP minus 1 (7–9), marked by [`RBP_FLAG`].
+pub const RBP_WORDS_BITS: u32 = 7;
+/// Bits of the saved RBP.
+pub const SAVED_BITS: u32 = 3;
+/// Set for every rule but `Rule::FromRsp`.
+pub const RBP_FLAG: u16 = 0x8000;
+/// With [`RBP_FLAG`]: a `Rule::Realigned`, words in the lower 12 bits.
+pub const REALIGNED_FLAG: u16 = 0x4000;
+/// Rules from this value on are special: [`SPECIAL`] plus the [`Special`].
+pub const SPECIAL: u16 = 0xf000;
+
+/// Rules without numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Special {
+    /// No function has this address.
+    None = 0,
+    /// The function has no caller: where a thread begins.
+    Outermost = 1,
+    /// The return of a signal handler: RSP points to the `ucontext` that the kernel saved.
+    Signal = 2,
+    /// A rule that this encoding does not have.
+    Unsupported = 3,
+    /// A procedure linkage table: CFA = RSP + 8, and 8 more where the address modulo 16 is 9 or
+    /// more. The other two follow in order.
+    Plt9 = 4,
+    /// The same, from 10 on.
+    Plt10 = 5,
+    /// The same, from 11 on.
+    Plt11 = 6,
+}
+
+impl Rule {
+    /// The encoded rule; `Special::Unsupported` if its numbers are too large.
+    pub fn code(self) -> u16 {
+        let unsupported = SPECIAL + Special::Unsupported as u16;
+        let saved = |rbp: SavedRbp| match rbp {
+            0 => Some(0),
+            1 => None,
+            more => Some(more - 1).filter(|slot| *slot < 1 << SAVED_BITS),
+        };
+        match self {
+            Rule::FromRsp { words, rbp } => match saved(rbp) {
+                Some(slot) if words < 1 << RSP_WORDS_BITS => slot << RSP_WORDS_BITS | words,
+                _ => unsupported,
+            },
+            Rule::FromRbp { words, rbp } => match saved(rbp) {
+                Some(slot) if words < 1 << RBP_WORDS_BITS => RBP_FLAG | slot << RBP_WORDS_BITS | words,
+                _ => unsupported,
+            },
+            Rule::Realigned { words } if words < 1 << 12 => RBP_FLAG | REALIGNED_FLAG | words,
+            Rule::Realigned { .. } => unsupported,
+            Rule::Special(special) => SPECIAL + special as u16,
+        }
+    }
+}
+
+/// Why a stack ends before the function with which its thread began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum End {
+    /// More frames than were asked for.
+    Depth = 1,
+    /// The mappings or the unwind table were not known yet.
+    NoTable = 2,
+    /// The code has no unwind information, and its frame pointer leads nowhere.
+    NoInformation = 3,
+    /// The stack's memory could not be read: it is not in memory.
+    Unreadable = 4,
+    /// The rule is not supported, or the process is not a 64-bit one.
+    Unsupported = 5,
+}
+
+/// All of them, as they are printed.
+pub const ENDS: [End; 5] = [End::Depth, End::NoTable, End::NoInformation, End::Unreadable, End::Unsupported];
+
+/// The last entry of a stored stack that ends early is this, plus the [`End`]: an address that user
+/// code cannot have.
+pub const END_MARK: u64 = 0xffff_ffff_ffff_ff00;
+
+impl End {
+    /// The entry that marks this end.
+    pub fn mark(self) -> u64 {
+        END_MARK + self as u64
+    }
+
+    /// The end that an entry marks, if it is a mark.
+    pub fn of(entry: u64) -> Option<End> {
+        ENDS.into_iter().find(|end| end.mark() == entry)
+    }
+
+    /// The reason in words, for a sentence like "callers are missing: …".
+    pub fn reason(self) -> &'static str {
+        match self {
+            End::Depth => "more frames than the limit",
+            End::NoTable => "no unwind table yet",
+            End::NoInformation => "no unwind information",
+            End::Unreadable => "stack memory not readable",
+            End::Unsupported => "unsupported unwind rule",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_have_distinct_codes() {
+        let rsp = |words, rbp| Rule::FromRsp { words, rbp }.code();
+        let rbp = |words, rbp| Rule::FromRbp { words, rbp }.code();
+        assert_eq!((rsp(1, 0), rsp(2, 2), rsp(7, 8)), (1, 0x1002, 0x7007));
+        assert_eq!((rbp(2, 2), rbp(127, 8), Rule::Realigned { words: 1 }.code()), (0x8082, 0x83ff, 0xc001));
+        let unsupported = Rule::Special(Special::Unsupported).code();
+        assert_eq!(unsupported, 0xf003);
+        assert_eq!([rsp(4096, 0), rsp(1, 1), rsp(9, 9), rbp(128, 0)], [unsupported; 4]);
+    }
+
+    #[test]
+    fn an_end_is_recognised_by_its_mark() {
+        assert!(ENDS.into_iter().all(|end| End::of(end.mark()) == Some(end)));
+        assert!(End::of(END_MARK).is_none() && End::of(0x7fff_ffff_f000).is_none());
+    }
+
+    #[test]
+    fn a_table_is_one_word() {
+        assert_eq!(Table { segment: 3, first: 5, words: 1024, indexed: None }.word(), 0x0000_0003_0400_0005);
+        assert_eq!(Table { segment: 3, first: 0, words: 9, indexed: Some(4) }.word(), 0x0004_0003_0009_8000);
+        assert_eq!(Table { segment: 70_000, ..Table::NONE }.word(), 0);
+    }
+}

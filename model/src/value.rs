@@ -1,0 +1,299 @@
+//! Decoded results of a script.
+//!
+//! In: decoded from bytes by [`crate::decode`] and by the aggregations. Out: the only input of the
+//! text and JSON renderers.
+//! Guarantee: independent of the kernel, maps and file descriptors; a [`Symbols`] resolves
+//! addresses to names.
+
+use std::cmp::Ordering;
+use std::net::IpAddr;
+
+use crate::distribution::Distribution;
+use crate::series::Series;
+use crate::strftime::Zone;
+use crate::types::{Space, StackMode};
+use crate::unwind::End;
+
+/// A result.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// No value (`null`).
+    Missing,
+    /// A boolean.
+    Bool(bool),
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    Uint(u64),
+    /// A string up to its NUL; not necessarily UTF-8.
+    Str(Vec<u8>),
+    /// Raw bytes.
+    Buf(Vec<u8>),
+    /// An address.
+    Pointer(u64),
+    /// Elements of one type.
+    Array(Vec<Value>),
+    /// Parts of a tuple.
+    Tuple(Vec<Value>),
+    /// Named parts.
+    Record(Vec<(String, Value)>),
+    /// An enum value with its enumerator's name, if it has one.
+    Enum {
+        number: i64,
+        /// The enumerator's name.
+        name: Option<String>,
+    },
+    /// A stack trace.
+    Stack(Stack),
+    /// An address that is printed as a symbol.
+    Symbol {
+        /// The address space.
+        space: Space,
+        address: u64,
+        /// The process id, for user addresses.
+        pid: u32,
+    },
+    /// An IP address.
+    Inet(IpAddr),
+    /// A point in time.
+    Timestamp {
+        /// Nanoseconds since boot.
+        since_boot_ns: u64,
+        /// `strftime` format.
+        format: String,
+    },
+    /// A user id that is printed as a name.
+    Username(u32),
+    /// A time series.
+    Series(Series),
+    /// Histogram buckets with counts.
+    Histogram(Histogram),
+    /// Count, average and total.
+    Stats {
+        /// Number of values.
+        count: u64,
+        /// Total divided by count, truncated; 0 without values.
+        average: i64,
+        /// Their sum.
+        total: i64,
+    },
+    /// The average of the values alone, the result of `avg()`.
+    Average {
+        /// Total divided by count, truncated.
+        average: i64,
+    },
+    /// A distribution with percentiles.
+    Distribution(Distribution),
+}
+
+/// A stack trace, innermost frame first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stack {
+    /// Kernel or user stack.
+    pub space: Space,
+    /// How to print it.
+    pub mode: StackMode,
+    /// The process id, for user stacks.
+    pub pid: u32,
+    /// Return addresses; empty if the kernel could not take the stack.
+    pub frames: Vec<u64>,
+    /// Why callers are missing, if that is known.
+    pub end: Option<End>,
+}
+
+/// A histogram: consecutive buckets from the first to the last non-empty one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Histogram {
+    /// The buckets in ascending order, including empty ones in between.
+    pub buckets: Vec<Bucket>,
+    /// How bucket bounds are printed.
+    pub labels: Labels,
+}
+
+/// How the bounds of a histogram's buckets are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Labels {
+    /// Bare numbers.
+    #[default]
+    Plain,
+    /// Powers of two with `1 << sub_bits` buckets each; the bucket's width determines the suffix K,
+    /// M, G, T, P or E.
+    Powers {
+        /// `k` of `hist(n, k)`.
+        sub_bits: u8,
+    },
+    /// Multiples of 1024 and 1024 * 1024 with suffix K and M.
+    Binary,
+}
+
+/// One bucket: `low <= value < high` (`None` is unbounded).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bucket {
+    /// Lowest value, inclusive; `None` means unbounded.
+    pub low: Option<i64>,
+    /// End, exclusive; `None` means unbounded.
+    pub high: Option<i64>,
+    /// Number of values in the bucket.
+    pub count: u64,
+}
+
+/// Resolves addresses and ids to names; implemented by the runtime, mocked in tests.
+pub trait Symbols {
+    /// The symbol of a kernel address, with its module if it has one.
+    fn kernel(&self, address: u64) -> Option<SymbolName>;
+    /// The symbol of an address of a process.
+    fn user(&self, pid: u32, address: u64) -> Option<SymbolName>;
+    /// The name of a user id.
+    fn username(&self, uid: u32) -> Option<String>;
+    /// Wall-clock nanoseconds since 1970 at which the boot clock was 0.
+    fn boot_time_ns(&self) -> u64;
+    /// The local time zone at a point in time, in ns since 1970.
+    fn zone(&self, _unix_ns: u64) -> Zone {
+        Zone::default()
+    }
+    /// Resolves several addresses of a process at once.
+    fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
+        let locate = |address: &u64| self.user(pid, *address).map_or(Location::Unknown, Location::Symbol);
+        addresses.iter().map(locate).collect()
+    }
+    /// Announces that user addresses will be resolved, possibly after their processes have ended.
+    /// Of the processes that already run, only `processes` are scanned, or all if it is empty.
+    fn record_processes(&self, _processes: &[u32]) {}
+    /// Failures to resolve names so far, by reason.
+    fn shortfalls(&self) -> Shortfalls {
+        Shortfalls::default()
+    }
+}
+
+/// Names for nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct NoSymbols;
+
+impl Symbols for NoSymbols {
+    fn kernel(&self, _address: u64) -> Option<SymbolName> {
+        None
+    }
+    fn user(&self, _pid: u32, _address: u64) -> Option<SymbolName> {
+        None
+    }
+    fn username(&self, _uid: u32) -> Option<String> {
+        None
+    }
+    fn boot_time_ns(&self) -> u64 {
+        0
+    }
+}
+
+/// The location of an address in a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// Code with a symbol name.
+    Symbol(SymbolName),
+    /// Code of a file that has no symbol for it.
+    Module(String),
+    /// Not in executable memory of the process.
+    NoCode,
+    /// Unknown.
+    Unknown,
+}
+
+impl Location {
+    /// The memory used by its text, in bytes.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Location::Symbol(SymbolName { name, module, .. }) => name.len() + module.as_ref().map_or(0, String::len),
+            Location::Module(module) => module.len(),
+            Location::NoCode | Location::Unknown => 0,
+        }
+    }
+}
+
+/// Why addresses have no names or incomplete names, with a count for each reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Shortfalls {
+    /// Names that were truncated.
+    pub cut_names: u64,
+    /// Files with more symbols than are read.
+    pub large_files: u64,
+    /// Perf maps that were not trusted: owned by another user, or not regular files.
+    pub refused_maps: u64,
+    /// Addresses whose file or process could not be read.
+    pub unanswered: u64,
+    /// Records of process mappings that the kernel dropped because its buffer was full.
+    pub lost_records: u64,
+    /// User stacks that end at an address that is not code.
+    pub broken_stacks: u64,
+}
+
+impl Shortfalls {
+    /// Adds the counts of another.
+    pub fn add(&mut self, other: &Shortfalls) {
+        self.cut_names += other.cut_names;
+        self.large_files += other.large_files;
+        self.refused_maps += other.refused_maps;
+        self.unanswered += other.unanswered;
+        self.lost_records += other.lost_records;
+        self.broken_stacks += other.broken_stacks;
+    }
+}
+
+/// A resolved address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SymbolName {
+    /// The function.
+    pub name: String,
+    /// Byte offset from the start of the function.
+    pub offset: u64,
+    /// The kernel module or file.
+    pub module: Option<String>,
+}
+
+impl Histogram {
+    /// The sum of all bucket counts.
+    pub fn total(&self) -> u64 {
+        self.buckets.iter().fold(0, |total, bucket| total.saturating_add(bucket.count))
+    }
+}
+
+impl Value {
+    /// Sort key of map entries, ascending: the number itself, the average of statistics, a
+    /// histogram's total count. `None` for values that do not order a map (it is then sorted by
+    /// key).
+    pub fn rank(&self) -> Option<i128> {
+        match self {
+            Value::Int(n) => Some(i128::from(*n)),
+            Value::Uint(n) => Some(i128::from(*n)),
+            Value::Bool(b) => Some(i128::from(*b)),
+            Value::Average { average } | Value::Stats { average, .. } => Some(i128::from(*average)),
+            Value::Histogram(h) => Some(i128::from(h.total())),
+            Value::Distribution(d) => Some(i128::from(d.count())),
+            _ => None,
+        }
+    }
+
+    /// Orders keys: numbers by value, strings by bytes, tuples and structs part by part.
+    pub fn compare(&self, other: &Value) -> Ordering {
+        match (self, other) {
+            (Value::Str(a), Value::Str(b)) | (Value::Buf(a), Value::Buf(b)) => a.cmp(b),
+            (Value::Pointer(a), Value::Pointer(b)) => a.cmp(b),
+            (Value::Tuple(a), Value::Tuple(b)) | (Value::Array(a), Value::Array(b)) => a
+                .iter()
+                .zip(b)
+                .map(|(a, b)| a.compare(b))
+                .find(|order| order.is_ne())
+                .unwrap_or_else(|| a.len().cmp(&b.len())),
+            (Value::Record(a), Value::Record(b)) => a
+                .iter()
+                .zip(b)
+                .map(|((_, a), (_, b))| a.compare(b))
+                .find(|order| order.is_ne())
+                .unwrap_or_else(|| a.len().cmp(&b.len())),
+            (Value::Inet(a), Value::Inet(b)) => a.cmp(b),
+            (Value::Stack(a), Value::Stack(b)) => (a.pid, &a.frames, a.end).cmp(&(b.pid, &b.frames, b.end)),
+            (Value::Symbol { address: a, pid: p, .. }, Value::Symbol { address: b, pid: q, .. }) => (p, a).cmp(&(q, b)),
+            (Value::Username(a), Value::Username(b)) => a.cmp(b),
+            (Value::Enum { number: a, .. }, Value::Enum { number: b, .. }) => a.cmp(b),
+            _ => self.rank().cmp(&other.rank()),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Results as text, as bpftrace 0.26 prints them.
+//!
+//! In: values. Out: results to one writer; notes (attached probes, losses) to another.
+//! Guarantee: the bytes of results depend only on the values; losses never mix with them.
+
+use std::io::{self, Write};
+
+use profiler_model::output::{
+    EventSink, Flush, MapPrint, MapSnapshot, Section, SnapshotSink, SourceLocation, SpanLedger, Table, Trial,
+    ViewSnapshot,
+};
+use profiler_model::results::HelperFailure;
+use profiler_model::text::controls::{escape_controls, escaped};
+use profiler_model::text::write_value;
+use profiler_model::value::{Symbols, Value};
+
+use super::buffer::Buffer;
+use super::entries::{arranged, write_key};
+use super::screen::{Screen, Terminal};
+use super::table::{self, Layout, Line};
+use super::trials;
+use super::window;
+
+/// Renderer for text.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
+pub struct Text {
+    out: Buffer,
+    notes: Box<dyn Write>,
+    quiet: bool,
+    /// Whether the last output was a map in bpftrace's form.
+    is_below_maps: bool,
+    /// The terminal that results go to, if any.
+    screen: Option<Screen>,
+    /// The latest table of each live view, with its title.
+    live: Vec<(usize, Table, String)>,
+    coloured: bool,
+    /// Whether control characters of traced programs are escaped in results, and in notes.
+    escapes: bool,
+    escapes_notes: bool,
+}
+
+impl Text {
+    /// Writes results to `out` and notes to `notes` (standard error). `quiet` omits the line about
+    /// attached probes.
+    pub fn new(out: Box<dyn Write>, notes: Box<dyn Write>, quiet: bool) -> Text {
+        Text {
+            out: Buffer::new(out),
+            notes,
+            quiet,
+            coloured: false,
+            is_below_maps: false,
+            screen: None,
+            live: Vec::new(),
+            escapes: false,
+            escapes_notes: false,
+        }
+    }
+
+    /// Sends results to this terminal.
+    #[must_use]
+    pub fn on_terminal(self, terminal: Option<Terminal>) -> Text {
+        Text { escapes: terminal.is_some(), screen: terminal.map(Screen::new), ..self }
+    }
+
+    /// Escapes control characters of traced programs in results and in notes, where those go to a
+    /// terminal.
+    #[must_use]
+    pub fn escaping(self, results: bool, notes: bool) -> Text {
+        Text { escapes: self.escapes || results, escapes_notes: notes, ..self }
+    }
+
+    /// Appends a result that may contain bytes of traced programs.
+    fn put(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let escapes = self.escapes;
+        let out = self.results();
+        let start = out.len();
+        write(out);
+        if escapes {
+            escape_controls(out, start);
+        }
+        self.out.settle();
+    }
+
+    /// The buffer for results, after the live views were erased from the screen.
+    fn results(&mut self) -> &mut Vec<u8> {
+        let out = self.out.bytes();
+        if let Some(screen) = &mut self.screen {
+            screen.erase(out);
+        }
+        out
+    }
+
+    /// Sets whether the results of tests are coloured.
+    #[must_use]
+    pub fn coloured(self, coloured: bool) -> Text {
+        Text { coloured, ..self }
+    }
+
+    /// Writes a line where notes go.
+    pub fn remark(&mut self, line: &str) {
+        self.note(format_args!("{line}\n"));
+    }
+
+    /// Writes where notes go. A failure cannot be reported anywhere.
+    fn note(&mut self, text: std::fmt::Arguments<'_>) {
+        if self.screen.is_some() {
+            // Notes usually go to the same terminal.
+            self.results();
+            let _ = self.out.flush();
+        }
+        let written = if self.escapes_notes {
+            self.notes.write_all(escaped(&text.to_string()).as_bytes())
+        } else {
+            self.notes.write_fmt(text)
+        };
+        let _ = written.and_then(|()| self.notes.flush());
+    }
+}
+
+impl std::fmt::Debug for Text {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Text").field("out", &self.out).field("quiet", &self.quiet).finish_non_exhaustive()
+    }
+}
+
+impl EventSink for Text {
+    fn attached(&mut self, probes: u32) {
+        if !self.quiet {
+            let plural = if probes == 1 { "" } else { "s" };
+            self.note(format_args!("Attached {probes} probe{plural}\n"));
+        }
+    }
+
+    fn text(&mut self, kind: &'static str, bytes: &[u8]) {
+        if kind == "printf" {
+            // The values are already escaped; the rest is the script's own text.
+            self.results().extend_from_slice(bytes);
+            return self.out.settle();
+        }
+        self.put(|out| {
+            out.extend_from_slice(bytes);
+            if matches!(kind, "join" | "syscall") {
+                out.push(b'\n');
+            }
+        });
+    }
+
+    fn note(&mut self, kind: &'static str, text: &[u8], place: &SourceLocation) {
+        let severity = if kind.starts_with("error") { "ERROR" } else { "WARNING" };
+        let end = place.end_column.map_or_else(String::new, |end| format!("-{end}"));
+        let text = String::from_utf8_lossy(text);
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        // Earlier results must precede the note if both go to one terminal.
+        let _ = self.out.flush();
+        self.note(format_args!("{}:{}:{}{end}: {severity}: {text}\n", place.file, place.line, place.column));
+    }
+
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &SourceLocation) {
+        let HelperFailure { helper, code, words } = failure;
+        EventSink::note(
+            self,
+            "warnf",
+            format!("{words}\nAdditional Info - helper: {helper}, retcode: {code}").as_bytes(),
+            place,
+        );
+        let width = place.end_column.map_or(1, |end| end.saturating_sub(place.column).max(1)) as usize;
+        let before = place.column.saturating_sub(1) as usize;
+        Text::note(self, format_args!("{}\n{:before$}{}\n", place.text, "", "~".repeat(width)));
+    }
+
+    fn value(&mut self, value: &Value, symbols: &dyn Symbols) {
+        self.put(|out| {
+            write_value(value, symbols, out);
+            out.push(b'\n');
+        });
+    }
+
+    fn lost(&mut self, events: u64) {
+        self.note(format_args!("Lost {events} events\n"));
+    }
+
+    fn trial(&mut self, trial: &Trial<'_>, symbols: &dyn Symbols) {
+        self.out.bytes().extend(trials::lines(trial, symbols, self.coloured, self.escapes));
+        self.out.settle();
+    }
+
+    fn escapes(&self) -> bool {
+        self.escapes
+    }
+}
+
+impl SnapshotSink for Text {
+    fn map(&mut self, map: &MapSnapshot, print: MapPrint, symbols: &dyn Symbols) {
+        self.is_below_maps = true;
+        for (key, value, _) in arranged(map, print) {
+            self.put(|out| {
+                out.extend_from_slice(map.name.as_bytes());
+                if let Some(key) = key {
+                    out.push(b'[');
+                    write_key(key, symbols, out);
+                    out.push(b']');
+                }
+                // A histogram starts on the next line and ends with an empty one.
+                let is_block = matches!(*value, Value::Histogram(_) | Value::Series(_) | Value::Distribution(_));
+                out.extend_from_slice(if is_block { b":\n" } else { b": " });
+                write_value(&value, symbols, out);
+                out.push(b'\n');
+            });
+        }
+    }
+
+    fn view(&mut self, shown: &ViewSnapshot<'_>, symbols: &dyn Symbols) {
+        let mut title = shown.table.title.clone();
+        if shown.is_periodic {
+            title = format!("{title}, {}", window::for_people(&shown.window, symbols));
+        }
+        if let Some(screen) = self.screen.as_mut().filter(|screen| shown.is_live && screen.redraws()) {
+            screen.expect(shown.view);
+            let lines = table::lines(shown.table, &title, screen.layout(true), symbols);
+            screen.update(shown.view, lines);
+            self.live.retain(|(view, ..)| *view != shown.view);
+            self.live.push((shown.view, shown.table.clone(), title));
+            self.results();
+        } else {
+            let layout = self.screen.as_mut().map_or(Layout::default(), |screen| screen.layout(false));
+            if let Some(screen) = &mut self.screen {
+                screen.forget(shown.view);
+            }
+            let drawn = self.live.extract_if(.., |(view, ..)| *view == shown.view).last();
+            let mut lines = Vec::new();
+            if let Some((_, table, title)) = drawn.filter(|_| shown.is_remainder) {
+                // The last full window was only drawn; it now stays, above the remainder.
+                lines = table::lines(&table, &title, layout, symbols);
+            }
+            lines.extend(table::lines(shown.table, &title, layout, symbols));
+            // An empty line separates tables from the maps above them.
+            if std::mem::take(&mut self.is_below_maps) {
+                self.results().push(b'\n');
+            }
+            write_lines(&lines, self.results());
+        }
+        self.out.settle();
+    }
+
+    fn spans(&mut self, spans: &[SpanLedger]) {
+        // Earlier results must precede the notes if both go to one terminal.
+        let _ = self.out.flush();
+        for span in spans {
+            self.note(format_args!("span {}: {}\n", span.name, span.summary()));
+        }
+    }
+
+    fn quality(&mut self, sections: &[Section]) {
+        for section in sections {
+            self.note(format_args!("{}\n{}\n", section.title, section.lines.join("\n")));
+        }
+    }
+
+    fn end_of_run(&mut self) {
+        self.results().extend_from_slice(b"\n\n");
+    }
+
+    fn follows_size(&self) -> bool {
+        self.screen.as_ref().is_some_and(Screen::redraws)
+    }
+
+    fn resized(&mut self, symbols: &dyn Symbols) {
+        let Some(screen) = &mut self.screen else { return };
+        for (view, table, title) in &self.live {
+            let lines = table::lines(table, title, screen.layout(true), symbols);
+            screen.update(*view, lines);
+        }
+        if !self.live.is_empty() {
+            // Erases the views, which the next flush redraws.
+            self.results();
+        }
+    }
+}
+
+impl Flush for Text {
+    fn flush(&mut self) -> io::Result<()> {
+        let out = self.out.bytes();
+        if let Some(screen) = &mut self.screen {
+            screen.draw(out);
+        }
+        self.out.flush()
+    }
+}
+
+/// Writes a block of lines followed by an empty one.
+fn write_lines(lines: &[Line], out: &mut Vec<u8>) {
+    for line in lines {
+        out.extend_from_slice(line.text.as_bytes());
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+}
+
+#[cfg(test)]
+#[path = "text_tests.rs"]
+mod tests;

@@ -1,0 +1,141 @@
+//! Bounded reading of files that other users may control.
+//!
+//! In: a path, and a limit in bytes. Out: a regular file, or a reader of it for the `object` crate.
+//! Guarantee: opening a FIFO, a socket or a device fails without blocking and without side effects.
+//! A reader never reads more bytes than its limit, however large the file claims to be, and every
+//! chunk that it reads counts as progress.
+
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use object::read::{ReadCache, ReadRef};
+
+/// Limit in bytes of headers and tables read from one file: twice the size in the largest known
+/// programs.
+pub const MAX_TABLE_BYTES: u64 = 256 << 20;
+
+/// Limit of symbols in one table.
+pub const MAX_SYMBOLS: usize = 4 << 20;
+
+/// Bytes per step of progress.
+const STEP_BYTES: usize = 1 << 20;
+
+/// Opens a regular file, following symbolic links.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open(path, 0)
+}
+
+/// Opens a regular file whose last path component is not a symbolic link.
+pub fn open_regular_no_link(path: &Path) -> io::Result<File> {
+    open(path, libc::O_NOFOLLOW)
+}
+
+/// `O_PATH` opens nothing, so the type of the file can be checked first; the second step opens the
+/// same file.
+fn open(path: &Path, flags: i32) -> io::Result<File> {
+    let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH | flags).open(path)?;
+    let kind = found.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(io::Error::from_raw_os_error(libc::EISDIR));
+    }
+    if !kind.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let path = format!("/proc/self/fd/{}", found.as_raw_fd());
+    // Some files of procfs and tracefs are regular but block until there is data.
+    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+}
+
+/// A file that counts each megabyte read, so that a watchdog can tell a slow reader from a stuck
+/// one.
+#[derive(Debug)]
+pub struct Watched {
+    file: File,
+    progress: Arc<AtomicU64>,
+}
+
+impl Watched {
+    /// Counts steps in `progress`.
+    pub fn new(file: File, progress: Arc<AtomicU64>) -> Watched {
+        Watched { file, progress }
+    }
+}
+
+impl Read for Watched {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = into.len().min(STEP_BYTES);
+        let read = self.file.read(&mut into[..length])?;
+        self.progress.fetch_add(1, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+impl Seek for Watched {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// A file with a limit on the bytes read.
+#[derive(Debug)]
+pub struct Bounded<R: Read + Seek> {
+    cache: ReadCache<R>,
+    left_bytes: Cell<u64>,
+}
+
+impl<R: Read + Seek> Bounded<R> {
+    /// Reads from `file` at most `most_bytes`.
+    pub fn new(file: R, most_bytes: u64) -> Bounded<R> {
+        Bounded { cache: ReadCache::new(file), left_bytes: Cell::new(most_bytes) }
+    }
+}
+
+impl<'a, R: Read + Seek> ReadRef<'a> for &'a Bounded<R> {
+    fn len(self) -> Result<u64, ()> {
+        (&self.cache).len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        // Cached bytes need no I/O but are charged again: this bounds the work too.
+        self.left_bytes.set(self.left_bytes.get().checked_sub(size).ok_or(())?);
+        (&self.cache).read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        (&self.cache).read_bytes_at_until(range, delimiter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use object::read::ReadRef as _;
+
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        assert!(open_regular(Path::new("/proc/self/status")).is_ok());
+        assert!(open_regular_no_link(Path::new("/proc/self/exe")).is_err());
+        assert_eq!(open_regular(Path::new("/dev/null")).expect_err("a device").to_string(), "not a regular file");
+        assert_eq!(open_regular(Path::new("/tmp")).expect_err("a directory").kind(), io::ErrorKind::IsADirectory);
+        assert_eq!(open_regular(Path::new("/no/such")).expect_err("none").kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn no_more_is_read_than_allowed() {
+        let file = Bounded::new(Cursor::new(vec![7; 100]), 60);
+        assert_eq!((&file).read_bytes_at(0, 50).map(<[u8]>::len), Ok(50));
+        assert!((&file).read_bytes_at(50, 20).is_err());
+        assert_eq!((&file).read_bytes_at(50, 10).map(<[u8]>::len), Ok(10));
+        assert!((&file).read_bytes_at(60, u64::MAX).is_err());
+    }
+}

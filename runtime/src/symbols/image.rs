@@ -1,0 +1,214 @@
+//! Function symbols of an ELF file, by file offset.
+//!
+//! In: an executable or shared library. Out: the symbol that contains a file offset.
+//! Guarantee: a damaged or malicious file yields wrong names or none; sizes are bounded before
+//! anything is read.
+
+use object::elf::{self, FileHeader32, FileHeader64};
+use object::read::ReadRef;
+use object::read::elf::{FileHeader, ProgramHeader as _, SectionHeader as _, SectionTable, Sym as _};
+use object::{Endianness, SectionIndex};
+
+use crate::host::bounded::MAX_SYMBOLS;
+use crate::host::demangle::MAX_NAME_BYTES;
+
+/// Number of preceding symbols searched for an outer function that contains nested ones.
+const MAX_NESTED: usize = 16;
+
+/// The symbols of a file.
+#[derive(Debug, Default)]
+pub struct Image {
+    segments: Vec<Segment>,
+    /// The full symbol table, then the dynamic symbol table.
+    tables: Vec<SymbolTable>,
+    /// Whether the file has more symbols than the limit.
+    pub is_too_large: bool,
+}
+
+/// A loaded segment of the file.
+#[derive(Debug)]
+struct Segment {
+    address: u64,
+    size_bytes: u64,
+    file_offset: u64,
+}
+
+#[derive(Debug)]
+struct SymbolTable {
+    /// Sorted by address; at equal addresses the longest first.
+    symbols: Vec<Symbol>,
+    strings: Vec<u8>,
+    is_dynamic: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Symbol {
+    address: u64,
+    size_bytes: u64,
+    name_offset: u32,
+}
+
+/// A symbol and the distance of an offset from its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedAddress<'a> {
+    /// As in the file, at most one byte longer than the limit for names.
+    pub name: &'a [u8],
+    /// Bytes from the start of the symbol.
+    pub offset: u64,
+}
+
+impl Image {
+    /// Parses the symbols of a file's bytes; empty if it is not an ELF file.
+    pub fn parse<'data, Bytes: ReadRef<'data>>(data: Bytes) -> Image {
+        let image = match data.read_at::<u8>(4) {
+            Ok(&elf::ELFCLASS64) => read::<FileHeader64<Endianness>, Bytes>(data),
+            Ok(&elf::ELFCLASS32) => read::<FileHeader32<Endianness>, Bytes>(data),
+            _ => return Image::default(),
+        };
+        image.unwrap_or_default()
+    }
+
+    /// The symbol at a file offset.
+    pub fn find(&self, file_offset: u64) -> Option<NamedAddress<'_>> {
+        let address = self.segments.iter().find_map(|segment| {
+            let within = file_offset.checked_sub(segment.file_offset)?;
+            (within < segment.size_bytes).then(|| segment.address.checked_add(within))?
+        })?;
+        self.tables.iter().find_map(|table| table.find(address))
+    }
+
+    /// Approximate memory use in bytes.
+    pub fn size_bytes(&self) -> usize {
+        let table = |table: &SymbolTable| table.symbols.len() * size_of::<Symbol>() + table.strings.len();
+        size_of::<Image>() + self.segments.len() * size_of::<Segment>() + self.tables.iter().map(table).sum::<usize>()
+    }
+}
+
+impl SymbolTable {
+    fn find(&self, address: u64) -> Option<NamedAddress<'_>> {
+        let end = self.symbols.partition_point(|symbol| symbol.address <= address);
+        let nearest = self.symbols.get(end.checked_sub(1)?)?.address;
+        let start = self.symbols[..end].partition_point(|symbol| symbol.address < nearest);
+        let here = self.symbols[start..end].iter();
+        let around = self.symbols[..start].iter().rev().take(MAX_NESTED);
+        let holds = |symbol: &&Symbol| match symbol.size_bytes {
+            // Assembly often states no size: such a symbol extends to the next one. The dynamic
+            // table is too sparse for that.
+            0 => symbol.address == address || symbol.address == nearest && !self.is_dynamic,
+            size_bytes => address - symbol.address < size_bytes,
+        };
+        let symbol = here.chain(around).filter(holds).find(|symbol| self.name(symbol).is_some())?;
+        Some(NamedAddress { name: self.name(symbol)?, offset: address - symbol.address })
+    }
+
+    fn name(&self, symbol: &Symbol) -> Option<&[u8]> {
+        let rest = self.strings.get(symbol.name_offset as usize..)?;
+        let most = &rest[..rest.len().min(MAX_NAME_BYTES + 1)];
+        let end = most.iter().position(|byte| *byte == 0).unwrap_or(most.len());
+        most.get(..end).filter(|name| !name.is_empty())
+    }
+}
+
+fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data: Bytes) -> Option<Image> {
+    let header = Elf::parse(data).ok()?;
+    let endian = header.endian().ok()?;
+    let loaded = header.program_headers(endian, data).ok()?.iter().filter(|part| part.p_type(endian) == elf::PT_LOAD);
+    let mut segments: Vec<(bool, Segment)> = loaded
+        .map(|part| {
+            let segment = Segment {
+                address: part.p_vaddr(endian).into(),
+                size_bytes: part.p_filesz(endian).into(),
+                file_offset: part.p_offset(endian).into(),
+            };
+            (part.p_flags(endian) & elf::PF_X == 0, segment)
+        })
+        .collect();
+    // A page at the boundary of two segments belongs to both: code is what callers look for.
+    segments.sort_by_key(|(is_data, _)| *is_data);
+    let mut image = Image {
+        segments: segments.into_iter().map(|(_, segment)| segment).collect(),
+        tables: Vec::new(),
+        is_too_large: false,
+    };
+    let sections = header.sections(endian, data).ok()?;
+    for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
+        match read_table::<Elf, Bytes>(endian, data, &sections, kind) {
+            Some(table) => image.tables.push(table),
+            None => image.is_too_large |= sections.iter().any(|section| section.sh_type(endian) == kind),
+        }
+    }
+    Some(image)
+}
+
+/// Reads one symbol table; `None` if it is missing or exceeds the limits.
+fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(
+    endian: Endianness,
+    data: Bytes,
+    sections: &SectionTable<'data, Elf, Bytes>,
+    kind: u32,
+) -> Option<SymbolTable> {
+    let found = sections.symbols(endian, data, kind).ok()?;
+    if found.len() > MAX_SYMBOLS {
+        return None;
+    }
+    let is_code = |symbol: &&Elf::Sym| {
+        matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_NOTYPE | elf::STT_OBJECT)
+            && symbol.st_shndx(endian) != elf::SHN_UNDEF
+    };
+    let symbol = |symbol: &Elf::Sym| Symbol {
+        address: symbol.st_value(endian).into(),
+        size_bytes: symbol.st_size(endian).into(),
+        name_offset: symbol.st_name(endian),
+    };
+    let mut symbols: Vec<Symbol> = found.iter().filter(is_code).map(symbol).collect();
+    symbols.sort_by_key(|symbol| (symbol.address, std::cmp::Reverse(symbol.size_bytes)));
+    let strings: SectionIndex = found.string_section();
+    let strings =
+        if symbols.is_empty() { Vec::new() } else { sections.section(strings).ok()?.data(endian, data).ok()?.to_vec() };
+    Some(SymbolTable { symbols, strings, is_dynamic: kind == elf::SHT_DYNSYM })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Image, Symbol, SymbolTable};
+    use crate::host::elf::Symbols;
+
+    #[test]
+    fn finds_what_the_other_reader_places() {
+        let path = std::env::current_exe().expect("a path");
+        let bytes = std::fs::read(&path).expect("readable");
+        let (image, symbols) = (Image::parse(bytes.as_slice()), Symbols::read(&path).expect("an ELF file"));
+        let functions = symbols.functions("*host*").expect("many");
+        assert!(!image.is_too_large && functions.len() > 100);
+        for function in functions.iter().filter(|function| function.size_bytes > 1) {
+            let found = image.find(function.file_offset + 1).expect(&function.name);
+            assert_eq!(found.offset, 1, "{}", function.name);
+        }
+        assert_eq!(image.find(u64::MAX), None);
+        assert_eq!(Image::parse(b"#!/bin/sh".as_slice()).find(0), None);
+    }
+
+    #[test]
+    fn the_nearest_function_that_holds_an_address_counts() {
+        let symbol = |address, size_bytes, name_offset| Symbol { address, size_bytes, name_offset };
+        let strings = b"\0outer\0inner\0bare\0".to_vec();
+        let symbols = vec![symbol(0x10, 0x100, 1), symbol(0x20, 8, 7), symbol(0x30, 0, 0), symbol(0x200, 0, 13)];
+        let mut table = SymbolTable { symbols, strings, is_dynamic: false };
+        let name = |table: &SymbolTable, address| {
+            table.find(address).map(|found| format!("{}+{}", String::from_utf8_lossy(found.name), found.offset))
+        };
+        for (address, expected) in [
+            (0x0f, None),
+            (0x10, Some("outer+0")),
+            (0x21, Some("inner+1")),
+            (0x28, Some("outer+24")),
+            (0x31, Some("outer+33")),
+            (0x110, None),
+            (0x300, Some("bare+256")),
+        ] {
+            assert_eq!(name(&table, address).as_deref(), expected, "{address:#x}");
+        }
+        table.is_dynamic = true;
+        assert_eq!(name(&table, 0x300), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! Resolves addresses to names through the mappings of a process.
+//!
+//! In: a process and addresses. Out: the location of each address.
+//! Guarantee: only regular files are read, within limits; the cache is bounded; mappings are read
+//! once per question. Blocking time is unbounded, because files can be on any file system, so the
+//! caller runs this in a thread of its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use profiler_model::value::{Location, Shortfalls, SymbolName};
+
+use super::image::{Image, NamedAddress};
+use super::perf_map::{self, Opened, PerfMap, Version};
+use super::processes::FilePlace;
+use super::recorder::Recording;
+use super::regions::{Region, Regions};
+use crate::host::bounded::{Bounded, MAX_TABLE_BYTES, Watched, open_regular};
+use crate::host::demangle::readable;
+
+/// Limit in bytes of cached symbols; above it the cache is emptied.
+const MAX_KEPT_BYTES: usize = 512 << 20;
+/// Limit in bytes of `/proc/PID/maps`: the kernel allows 65,530 mappings, with long paths.
+const MAX_MAPS_BYTES: u64 = 32 << 20;
+/// End of user addresses.
+const END_OF_USER_MEMORY: u64 = 1 << 56;
+/// The name of the mapping of the vDSO.
+pub(crate) const VDSO: &str = "[vdso]";
+
+/// A lookup request.
+#[derive(Debug)]
+pub(super) struct Question {
+    pub pid: u32,
+    /// Whether the process is alive.
+    pub is_alive: bool,
+    pub addresses: Vec<u64>,
+    /// The recorded mappings of earlier programs and processes.
+    pub recording: Option<Recording>,
+}
+
+/// The resolved locations, and what is missing.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub locations: Vec<(u64, Location)>,
+    pub shortfalls: Shortfalls,
+}
+
+/// Identity and version of a file when it was read.
+type FileKey = (u64, u64, u64, (i64, i64));
+
+/// Addresses with their file offsets.
+type Places = Vec<(u64, u64)>;
+
+/// Symbols of all files read so far.
+#[derive(Debug)]
+pub(super) struct Namer {
+    images: HashMap<FileKey, Arc<Image>>,
+    vdso: Option<Arc<Image>>,
+    perf_maps: HashMap<u32, (Version, PerfMap)>,
+    kept_bytes: usize,
+    progress: Arc<AtomicU64>,
+    shortfalls: Shortfalls,
+}
+
+impl Namer {
+    /// Nothing is read yet; `progress` counts the steps of reading.
+    pub(super) fn new(progress: Arc<AtomicU64>) -> Namer {
+        Namer {
+            images: HashMap::new(),
+            vdso: None,
+            perf_maps: HashMap::new(),
+            kept_bytes: 0,
+            progress,
+            shortfalls: Shortfalls::default(),
+        }
+    }
+
+    /// Resolves the addresses of a process.
+    pub(super) fn answer(&mut self, question: &Question) -> Answer {
+        let mut locations = BTreeMap::new();
+        let maps = question.is_alive.then(|| read_maps(question.pid)).flatten().unwrap_or_default();
+        let regions = Regions::parse(&maps);
+        let (mut mapped, mut left): (BTreeMap<usize, Vec<u64>>, Vec<u64>) = (BTreeMap::new(), Vec::new());
+        for &address in &question.addresses {
+            match regions.code_at(address) {
+                Some(region) => mapped.entry(region).or_default().push(address),
+                None => left.push(address),
+            }
+        }
+        for (region, addresses) in mapped {
+            self.in_region(question.pid, regions.get(region), &addresses, &mut locations);
+        }
+        let places = question.recording.as_ref().map(|recording| recording.find(question.pid, &left));
+        let mut files: BTreeMap<(Arc<str>, u64), Places> = BTreeMap::new();
+        for (at, &address) in left.iter().enumerate() {
+            match places.as_ref().and_then(|places| places.get(at)?.clone()) {
+                Some(FilePlace { path, inode, offset }) => {
+                    files.entry((path, inode)).or_default().push((address, offset));
+                }
+                // The current mappings are complete; for a process that has ended, only its files
+                // were recorded.
+                None if !regions.is_empty() || address >= END_OF_USER_MEMORY => {
+                    locations.insert(address, Location::NoCode);
+                }
+                None => {}
+            }
+        }
+        for ((path, inode), places) in files {
+            self.in_recorded_file(&path, inode, &places, &mut locations);
+        }
+        let location = |&address: &u64| (address, locations.remove(&address).unwrap_or(Location::Unknown));
+        let locations = question.addresses.iter().map(location).collect();
+        Answer { locations, shortfalls: std::mem::take(&mut self.shortfalls) }
+    }
+
+    /// Resolves the addresses in one mapping of a live process.
+    fn in_region(&mut self, pid: u32, region: Region<'_>, addresses: &[u64], into: &mut BTreeMap<u64, Location>) {
+        let image = if region.path == VDSO {
+            Some(self.vdso())
+        } else if region.is_file() {
+            open_mapped(pid, region).map(|file| self.image(file))
+        } else {
+            None
+        };
+        for &address in addresses {
+            let found = image.as_ref().and_then(|image| {
+                image.find(region.offset_of(address)).map(|found| self.named(found, Some(region.shown_path())))
+            });
+            // Some runtimes map generated code from files without a name.
+            let found = found.or_else(|| self.jit_name(pid, address));
+            let location = match found {
+                Some(symbol) => Location::Symbol(symbol),
+                None if region.is_file() => Location::Module(region.shown_path().to_owned()),
+                None => Location::Unknown,
+            };
+            into.insert(address, location);
+        }
+    }
+
+    /// Resolves addresses in a file that a process had mapped. Another file may have taken its path
+    /// since, or the path may have been in another mount namespace.
+    fn in_recorded_file(&mut self, path: &str, inode: u64, places: &Places, into: &mut BTreeMap<u64, Location>) {
+        let file = open_regular(Path::new(path)).ok();
+        let file = file.filter(|file| file.metadata().is_ok_and(|meta| meta.ino() == inode));
+        let image = file.map(|file| self.image(file));
+        for (address, offset) in places {
+            let found = image.as_ref().and_then(|image| image.find(*offset));
+            let location = match found {
+                Some(found) => Location::Symbol(self.named(found, Some(path))),
+                None => Location::Module(path.to_owned()),
+            };
+            into.insert(*address, location);
+        }
+    }
+
+    fn image(&mut self, file: File) -> Arc<Image> {
+        let Ok(meta) = file.metadata() else { return Arc::default() };
+        let key = (meta.dev(), meta.ino(), meta.len(), (meta.mtime(), meta.mtime_nsec()));
+        if let Some(image) = self.images.get(&key) {
+            return Arc::clone(image);
+        }
+        let watched = Watched::new(file, Arc::clone(&self.progress));
+        let image = Arc::new(Image::parse(&Bounded::new(watched, MAX_TABLE_BYTES)));
+        self.shortfalls.large_files += u64::from(image.is_too_large);
+        self.keep(image.size_bytes());
+        self.images.insert(key, Arc::clone(&image));
+        image
+    }
+
+    /// Accounts for a newly read image and empties the cache if it is full.
+    fn keep(&mut self, size_bytes: usize) {
+        self.kept_bytes += size_bytes;
+        if self.kept_bytes > MAX_KEPT_BYTES {
+            self.images.clear();
+            self.perf_maps.clear();
+            self.kept_bytes = size_bytes;
+        }
+    }
+
+    /// The vDSO, which the kernel maps into every process: ours is identical.
+    fn vdso(&mut self) -> Arc<Image> {
+        let read = || own_vdso().map(|bytes| Image::parse(bytes.as_slice()));
+        Arc::clone(self.vdso.get_or_insert_with(|| Arc::new(read().unwrap_or_default())))
+    }
+
+    /// The name of JIT-generated code.
+    fn jit_name(&mut self, pid: u32, address: u64) -> Option<SymbolName> {
+        let (path, opened) = perf_map::open(pid, self.perf_maps.get(&pid).map(|(version, _)| *version));
+        match opened {
+            Opened::None => return None,
+            Opened::Refused => {
+                self.shortfalls.refused_maps += 1;
+                return None;
+            }
+            Opened::Same => {}
+            Opened::Read(version, map) => {
+                self.shortfalls.large_files += u64::from(map.is_cut);
+                self.keep(map.size_bytes());
+                self.perf_maps.insert(pid, (version, map));
+            }
+        }
+        let (version, map) = self.perf_maps.remove(&pid)?;
+        let name = map.find(address).map(|found| self.named(found, Some(&path)));
+        self.perf_maps.insert(pid, (version, map));
+        name
+    }
+
+    fn named(&mut self, found: NamedAddress<'_>, module: Option<&str>) -> SymbolName {
+        let name = readable(found.name);
+        self.shortfalls.cut_names += u64::from(name.is_cut);
+        SymbolName { name: name.text, offset: found.offset, module: module.map(str::to_owned) }
+    }
+}
+
+/// Opens the mapped file itself, even if it was deleted or is in another mount namespace; without
+/// that privilege, opens its path.
+pub(crate) fn open_mapped(pid: u32, region: Region<'_>) -> Option<File> {
+    let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", region.start, region.end);
+    open_regular(Path::new(&exact)).ok().or_else(|| {
+        let file = open_regular(Path::new(&format!("/proc/{pid}/root{}", region.path))).ok()?;
+        file.metadata().is_ok_and(|meta| meta.ino() == region.inode).then_some(file)
+    })
+}
+
+/// Reads `/proc/PID/maps`.
+pub(crate) fn read_maps(pid: u32) -> Option<String> {
+    let mut text = Vec::new();
+    fs::File::open(format!("/proc/{pid}/maps")).ok()?.take(MAX_MAPS_BYTES).read_to_end(&mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The bytes of the vDSO of this process.
+pub(crate) fn own_vdso() -> Option<Vec<u8>> {
+    let maps = read_maps(std::process::id())?;
+    let (start, length) = Regions::parse(&maps).named(VDSO)?;
+    let mut bytes = vec![0; usize::try_from(length).ok()?];
+    File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,132 @@
+//! The tables of files, read once.
+//!
+//! In: regions of code of processes. Out: their mappings.
+//! Guarantee: a table is that of the mapped file itself, never of one that has its path now. Only
+//! regular files are read, within limits. Reading can block, because files can be on any file
+//! system.
+
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::rc::Rc;
+
+use object::read::ReadRef;
+use profiler_model::unwind::{Mapping, Table};
+
+use super::mappings::{self, Tables};
+use super::rows::rows;
+use super::sections::Sections;
+use super::segments::{MAX_ROWS, Part, Segments};
+use crate::host::bounded::{Bounded, MAX_TABLE_BYTES};
+use crate::symbols::naming::{VDSO, open_mapped, own_vdso};
+use crate::symbols::regions::Region;
+
+/// Limit of known files; above it they are read again.
+const MAX_FILES: usize = 16 << 10;
+
+/// Identity and version of a file: device, inode, size, and time of the last change.
+type FileKey = (u64, u64, u64, (i64, i64));
+
+/// The files known so far. The vDSO is one of them.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    known: HashMap<Option<FileKey>, Known>,
+    segments: Segments,
+    vdso: OnceCell<Rc<[u8]>>,
+}
+
+#[derive(Debug, Clone)]
+enum Known {
+    Placed(Rc<Tables>),
+    /// There was no space for this many rows.
+    LeftOut(usize),
+}
+
+/// The mappings of a process.
+#[derive(Debug, Default)]
+pub(super) struct Mapped {
+    pub mappings: Vec<Mapping>,
+    /// False if there was no space for the table of a file; its mappings are missing.
+    pub is_complete: bool,
+}
+
+impl Files {
+    /// The mappings for the regions of a process. Their segments are to be written first.
+    pub(super) fn map(&mut self, pid: u32, regions: &[Region<'_>]) -> Mapped {
+        let mut mapped = Mapped { mappings: Vec::new(), is_complete: true };
+        for region in regions {
+            match self.known(pid, region) {
+                Known::Placed(tables) => mapped.mappings.extend(mappings::of_file(region, &tables)),
+                Known::LeftOut(_) => mapped.is_complete = false,
+            }
+        }
+        mapped
+    }
+
+    /// The segments to be written, which later calls do not change.
+    pub(super) fn segments(&mut self) -> &mut Segments {
+        &mut self.segments
+    }
+
+    /// Forgets all files and all segments.
+    pub(super) fn clear(&mut self) {
+        self.known.clear();
+        self.segments.clear();
+    }
+
+    /// Forgets all files. Segments in use stay.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    fn known(&mut self, pid: u32, region: &Region<'_>) -> Known {
+        if region.path == VDSO {
+            // The kernel maps the same into every process, except 32-bit ones.
+            let bytes = Rc::clone(self.vdso.get_or_init(|| own_vdso().unwrap_or_default().into()));
+            let is_same = bytes.len() as u64 == region.end - region.start;
+            return if is_same { self.read(None, &*bytes) } else { Known::bare() };
+        }
+        let file = if region.is_file() { open_mapped(pid, *region) } else { None };
+        match file.and_then(|file| Some((key(&file.metadata().ok()?), file))) {
+            Some((key, file)) => self.read(Some(key), &Bounded::new(file, MAX_TABLE_BYTES)),
+            None => Known::bare(),
+        }
+    }
+
+    fn read<'data, Bytes: ReadRef<'data>>(&mut self, key: Option<FileKey>, data: Bytes) -> Known {
+        match self.known.get(&key) {
+            Some(Known::LeftOut(rows)) if self.segments.has_space_for(*rows) => {}
+            Some(known) => return known.clone(),
+            None => {}
+        }
+        if self.known.len() >= MAX_FILES {
+            self.forget();
+        }
+        let known = self.place(data);
+        self.known.insert(key, known.clone());
+        known
+    }
+
+    fn place<'data, Bytes: ReadRef<'data>>(&mut self, data: Bytes) -> Known {
+        let Some(sections) = Sections::find(data) else { return Known::bare() };
+        let rows = rows(&sections);
+        let rows = if rows.len() > MAX_ROWS { &[] } else { rows.as_slice() };
+        match self.segments.place(rows) {
+            Some(parts) => Known::Placed(Rc::new(Tables { code: sections.code, parts })),
+            None => Known::LeftOut(rows.len()),
+        }
+    }
+}
+
+impl Known {
+    /// Code without unwind information.
+    fn bare() -> Known {
+        let parts = vec![Part { start: 0, table: Table::NONE }];
+        Known::Placed(Rc::new(Tables { code: Vec::new(), parts }))
+    }
+}
+
+fn key(meta: &Metadata) -> FileKey {
+    (meta.dev(), meta.ino(), meta.len(), (meta.mtime(), meta.mtime_nsec()))
+}

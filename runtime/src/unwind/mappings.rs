@@ -1,0 +1,148 @@
+//! The mappings of a process as programs read them.
+//!
+//! In: regions of code, and the tables of their files. Out: the value of the process.
+//! Guarantee: mappings are sorted by address; of too many, the largest are kept.
+
+use profiler_model::unwind::{
+    MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, Mapping, PROCESS_BYTES, Table, UNUSED, VERSION_OFFSET,
+};
+
+use super::sections::CodeSegment;
+use super::segments::Part;
+use crate::symbols::regions::{Region, Regions};
+
+/// What is known about a file.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub code: Vec<CodeSegment>,
+    /// By address; the first starts at 0.
+    pub parts: Vec<Part>,
+}
+
+/// The regions of code. The vsyscall page is left out: it lies above [`UNUSED`], and programs
+/// search by the signs of differences.
+pub(super) fn code<'a>(regions: &Regions<'a>) -> Vec<Region<'a>> {
+    regions.iter().filter(|region| region.is_code && region.end <= UNUSED).copied().collect()
+}
+
+/// A mapping of code without unwind information.
+pub(super) fn bare(region: &Region<'_>) -> Mapping {
+    Mapping { start: region.start, end: region.end, bias: 0, table: Table::NONE }
+}
+
+/// The mappings for a region of a file: one for each part of its rows.
+pub(super) fn of_file(region: &Region<'_>, tables: &Tables) -> Vec<Mapping> {
+    let size_bytes = region.end - region.start;
+    let overlap =
+        |segment: &&CodeSegment| segment.overlap_bytes(region.offset, region.offset.saturating_add(size_bytes));
+    let segment = tables.code.iter().max_by_key(overlap).filter(|segment| overlap(segment) > 0);
+    let Some(segment) = segment else { return vec![bare(region)] };
+    let first = segment.address_at(region.offset);
+    let bias = region.start.wrapping_sub(first);
+    let last = first.saturating_add(size_bytes);
+    let ends = tables.parts.iter().skip(1).map(|part| part.start).chain([u64::MAX]);
+    let mapping = |(part, end): (&Part, u64)| {
+        let (start, end) = (part.start.max(first), end.min(last));
+        let at = |address: u64| address.wrapping_add(bias);
+        (start < end).then(|| Mapping { start: at(start), end: at(end), bias, table: part.table })
+    };
+    tables.parts.iter().zip(ends).filter_map(mapping).collect()
+}
+
+/// The value of a process. Its version is one that no other value has.
+pub(super) fn value(identity: u64, version: u64, mut mappings: Vec<Mapping>) -> Vec<u8> {
+    if mappings.len() > MAX_MAPPINGS {
+        mappings.sort_by_key(|mapping| std::cmp::Reverse(mapping.end - mapping.start));
+        mappings.truncate(MAX_MAPPINGS);
+    }
+    mappings.sort_by_key(|mapping| mapping.start);
+    let mut value = Vec::with_capacity(PROCESS_BYTES);
+    value.extend(identity.to_ne_bytes());
+    value.resize(VERSION_OFFSET, 0);
+    value.extend(version.to_ne_bytes());
+    value.resize(MAPPINGS_OFFSET, 0);
+    for mapping in &mappings {
+        value.extend(mapping.bytes());
+    }
+    let unused = Mapping { start: UNUSED, end: UNUSED, bias: 0, table: Table::NONE };
+    for _ in mappings.len()..MAX_MAPPINGS {
+        value.extend(unused.bytes());
+    }
+    debug_assert_eq!(value.len(), MAPPINGS_OFFSET + MAX_MAPPINGS * MAPPING_BYTES);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "\
+55550000e000-555500012000 r-xp 00002000 08:01 12 /bin/a
+7fff0000-7fff1000 r-xp 00000000 00:00 0 [vdso]
+7fff1000-7fff2000 r--p 00000000 00:00 0 [vvar]
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]
+";
+
+    #[test]
+    fn code_is_what_users_execute() {
+        let regions = Regions::parse(MAPS);
+        let paths: Vec<&str> = code(&regions).iter().map(|region| region.path).collect();
+        assert_eq!(paths, ["[vdso]", "/bin/a"]);
+    }
+
+    fn tables(starts: &[u64]) -> Tables {
+        let code = CodeSegment { address: 0x40_2340, file_offset: 0x2340, size_bytes: 0x3000 };
+        let table = |number: usize| Table { segment: number as u32, first: 0, words: 9, indexed: None };
+        let parts = starts.iter().enumerate().map(|(number, start)| Part { start: *start, table: table(number) });
+        Tables { code: vec![code], parts: parts.collect() }
+    }
+
+    #[test]
+    fn addresses_in_the_file_follow_from_the_segment() {
+        let regions = Regions::parse(MAPS);
+        let region = regions.get(2);
+        assert_eq!(region.path, "/bin/a");
+        let found = of_file(&region, &tables(&[0]));
+        let expected = Mapping {
+            start: region.start,
+            end: region.end,
+            bias: region.start - 0x40_2000,
+            table: tables(&[0]).parts[0].table,
+        };
+        assert_eq!(found, [expected]);
+        // Another mapping of the file, which is not code in it.
+        let elsewhere = Region { offset: 0x9000, ..region };
+        assert_eq!(of_file(&elsewhere, &tables(&[0])), [bare(&elsewhere)]);
+    }
+
+    #[test]
+    fn each_part_of_the_rows_is_a_mapping() {
+        let regions = Regions::parse(MAPS);
+        let (region, tables) = (regions.get(2), tables(&[0, 0x40_1000, 0x40_3123, 0x40_9000]));
+        let found = of_file(&region, &tables);
+        let middle = region.start + 0x1123;
+        let seen: Vec<_> = found.iter().map(|mapping| (mapping.start, mapping.end, mapping.table)).collect();
+        let expected = [(region.start, middle, tables.parts[1].table), (middle, region.end, tables.parts[2].table)];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_value_is_sorted_and_has_the_largest_mappings() {
+        let size = |index: u64| if index == 5 { 1 } else { 0x10 };
+        let mapping = |index| Mapping {
+            start: 0x9000 - index * 0x10,
+            end: 0x9000 - index * 0x10 + size(index),
+            bias: 0,
+            table: Table::NONE,
+        };
+        let word = |value: &[u8], at: usize| u64::from_ne_bytes(*value[at..].first_chunk().expect("8 bytes"));
+        let all = value(7, 9, (0..=MAX_MAPPINGS as u64).map(mapping).collect());
+        let starts: Vec<u64> = all[MAPPINGS_OFFSET..].chunks(MAPPING_BYTES).map(|mapping| word(mapping, 0)).collect();
+        assert_eq!((word(&all, 0), word(&all, VERSION_OFFSET)), (7, 9));
+        assert!(all.len() == PROCESS_BYTES && starts.is_sorted());
+        assert!(!starts.contains(&mapping(5).start) && starts.contains(&mapping(256).start));
+        let few = value(7, 9, vec![mapping(1)]);
+        assert_eq!(word(&few, MAPPINGS_OFFSET), mapping(1).start);
+        assert!(few[MAPPINGS_OFFSET + MAPPING_BYTES..].chunks(MAPPING_BYTES).all(|rest| word(rest, 0) == UNUSED));
+    }
+}

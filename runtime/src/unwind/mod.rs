@@ -1,0 +1,144 @@
+//! Gives programs the tables with which they unwind stacks of user code.
+//!
+//! In: requests of programs for processes, in a ring buffer. Out: unwind tables and mappings, in
+//! maps.
+//! Guarantee: processes never wait. What cannot be read is code without unwind information.
+//! Stopping takes at most [`PATIENCE`], whatever file is being read.
+
+mod files;
+mod mappings;
+mod requests;
+mod rows;
+mod rule;
+mod sections;
+mod segments;
+mod server;
+mod store;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use profiler_model::unwind::{REQUEST_BYTES, UNCLAIMED, Unwinding};
+
+use crate::attach::sampling::online_cpus;
+use crate::background::{Background, End, PATIENCE};
+use crate::load::Loaded;
+use crate::ring::Rings;
+use crate::symbols::processes::LOST;
+use crate::sys::map::OwnedMap;
+use crate::sys::poll;
+use crate::sys::process_events::ProcessEvents;
+use crate::sys::ring::MappedRing;
+use server::Server;
+use store::{Maps, open};
+
+/// gimli keeps rows of up to 192 registers on the stack.
+const STACK_BYTES: usize = 512 << 10;
+/// How long an unfinished record is waited for, and others after records of mappings.
+const UNFINISHED: Duration = Duration::from_millis(1);
+
+/// The thread that answers requests. It ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Unwinder {
+    _thread: Background,
+}
+
+impl Unwinder {
+    /// Starts the thread for a loaded object. Returns when these processes have tables, but waits
+    /// no longer than [`PATIENCE`] for that.
+    pub(crate) fn start(unwinding: &Unwinding, loaded: &Loaded, processes: &[u32]) -> io::Result<Unwinder> {
+        let maps = Maps::open(unwinding, loaded)?;
+        let requests = open(&unwinding.requests, loaded)?;
+        let (known, (prepared, is_prepared)) = (processes.to_vec(), channel());
+        // Without an answer, stacks say that there is no table yet.
+        let thread = Background::start("unwinder", STACK_BYTES, move |end| {
+            let mut server = Server::new(maps);
+            for pid in known {
+                let _ = server.serve(pid, UNCLAIMED);
+            }
+            let _ = prepared.send(());
+            drop(listen(server, &requests, end));
+        })?;
+        if !processes.is_empty() {
+            let _ = is_prepared.recv_timeout(PATIENCE);
+        }
+        Ok(Unwinder { _thread: thread })
+    }
+}
+
+/// Answers requests until the run ends.
+fn listen(mut server: Server<Maps>, requests: &OwnedMap, end: &End) -> io::Result<()> {
+    let requests = requests.borrow();
+    let mut rings = Rings::new(Some(MappedRing::new(&requests, REQUEST_BYTES)?), None);
+    let cpus = online_cpus().unwrap_or_default();
+    // Without them, new code at the address of old code is noticed when a stack ends there.
+    let mut mapped: Vec<ProcessEvents> =
+        cpus.into_iter().map_while(|cpu| ProcessEvents::of_mappings(cpu).ok()).collect();
+    let wakes = mapped.iter().map(ProcessEvents::wake_fd).collect::<io::Result<Vec<_>>>()?;
+    let mut fds = vec![requests.fd(), end.pipe.as_fd()];
+    fds.extend(wakes.iter().map(AsFd::as_fd));
+    while !end.is_over() {
+        poll::wait_for_any(&fds)?;
+        let (mut changed, mut is_lossy) = (BTreeSet::new(), false);
+        for events in &mut mapped {
+            events.drain(&mut |record| match kind_of(record) {
+                Some(LOST) => is_lossy = true,
+                _ => changed.extend(process_of(record)),
+            });
+        }
+        if is_lossy {
+            changed.extend(server.processes());
+        }
+        // A process that is new here has just mapped code, so there is always a next time.
+        let _ = server.prune_sometimes();
+        for &pid in &changed {
+            let _ = server.refresh(pid);
+        }
+        // Of several requests of a process, the last one counts.
+        let mut asked = BTreeMap::new();
+        rings.drain(&mut |_, record| asked.extend(request(record)));
+        if asked.is_empty() {
+            // Processes that only start and end must not keep a CPU busy here.
+            poll::wait(&[end.pipe.as_fd()], Some(UNFINISHED))?;
+        }
+        for (pid, identity) in asked {
+            if end.is_over() {
+                break;
+            }
+            // After an error the process has no entry and asks again.
+            let _ = server.serve(pid, identity);
+        }
+    }
+    Ok(())
+}
+
+/// The type of a perf record.
+fn kind_of(record: &[u8]) -> Option<u32> {
+    Some(u32::from_ne_bytes(*record.first_chunk()?))
+}
+
+/// The process of a record of a mapping: the words after the header.
+fn process_of(record: &[u8]) -> Option<u32> {
+    Some(u32::from_ne_bytes(*record.get(8..)?.first_chunk()?))
+}
+
+/// The process and its identity in a record.
+fn request(record: &[u8]) -> Option<(u32, u64)> {
+    let word = |at: usize| Some(u64::from_ne_bytes(*record.get(at..)?.first_chunk()?));
+    Some((u32::try_from(word(0)?).ok()?, word(8)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::request;
+
+    #[test]
+    fn a_request_is_two_words() {
+        let record: Vec<u8> = [7_u64, 9].into_iter().flat_map(u64::to_ne_bytes).collect();
+        assert_eq!(request(&record), Some((7, 9)));
+        assert_eq!((request(&record[..15]), request(&[0xff; 16])), (None, None));
+    }
+}

@@ -1,0 +1,146 @@
+//! Which requests are answered, and which have been answered already.
+//!
+//! In: requests of processes. Out: for how long a process is not to ask again.
+//! Guarantee: a process whose code has not changed asks less and less often: its stack leads to
+//! addresses that have no mapping.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
+
+use profiler_model::unwind::UNCLAIMED;
+
+use crate::symbols::regions::Region;
+
+/// The first pause.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// The processes that have asked.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    last: HashMap<u32, Request>,
+}
+
+#[derive(Debug)]
+struct Request {
+    identity: u64,
+    /// A hash of the regions.
+    code: u64,
+    pause: Duration,
+    is_answered: bool,
+}
+
+/// What to do about a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// The process is not to ask again for this long.
+    pub pause: Option<Duration>,
+    /// Whether its mappings are to be written.
+    pub is_new: bool,
+}
+
+impl Requests {
+    /// A request of a process that has these regions of code.
+    pub(super) fn ask(&mut self, pid: u32, identity: u64, regions: &[Region<'_>]) -> Verdict {
+        let code = hash_of(regions);
+        match self.last.get_mut(&pid) {
+            // It has claimed what was prepared for it.
+            Some(last) if (last.identity, last.code) == (UNCLAIMED, code) => {
+                last.identity = identity;
+                Verdict { pause: None, is_new: !last.is_answered }
+            }
+            Some(last) if (last.identity, last.code) == (identity, code) => {
+                last.pause = (last.pause * 2).clamp(SHORTEST, LONGEST);
+                Verdict { pause: Some(last.pause), is_new: !last.is_answered }
+            }
+            _ => {
+                let request = Request { identity, code, pause: Duration::ZERO, is_answered: false };
+                self.last.insert(pid, request);
+                Verdict { pause: None, is_new: true }
+            }
+        }
+    }
+
+    /// The identity of a process that has asked, if its code is no longer the same.
+    pub(super) fn changed(&self, pid: u32, regions: &[Region<'_>]) -> Option<u64> {
+        let last = self.last.get(&pid)?;
+        (last.code != hash_of(regions)).then_some(last.identity)
+    }
+
+    /// The processes that have asked.
+    pub(super) fn processes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.last.keys().copied()
+    }
+
+    /// Whether a process has asked.
+    pub(super) fn knows(&self, pid: u32) -> bool {
+        self.last.contains_key(&pid)
+    }
+
+    /// The last request of a process has been answered with all its mappings.
+    pub(super) fn answered(&mut self, pid: u32) {
+        if let Some(last) = self.last.get_mut(&pid) {
+            last.is_answered = true;
+        }
+    }
+
+    /// Keeps the processes that still exist.
+    pub(super) fn retain(&mut self, exists: impl Fn(u32) -> bool) {
+        self.last.retain(|pid, _| exists(*pid));
+    }
+
+    /// Forgets all requests.
+    pub(super) fn clear(&mut self) {
+        self.last.clear();
+    }
+}
+
+fn hash_of(regions: &[Region<'_>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    regions.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbols::regions::Regions;
+
+    #[test]
+    fn pauses_grow_until_the_code_changes() {
+        let maps = "1000-2000 r-xp 0 08:01 12 /bin/a\n5000-6000 r-xp 0 08:01 13 /lib/b\n";
+        let regions = Regions::parse(maps);
+        let (one, both) = ([regions.get(0)], [regions.get(0), regions.get(1)]);
+        let mut requests = Requests::default();
+        let mut ask = |identity, code: &[Region<'_>]| {
+            let verdict = requests.ask(7, identity, code);
+            requests.answered(7);
+            assert_eq!(verdict.is_new, verdict.pause.is_none());
+            verdict.pause.map(|pause| pause.as_millis())
+        };
+        let pauses: Vec<_> = (0..9).map(|_| ask(1, &one)).collect();
+        let expected = [100, 200, 400, 800, 1000, 1000, 1000, 1000].map(Some);
+        assert_eq!((pauses[0], &pauses[1..]), (None, &expected[..]));
+        assert_eq!((ask(1, &both), ask(1, &both)), (None, Some(100)), "other code");
+        assert_eq!((ask(2, &both), ask(2, &both)), (None, Some(100)), "another program");
+    }
+
+    #[test]
+    fn a_claim_is_no_complaint() {
+        let mut requests = Requests::default();
+        assert!(requests.ask(7, UNCLAIMED, &[]).is_new);
+        requests.answered(7);
+        assert_eq!(requests.ask(7, 1, &[]), Verdict { pause: None, is_new: false });
+        assert_eq!(requests.ask(7, 1, &[]), Verdict { pause: Some(SHORTEST), is_new: false });
+    }
+
+    #[test]
+    fn an_incomplete_answer_is_repeated_but_not_at_once() {
+        let mut requests = Requests::default();
+        assert_eq!(requests.ask(7, 1, &[]), Verdict { pause: None, is_new: true });
+        assert_eq!(requests.ask(7, 1, &[]), Verdict { pause: Some(SHORTEST), is_new: true });
+        requests.retain(|pid| pid != 7);
+        assert_eq!(requests.ask(7, 1, &[]).pause, None);
+    }
+}

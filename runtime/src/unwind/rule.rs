@@ -1,0 +1,95 @@
+//! A row of call-frame information as a rule.
+//!
+//! In: a row of gimli and its section. Out: the [`Rule`].
+//! Guarantee: a row that no rule expresses becomes [`Special::Unsupported`], never a wrong rule.
+
+use gimli::{
+    CfaRule, EndianSlice, LittleEndian, Reader, Register, RegisterRule, UnwindExpression, UnwindSection,
+    UnwindTableRow, X86_64, constants,
+};
+use profiler_model::unwind::{Rule, SavedRbp, Special};
+
+/// The bytes of a section.
+pub(super) type Bytes<'data> = EndianSlice<'data, LittleEndian>;
+
+const WORD_BYTES: i64 = 8;
+const UNSUPPORTED: Rule = Rule::Special(Special::Unsupported);
+
+/// What linkers write for lazy procedure linkage tables: `rsp + 8 + (((rip & 15) >= N) << 3)`. N is
+/// in one byte of it; it depends on the form of the entries.
+const PLT: [u8; 11] = [0x77, 8, 0x80, 0, 0x3f, 0x1a, constants::DW_OP_lit11.0, 0x2a, 0x33, 0x24, 0x22];
+const PLT_FROM: usize = 6;
+/// `rbp + 0`: where functions that realign their stack save RBP.
+const AT_RBP: [u8; 2] = [constants::DW_OP_breg6.0, 0];
+
+/// The rule that a row expresses.
+pub(super) fn rule<'data, Section: UnwindSection<Bytes<'data>>>(
+    row: &UnwindTableRow<usize>,
+    section: &Section,
+) -> Rule {
+    match row.register(X86_64::RA) {
+        Some(RegisterRule::Undefined) => return Rule::Special(Special::Outermost),
+        Some(RegisterRule::Offset(offset)) if offset == -WORD_BYTES => {}
+        _ => return UNSUPPORTED,
+    }
+    let rbp = row.register(X86_64::RBP);
+    let rule = match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => from_register(*register, *offset, rbp.as_ref()),
+        CfaRule::Expression(expression) => from_expression(*expression, rbp.as_ref(), section),
+    };
+    rule.unwrap_or(UNSUPPORTED)
+}
+
+fn from_register(register: Register, offset: i64, rbp: Option<&RegisterRule<usize>>) -> Option<Rule> {
+    let (words, rbp) = (words(offset)?, saved(rbp)?);
+    match register {
+        X86_64::RSP => Some(Rule::FromRsp { words, rbp }),
+        X86_64::RBP => Some(Rule::FromRbp { words, rbp }),
+        _ => None,
+    }
+}
+
+fn from_expression<'data, Section: UnwindSection<Bytes<'data>>>(
+    cfa: UnwindExpression<usize>,
+    rbp: Option<&RegisterRule<usize>>,
+    section: &Section,
+) -> Option<Rule> {
+    let cfa = cfa.get(section).ok()?.0;
+    if let Some(RegisterRule::Expression(place)) = rbp {
+        let is_at_rbp = place.get(section).ok()?.0.slice() == AT_RBP;
+        return Some(Rule::Realigned { words: realigned(cfa)? }).filter(|_| is_at_rbp);
+    }
+    let is_plt = cfa.slice().iter().enumerate().all(|(at, byte)| at == PLT_FROM || PLT.get(at) == Some(byte));
+    if saved(rbp)? != 0 || cfa.slice().len() != PLT.len() || !is_plt {
+        return None;
+    }
+    let special = match constants::DwOp(cfa.slice()[PLT_FROM]) {
+        constants::DW_OP_lit9 => Special::Plt9,
+        constants::DW_OP_lit10 => Special::Plt10,
+        constants::DW_OP_lit11 => Special::Plt11,
+        _ => return None,
+    };
+    Some(Rule::Special(special))
+}
+
+/// N of the expression "what is stored N words below RBP".
+fn realigned(mut expression: Bytes<'_>) -> Option<u16> {
+    let first = expression.read_u8().ok()?;
+    let offset = expression.read_sleb128().ok()?;
+    let is_stored = first == constants::DW_OP_breg6.0 && expression.slice() == [constants::DW_OP_deref.0];
+    words(offset.checked_neg()?).filter(|_| is_stored)
+}
+
+/// How many words below the CFA a function saved RBP.
+fn saved(rbp: Option<&RegisterRule<usize>>) -> Option<SavedRbp> {
+    match rbp {
+        // Code that never uses RBP may leave its rule undefined.
+        None | Some(RegisterRule::SameValue | RegisterRule::Undefined) => Some(0),
+        Some(RegisterRule::Offset(offset)) => words(offset.checked_neg()?).filter(|words| *words > 1),
+        Some(_) => None,
+    }
+}
+
+fn words(offset_bytes: i64) -> Option<u16> {
+    if offset_bytes % WORD_BYTES == 0 { u16::try_from(offset_bytes / WORD_BYTES).ok() } else { None }
+}

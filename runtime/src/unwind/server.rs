@@ -1,0 +1,148 @@
+//! Answers requests of processes.
+//!
+//! In: process ids, and the identities of their memory. Out: entries of a [`Store`].
+//! Guarantee: a process is written after the segments that it refers to, so whatever a program
+//! finds is complete. Work is bounded: a process that asks for what it cannot get asks less often,
+//! and tables that do not fit are dropped rarely.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::files::{Files, Mapped};
+use super::mappings;
+use super::requests::Requests;
+use super::store::Store;
+use crate::symbols::naming::read_maps;
+use crate::symbols::regions::{Region, Regions};
+use crate::sys::process::exists;
+use crate::sys::time::monotonic_ns;
+
+/// How often entries of ended processes are removed.
+const PRUNE: Duration = Duration::from_secs(5);
+/// The shortest time from one start to the next: filling all segments takes about a second.
+const RESTART: Duration = Duration::from_secs(30);
+
+/// The tables, and the processes that have them.
+#[derive(Debug)]
+pub(super) struct Server<S> {
+    store: S,
+    files: Files,
+    requests: Requests,
+    /// The version of the last value written. It is never reset: programs remember rules by it.
+    version: u64,
+    pruned: Instant,
+    /// When all tables were last dropped.
+    restarted: Option<Instant>,
+}
+
+impl<S: Store> Server<S> {
+    /// Nothing is in the store yet.
+    pub(super) fn new(store: S) -> Server<S> {
+        Server {
+            store,
+            files: Files::default(),
+            requests: Requests::default(),
+            version: 0,
+            pruned: Instant::now(),
+            restarted: None,
+        }
+    }
+
+    /// Answers a request. After an error, the process asks again.
+    pub(super) fn serve(&mut self, pid: u32, identity: u64) -> io::Result<()> {
+        let maps = read_maps(pid).unwrap_or_default();
+        let regions = Regions::parse(&maps);
+        let code = mappings::code(&regions);
+        let verdict = self.requests.ask(pid, identity, &code);
+        if let Some(pause) = verdict.pause {
+            self.store.pause((pid, identity), monotonic_ns().saturating_add(pause.as_nanos() as u64))?;
+        }
+        // A process without code has just ended, or is hidden from us.
+        if !verdict.is_new || code.is_empty() {
+            return Ok(());
+        }
+        self.answer(pid, identity, &code)
+    }
+
+    /// The processes that have asked.
+    pub(super) fn processes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.requests.processes()
+    }
+
+    /// A process has mapped code: if it has asked before, its mappings are written again.
+    pub(super) fn refresh(&mut self, pid: u32) -> io::Result<()> {
+        if !self.requests.knows(pid) {
+            return Ok(());
+        }
+        let maps = read_maps(pid).unwrap_or_default();
+        let regions = Regions::parse(&maps);
+        let code = mappings::code(&regions);
+        let Some(identity) = self.requests.changed(pid, &code).filter(|_| !code.is_empty()) else { return Ok(()) };
+        self.requests.ask(pid, identity, &code);
+        self.answer(pid, identity, &code)
+    }
+
+    fn answer(&mut self, pid: u32, identity: u64, code: &[Region<'_>]) -> io::Result<()> {
+        let mut mapped = self.map(pid, code)?;
+        if !mapped.is_complete && self.restarted.is_none_or(|at| at.elapsed() >= RESTART) {
+            self.restart()?;
+            // This process was forgotten as well.
+            self.requests.ask(pid, identity, code);
+            mapped = self.map(pid, code)?;
+        }
+        let is_complete = mapped.is_complete;
+        self.version += 1;
+        self.write(pid, &mappings::value(identity, self.version, mapped.mappings))?;
+        if is_complete {
+            self.requests.answered(pid);
+        }
+        Ok(())
+    }
+
+    /// The mappings of a process, whose segments are written.
+    fn map(&mut self, pid: u32, code: &[Region<'_>]) -> io::Result<Mapped> {
+        let mapped = self.files.map(pid, code);
+        for segment in self.files.segments().take() {
+            let written = self.store.write_segment(segment.number, &segment.words);
+            // Files whose rows are not in the store must not be taken for known.
+            written.inspect_err(|_| self.files.forget())?;
+        }
+        Ok(mapped)
+    }
+
+    fn write(&mut self, pid: u32, value: &[u8]) -> io::Result<()> {
+        match self.store.write_process(pid, value) {
+            Err(error) if error.raw_os_error() == Some(libc::E2BIG) => {
+                self.prune()?;
+                self.store.write_process(pid, value)
+            }
+            result => result,
+        }
+    }
+
+    /// Forgets ended processes, from time to time. Without space for it, a process cannot ask.
+    pub(super) fn prune_sometimes(&mut self) -> io::Result<()> {
+        if self.pruned.elapsed() >= PRUNE { self.prune() } else { Ok(()) }
+    }
+
+    fn prune(&mut self) -> io::Result<()> {
+        self.pruned = Instant::now();
+        self.requests.retain(exists);
+        self.store.prune(&exists)
+    }
+
+    /// Drops all tables. A process without an entry asks for it, so whatever is still in use comes
+    /// back. Segments are written again only when no program can be reading them: none finds them
+    /// without its process's entry.
+    fn restart(&mut self) -> io::Result<()> {
+        self.restarted = Some(Instant::now());
+        self.store.clear()?;
+        self.files.clear();
+        self.requests.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "server_tests.rs"]
+mod tests;

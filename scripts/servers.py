@@ -1,0 +1,206 @@
+"""Compares the results of the queue and lock recipes with the figures of real servers and their clients.
+
+In: PROFILER, the binary; nginx, Redis, PostgreSQL, Python, Node.js, Java and their clients from PATH.
+Out: a Markdown table of requests and latencies (theirs, ours, difference), one of locks, and exit code 1
+if a difference exceeds the error bounds below.
+Guarantee: servers listen on loopback and keep their data in a temporary directory. Servers and
+connections exist before the tool starts. Load is bounded in clients and time, and runs with real-time
+priority (SCHED_RR). Only processes started here are terminated.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent / "servers.d"))
+from kinds import CLIENTS, SERVERS
+
+ROOT = Path(__file__).resolve().parent.parent
+PROFILER = os.environ.get("PROFILER", str(ROOT / "target/release/profiler"))
+SECONDS = 5
+# Error bounds. The client's latency includes the time until the client runs again: a fraction of a
+# millisecond on an idle machine.
+RATE_PERCENT = 3
+LATENCY_PERCENT, LATENCY_MS = 10, 0.5
+# Mean number of waiting threads. The sampler needs a CPU itself and misses waits of microseconds.
+LOCK_THREADS, OTHER_THREADS = 0.05, 0.25
+
+
+class Sampler(threading.Thread):
+    """Calls a function periodically and records its results with timestamps."""
+
+    def __init__(self, ask, every):
+        super().__init__(daemon=True)
+        self.ask, self.every, self.samples, self.over = ask, every, [], threading.Event()
+
+    def run(self):
+        while not self.over.is_set():
+            before = time.time()
+            value = self.ask()
+            self.samples.append(((before + time.time()) / 2, value))
+            self.over.wait(self.every)
+
+    def stop(self):
+        self.over.set()
+        self.join()
+
+    def at(self, moment):
+        """The value at a moment, interpolated between two samples."""
+        for (t0, v0), (t1, v1) in zip(self.samples, self.samples[1:]):
+            if t0 <= moment <= t1:
+                return v0 + (v1 - v0) * (moment - t0) / (t1 - t0)
+        raise ValueError("no samples around that time")
+
+
+def profile(recipe, pids):
+    """Runs a recipe; returns its views by title, and its start and end times."""
+    command = [PROFILER, "run", "-q", "-f", "json", str(ROOT / f"stdlib/{recipe}.prof"), "--pid", ",".join(pids), "--duration", f"{SECONDS}s"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {ended.stderr}")
+    documents = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
+    for document in documents:
+        if document["type"] != "view" and document["type"] != "span":
+            print(f"{recipe}: {document}", file=sys.stderr)
+    views = {document["data"]["view"]: document["data"] for document in documents if document["type"] == "view"}
+    first = next(iter(views.values()))
+    seconds = lambda text: time.mktime(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")) - time.timezone + float(text[19:-1])
+    return {title: view["rows"] for title, view in views.items()}, seconds(first["start"]), seconds(first["end"])
+
+
+def loaded(server, work, seconds):
+    """Calls `work` under the client's load; returns its result and the client's figures."""
+    client = subprocess.Popen(server.client(seconds), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        time.sleep(2)
+        result = work()
+        if client.poll() is not None:
+            sys.exit(f"{server.name}: the client exited before the tool, with {client.returncode}: {client.communicate()[0]}")
+        return result, server.client_says(client.communicate()[0])
+    finally:
+        if client.poll() is None:
+            client.kill()
+            client.wait()
+
+
+def mean(rows, column, count):
+    total = sum(row[count] or 0 for row in rows)
+    return sum((row[column] or 0) * (row[count] or 0) for row in rows) / total if total else 0
+
+
+def queue(server, misses):
+    """Measures a server; returns its row of the request table."""
+    counter = Sampler(server.count, 0.2)
+
+    def work():
+        counter.start()
+        time.sleep(0.5)
+        result = profile("pool/queue-depth", server.pids())
+        time.sleep(0.5)
+        counter.stop()
+        return result
+
+    (views, start, end), (rate, latency) = loaded(server, work, SECONDS + 15)
+    rows = views["queue and service"]
+    theirs = (counter.at(end) - counter.at(start)) / (end - start)
+    ours = sum(row["requests"] or 0 for row in rows) / (end - start)
+    queued, served = mean(rows, "queued", "requests") / 1e6, mean(rows, "served", "requests") / 1e6
+    depth = views["waiting and busy requests"]
+    inside = sum((row["waiting"] or 0) + (row["busy"] or 0) for row in depth)
+    off, late = (ours / theirs - 1) * 100, queued + served - latency
+    if abs(off) > RATE_PERCENT or abs(late) > latency * LATENCY_PERCENT / 100 + LATENCY_MS:
+        misses.append(f"{server.name}: {off:+.1f} % of the rate, {late:+.2f} ms of the latency")
+    return [server.name, f"{theirs:,.0f}", f"{ours:,.0f}", f"{off:+.1f} %", f"{rate:,.0f}", f"{latency:.2f}", f"{queued:.2f}",
+            f"{served:.2f}", f"{late:+.2f}", f"{rate * latency / 1000:.1f}", f"{inside:.1f}"]
+
+
+def threads_in_futex(pids):
+    """Numbers of threads that wait for locks and for other futexes, from /proc/PID/task/*/syscall."""
+    locks = others = 0
+    for pid in pids:
+        for path in Path(f"/proc/{pid}/task").glob("*/syscall"):
+            try:
+                words = path.read_text().split()
+            except OSError:
+                continue
+            # futex(word, operation, value, …) is 202 on x86-64.
+            if words[0] == "202":
+                if int(words[2], 16) & 127 in (6, 13) or int(words[3], 16) == 2:
+                    locks += 1
+                else:
+                    others += 1
+    return locks, others
+
+
+def locks(server, misses):
+    """Measures a server; returns its row of the lock table."""
+    pids = server.pids()
+    sampler = Sampler(lambda: threads_in_futex(pids), 0.01)
+
+    def work():
+        sampler.start()
+        futex = profile("lock/futex", pids)
+        sampler.stop()
+        return futex, profile("lock/latency", pids)
+
+    ((futex, start, end), (latency, *_)), _ = loaded(server, work, 2 * SECONDS + 25)
+    inside = [value for moment, value in sampler.samples if start <= moment <= end]
+    lock, other = (sum(value[part] for value in inside) / len(inside) for part in (0, 1))
+    waited = lambda title: sum(row["waited"] or 0 for row in futex[title]) / 1e9 / (end - start)
+    ours, idle = waited("waits for locks"), waited("other waits: condition variables, semaphores, idle threads")
+    rows = latency["waits for locks"]
+    held = max((row["held max"] or 0 for row in rows), default=0) / 1e6
+    calls = sum(row["waits"] or 0 for row in rows)
+    conditions = sum(row["waited"] or 0 for row in latency["waits for condition variables"]) / 1e9 / SECONDS
+    if abs(ours - lock) > LOCK_THREADS or idle > other + OTHER_THREADS:
+        misses.append(f"{server.name}: {ours:.3f} threads wait for locks and {idle:.2f} for others; /proc shows {lock:.3f} and {other:.2f}")
+    return [server.name, f"{lock:.3f}", f"{ours:.3f}", f"{other:.2f}", f"{idle:.2f}", f"{calls:,}",
+            f"{sum(row['waited'] or 0 for row in rows) / 1e9 / SECONDS:.3f}", f"{held:.2f}", f"{conditions:.2f}"]
+
+
+def table(head, rows):
+    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print(flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compares the queue and lock recipes with the figures of real servers.")
+    parser.add_argument("servers", nargs="*", help="nginx, redis, postgresql, python, node, java [default: all]")
+    names = parser.parse_args().servers
+    chosen = [server for server in SERVERS if not names or server.name in names]
+    # Otherwise the clients' latencies include the time that their processes wait for a CPU.
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    requests, waits, misses = [], [], []
+    with tempfile.TemporaryDirectory(prefix="profiler-servers-") as directory:
+        for kind in chosen:
+            Path(directory, kind.name).mkdir()
+            server = kind(Path(directory, kind.name))
+            try:
+                server.start()
+                server.wait_until_it_answers()
+                requests.append(queue(server, misses))
+                waits.append(locks(server, misses))
+            finally:
+                server.stop()
+    print(f"`pool/queue-depth`, {CLIENTS} clients, {SECONDS} s; mean times in ms\n")
+    table(["server", "requests/s (server)", "ours", "error", "requests/s (client)", "latency (client)", "queued", "served",
+           "difference", "open requests (client)", "ours"], requests)
+    print("`lock/futex` and `lock/latency`, compared with /proc/PID/task/*/syscall: mean number of waiting threads\n")
+    table(["server", "locks (/proc)", "ours", "others (/proc)", "ours", "lock calls", "threads in lock calls", "longest hold, ms",
+           "threads in condition waits"], waits)
+    for miss in misses:
+        print(f"error bound exceeded: {miss}")
+    sys.exit(1 if misses else 0)
+
+
+if __name__ == "__main__":
+    main()
