@@ -141,6 +141,12 @@ pub enum Rule {
     /// The CFA is stored this many words below RBP, and RBP's old value where RBP points: a
     /// function that realigns its stack.
     Realigned { words: u16 },
+    /// The word this many words above RSP is one word below the CFA's: assembly that keeps its
+    /// caller's stack pointer in memory.
+    Stored { words: u16, rbp: SavedRbp },
+    /// The CFA is this many words above RBX. Where RBX is not known, the function that this one
+    /// calls has saved it `saved` words below its own CFA; with 0, nothing says where.
+    FromRbx { words: u16, saved: u16 },
     /// Anything else.
     Special(Special),
 }
@@ -159,6 +165,16 @@ pub const SAVED_BITS: u32 = 3;
 pub const RBP_FLAG: u16 = 0x8000;
 /// With [`RBP_FLAG`]: a `Rule::Realigned`, words in the lower 12 bits.
 pub const REALIGNED_FLAG: u16 = 0x4000;
+/// Rules from this value on are a `Rule::Stored`: words (0–7), saved RBP minus 1 (8–10).
+pub const STORED: u16 = 0xd000;
+/// Bits of the words of a `Rule::Stored`.
+pub const STORED_WORDS_BITS: u32 = 8;
+/// Rules from this value on are a `Rule::FromRbx`: words (0–5), where RBX is saved (6–9).
+pub const FROM_RBX: u16 = 0xe000;
+/// Bits of the words of a `Rule::FromRbx`.
+pub const RBX_WORDS_BITS: u32 = 6;
+/// Bits of the place of RBX.
+pub const SAVED_RBX_BITS: u32 = 4;
 /// Rules from this value on are special: [`SPECIAL`] plus the [`Special`].
 pub const SPECIAL: u16 = 0xf000;
 
@@ -203,6 +219,14 @@ impl Rule {
             },
             Rule::Realigned { words } if words < 1 << 12 => RBP_FLAG | REALIGNED_FLAG | words,
             Rule::Realigned { .. } => unsupported,
+            Rule::Stored { words, rbp } => match saved(rbp) {
+                Some(slot) if words < 1 << STORED_WORDS_BITS => STORED | slot << STORED_WORDS_BITS | words,
+                _ => unsupported,
+            },
+            Rule::FromRbx { words, saved } if words < 1 << RBX_WORDS_BITS && saved < 1 << SAVED_RBX_BITS => {
+                FROM_RBX | saved << RBX_WORDS_BITS | words
+            }
+            Rule::FromRbx { .. } => unsupported,
             Rule::Special(special) => SPECIAL + special as u16,
         }
     }
@@ -264,9 +288,13 @@ mod tests {
         let rbp = |words, rbp| Rule::FromRbp { words, rbp }.code();
         assert_eq!((rsp(1, 0), rsp(2, 2), rsp(7, 8)), (1, 0x1002, 0x7007));
         assert_eq!((rbp(2, 2), rbp(127, 8), Rule::Realigned { words: 1 }.code()), (0x8082, 0x83ff, 0xc001));
+        let stored = |words, rbp| Rule::Stored { words, rbp }.code();
+        let rbx = |words, saved| Rule::FromRbx { words, saved }.code();
+        assert_eq!((stored(0, 0), stored(255, 8), rbx(7, 0), rbx(63, 15)), (0xd000, 0xd7ff, 0xe007, 0xe3ff));
         let unsupported = Rule::Special(Special::Unsupported).code();
         assert_eq!(unsupported, 0xf003);
         assert_eq!([rsp(4096, 0), rsp(1, 1), rsp(9, 9), rbp(128, 0)], [unsupported; 4]);
+        assert_eq!([stored(256, 0), stored(1, 9), rbx(64, 0), rbx(1, 16)], [unsupported; 4]);
     }
 
     #[test]

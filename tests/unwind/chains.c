@@ -3,7 +3,8 @@
  * In: a seed, a number of chains, and the limit of the first phase in milliseconds. Out: lines
  * `chain ID NAME...`, innermost first, one for each call of `leaf`, which closes the descriptor
  * 1000000 + ID, which is not open.
- * `WITH_JUMPS` adds functions whose last instruction is a call, which a jump leaves.
+ * `WITH_JUMPS` adds functions whose last instruction is a call, which a jump leaves; `WITH_STORED`
+ * one that keeps its caller's stack pointer in memory, as OpenSSL's assembly does.
  * Guarantee: all functions named `chain_...` have frames of their own. Calls with id 0 come first,
  * until SIGUSR1. */
 #define _GNU_SOURCE
@@ -113,6 +114,31 @@ NOINLINE void chain_search(void) {
     depth = own;
 }
 
+#ifdef WITH_STORED
+NOINLINE __attribute__((used)) void continue_stored(void) {
+    int own = depth;
+    active[own] = "chain_stored";
+    depth = own + 1;
+    onward();
+    depth = own;
+}
+
+void chain_stored(void);
+/* The expression: rsp + 152, what is stored there, and 8 more. */
+__asm__(".text\n.globl chain_stored\n.type chain_stored, @function\n"
+        "chain_stored:\n.cfi_startproc\n"
+        "mov %rsp, %rax\n.cfi_def_cfa_register %rax\n"
+        "push %rbp\n.cfi_offset %rbp, -16\n"
+        "sub $256, %rsp\nand $-64, %rsp\nmov %rax, 152(%rsp)\n"
+        ".cfi_escape 0x0f, 0x06, 0x77, 0x98, 0x01, 0x06, 0x23, 0x08\n"
+        "mov $1, %ebp\n"
+        "call continue_stored\n"
+        "mov 152(%rsp), %rsi\n.cfi_def_cfa %rsi, 8\n"
+        "mov -8(%rsi), %rbp\n"
+        "lea (%rsi), %rsp\n.cfi_def_cfa_register %rsp\n.cfi_restore %rbp\n"
+        "ret\n.cfi_endproc\n.size chain_stored, . - chain_stored\n");
+#endif
+
 #ifdef WITH_JUMPS
 static jmp_buf *back;
 
@@ -145,6 +171,9 @@ NOINLINE void chain_jump(void) {
 
 static void (*const functions[])(void) = {
     chain_small, chain_array, chain_variable, chain_aligned, chain_values, chain_arguments, chain_search,
+#ifdef WITH_STORED
+    chain_stored,
+#endif
 #ifdef WITH_JUMPS
     chain_jump,
 #endif

@@ -12,6 +12,7 @@
 //! Verifier: the searches compute with signs instead of branching. It follows every path through a
 //! function, and ten comparisons would be a thousand paths.
 
+mod rare;
 mod rows;
 mod step;
 
@@ -36,6 +37,7 @@ const COMPLETE: i64 = 0xff;
 
 /// Offsets in the saved registers (`struct pt_regs`, arch/x86/include/asm/ptrace.h).
 const SAVED_BP: i32 = 32;
+const SAVED_BX: i32 = 40;
 const SAVED_IP: i32 = 128;
 const SAVED_CS: i32 = 136;
 const SAVED_SP: i32 = 152;
@@ -132,12 +134,13 @@ fn memory_identity(cx: &mut Body<'_, '_>) -> (VReg, VReg) {
 fn take_registers(cx: &mut Body<'_, '_>, buffer: VReg, finish: BlockId) {
     let task = cx.b.call(Helper::GetCurrentTaskBtf, &[]);
     let registers = cx.b.call(Helper::TaskPtRegs, &[Arg::Value(task.into())]);
-    let [ip, sp, bp, code] =
-        [SAVED_IP, SAVED_SP, SAVED_BP, SAVED_CS].map(|offset| cx.b.load(Addr::reg(registers, offset), Size::B8));
+    let [ip, sp, bp, bx, code] = [SAVED_IP, SAVED_SP, SAVED_BP, SAVED_BX, SAVED_CS]
+        .map(|offset| cx.b.load(Addr::reg(registers, offset), Size::B8));
     store(cx, buffer, WalkState::AT, ip);
     store(cx, buffer, WalkState::IP, ip);
     store(cx, buffer, WalkState::SP, sp);
     store(cx, buffer, WalkState::BP, bp);
+    store(cx, buffer, WalkState::BX, bx);
     store(cx, buffer, FRAMES, ip);
     store(cx, buffer, WalkState::COUNT, 1);
     store(cx, buffer, WalkState::GUESSED, 0);

@@ -110,7 +110,7 @@ impl Files {
 
     fn place<'data, Bytes: ReadRef<'data>>(&mut self, data: Bytes) -> Known {
         let Some(sections) = Sections::find(data) else { return Known::bare() };
-        let rows = rows(&sections);
+        let rows = rows(&sections, &|address, size_bytes| sections.instructions(data, address, size_bytes));
         let rows = if rows.len() > MAX_ROWS { &[] } else { rows.as_slice() };
         match self.segments.place(rows) {
             Some(parts) => Known::Placed(Rc::new(Tables { code: sections.code, parts })),

@@ -1,16 +1,17 @@
 //! Call-frame information of a file as a sorted table.
 //!
-//! In: the sections of a file. Out: the words of its rows, sorted by address.
-//! Guarantee: any bytes give a table, in bounded time and memory; entries with errors are left out.
-//! Addresses in it increase strictly.
+//! In: the sections of a file, and where needed its instructions. Out: the words of its rows,
+//! sorted by address.
+//! Guarantee: any bytes give a table, in bounded time and memory; entries with errors are left
+//! out. Addresses in it increase strictly.
 
 use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, FrameDescriptionEntry, LittleEndian,
     PartialFrameDescriptionEntry, UnwindContext, UnwindSection, X86_64,
 };
-use profiler_model::unwind::{Rule, Special, row};
+use profiler_model::unwind::{FROM_RBX, RBX_WORDS_BITS, Rule, SPECIAL, Special, row};
 
-use super::rule::{Bytes, rule};
+use super::rule::{Bytes, rule, saved_rbx};
 use super::sections::Sections;
 
 /// End of the addresses that a row can have.
@@ -23,17 +24,25 @@ const MAX_WORK_BYTES: usize = 256 << 20;
 const PADDING_BYTES: u64 = 15;
 
 const NONE: Rule = Rule::Special(Special::None);
+/// Opcode of a call with the distance to the function, and their size.
+const CALL: u8 = 0xe8;
+const CALL_BYTES: usize = 5;
+/// The largest function in which calls are searched.
+const MAX_SEARCHED_BYTES: u64 = 16 << 10;
+
+/// Reads instructions: the address in the file and the size in bytes.
+pub(super) type Instructions<'a, 'data> = &'a dyn Fn(u64, u64) -> Option<&'data [u8]>;
 
 /// The rows of a file; empty if it has no call-frame information or too much of it.
-pub(super) fn rows(sections: &Sections<'_>) -> Vec<u64> {
+pub(super) fn rows<'data>(sections: &Sections<'data>, instructions: Instructions<'_, 'data>) -> Vec<u64> {
     let eh_frame = EhFrame::new(sections.eh_frame, LittleEndian);
-    let rows = Entries::read(&eh_frame, &sections.bases);
+    let rows = Entries::read(&eh_frame, &sections.bases, instructions);
     if !rows.is_empty() {
         return rows;
     }
     let mut debug_frame = DebugFrame::new(sections.debug_frame, LittleEndian);
     debug_frame.set_address_size(8);
-    Entries::read(&debug_frame, &sections.bases)
+    Entries::read(&debug_frame, &sections.bases, instructions)
 }
 
 /// The functions of a file with their rows, in the order of the file.
@@ -52,10 +61,16 @@ struct Function {
     /// Index of its first row.
     first: usize,
     rows: usize,
+    /// How many words below the CFA it saves RBX; 0 if it does not.
+    saved_rbx: u16,
 }
 
 impl Entries {
-    fn read<'data, Section: UnwindSection<Bytes<'data>>>(section: &Section, bases: &BaseAddresses) -> Vec<u64> {
+    fn read<'data, Section: UnwindSection<Bytes<'data>>>(
+        section: &Section,
+        bases: &BaseAddresses,
+        instructions: Instructions<'_, 'data>,
+    ) -> Vec<u64> {
         let mut read = Entries::default();
         let mut context = UnwindContext::new();
         let mut common = None;
@@ -70,6 +85,8 @@ impl Entries {
             }
             read.add(&entry, section, bases, &mut context);
         }
+        read.functions.sort_by_key(|function| function.start);
+        read.find_rbx(instructions);
         read.arrange()
     }
 
@@ -93,34 +110,71 @@ impl Entries {
         } else {
             None
         };
+        let mut function_rbx = 0;
         match special {
             Some(special) => self.rows.push(row(start, Rule::Special(special).code())),
-            None if self.evaluate(entry, section, bases, context).is_err() => return self.rows.truncate(first),
-            None => {}
+            None => match self.evaluate(entry, section, bases, context) {
+                Ok(saved) => function_rbx = saved,
+                Err(_) => return self.rows.truncate(first),
+            },
         }
-        self.functions.push(Function { start, end, first, rows: self.rows.len() - first });
+        self.functions.push(Function { start, end, first, rows: self.rows.len() - first, saved_rbx: function_rbx });
     }
 
+    /// Adds the rows of a function; yields where it saves RBX.
     fn evaluate<'data, Section: UnwindSection<Bytes<'data>>>(
         &mut self,
         entry: &FrameDescriptionEntry<Bytes<'data>>,
         section: &Section,
         bases: &BaseAddresses,
         context: &mut UnwindContext<usize>,
-    ) -> gimli::Result<()> {
+    ) -> gimli::Result<u16> {
         let mut table = entry.rows(section, bases, context)?;
+        let mut function_rbx = 0;
         while let Some(found) = table.next_row()? {
             let (start, end) = (found.start_address(), found.end_address());
             if start < end && start < entry.end_address() {
                 self.rows.push(row(start, rule(found, section).code()));
+                function_rbx = function_rbx.max(saved_rbx(found));
             }
         }
-        Ok(())
+        Ok(function_rbx)
+    }
+
+    /// Completes the rules that need RBX: the function that such a function calls has saved it.
+    /// They are those of the dynamic linker that find a function when it is called first.
+    fn find_rbx(&mut self, instructions: Instructions<'_, '_>) {
+        for index in 0..self.functions.len() {
+            let function = self.functions[index];
+            let rows = function.first..function.first + function.rows;
+            if !self.rows[rows.clone()].iter().any(|row| is_from_rbx(*row)) {
+                continue;
+            }
+            let size_bytes = (function.end - function.start).min(MAX_SEARCHED_BYTES);
+            let called = instructions(function.start, size_bytes).unwrap_or_default();
+            let Some(saved) = self.saved_by_called(function.start, called) else { continue };
+            for row in self.rows[rows].iter_mut().filter(|row| is_from_rbx(**row)) {
+                *row = with_saved_rbx(*row, saved);
+            }
+        }
+    }
+
+    /// Where the functions that these instructions call save RBX, if they agree on a place. Bytes
+    /// that are no call hardly ever lead to the first one of a function.
+    fn saved_by_called(&self, address: u64, instructions: &[u8]) -> Option<u16> {
+        let mut places = (address..).zip(instructions.windows(CALL_BYTES)).filter_map(|(at, bytes)| {
+            let (opcode, distance) = bytes.split_first()?;
+            let distance = i32::from_le_bytes(distance.try_into().ok()?);
+            let target = at.wrapping_add(CALL_BYTES as u64).wrapping_add_signed(distance.into());
+            let found = self.functions.binary_search_by_key(&target, |function| function.start).ok()?;
+            (*opcode == CALL).then_some(self.functions[found].saved_rbx)
+        });
+        let first = places.next()?;
+        places.all(|place| place == first).then_some(first)
     }
 
     /// All rows by address. Where functions overlap, the one that starts later counts.
-    fn arrange(mut self) -> Vec<u64> {
-        self.functions.sort_by_key(|function| function.start);
+    fn arrange(self) -> Vec<u64> {
         let mut sorted = Vec::with_capacity(self.rows.len());
         for (index, function) in self.functions.iter().enumerate() {
             let next = self.functions.get(index + 1).map_or(u64::MAX, |next| next.start);
@@ -136,6 +190,17 @@ impl Entries {
         sorted.shrink_to_fit();
         sorted
     }
+}
+
+/// Whether this row's rule is a `Rule::FromRbx`.
+fn is_from_rbx(row: u64) -> bool {
+    (FROM_RBX..SPECIAL).contains(&(row as u16))
+}
+
+/// The row with the place where RBX is saved.
+fn with_saved_rbx(from: u64, saved: u16) -> u64 {
+    let words = from as u16 & ((1 << RBX_WORDS_BITS) - 1);
+    row(from >> 16, Rule::FromRbx { words, saved }.code())
 }
 
 /// Parses an entry. Its common entry is usually that of the one before.

@@ -40,7 +40,12 @@ fn section(augmentation: &str, return_address: u8, functions: &[(u64, u64, &[u8]
 }
 
 fn read(eh_frame: &[u8]) -> Vec<u64> {
-    rows(&Sections { eh_frame, bases: BaseAddresses::default().set_eh_frame(0x100), ..Sections::default() })
+    read_with(eh_frame, &|_, _| None)
+}
+
+fn read_with<'data>(eh_frame: &'data [u8], instructions: Instructions<'_, 'data>) -> Vec<u64> {
+    let bases = BaseAddresses::default().set_eh_frame(0x100);
+    rows(&Sections { eh_frame, bases, ..Sections::default() }, instructions)
 }
 
 fn coded(rows: &[(u64, Rule)]) -> Vec<u64> {
@@ -70,6 +75,9 @@ fn instructions_become_rules() {
         (plt(0x39), Rule::Special(Special::Plt9)),
         (realigned, Rule::Realigned { words: 1 }),
         (far, Rule::Realigned { words: 16 }),
+        // As OpenSSL's assembly writes it.
+        (vec![0x0f, 6, 0x77, 0x98, 1, 0x06, 0x23, 8, 0x86, 3], Rule::Stored { words: 19, rbp: 3 }),
+        (vec![0x0c, 3, 56], Rule::FromRbx { words: 7, saved: 0 }),
     ] {
         expect(&[(0x1000, 0x20, &instructions)], &[(0x1000, rule), (0x1020, NONE)]);
     }
@@ -95,6 +103,10 @@ fn other_instructions_are_not_supported() {
         vec![0x10, 6, 2, 0x76, 0, 0x0f, 3, 0x73, 0x78, 0x06],
         vec![0x10, 6, 2, 0x76, 0x78, 0x0f, 3, 0x76, 0x78, 0x06],
         vec![0x0f, 0],
+        // What is stored below RSP, or 16 more than what is stored above it; RBP saved with RBX.
+        vec![0x0f, 5, 0x77, 0x78, 0x06, 0x23, 8],
+        vec![0x0f, 5, 0x77, 0x08, 0x06, 0x23, 16],
+        vec![0x0c, 3, 56, 0x86, 2],
     ] {
         expect(&[(0x1000, 0x20, &instructions)], &[(0x1000, UNSUPPORTED), (0x1020, NONE)]);
     }
@@ -102,6 +114,36 @@ fn other_instructions_are_not_supported() {
     assert_eq!(other_register, coded(&[(0x1000, UNSUPPORTED), (0x1020, NONE)]));
     let signal = read(&section("zRS", 16, &[(0x1000, 0x20, &[0x07, 16])]));
     assert_eq!(signal, coded(&[(0x1000, Rule::Special(Special::Signal)), (0x1020, NONE)]));
+}
+
+/// A function whose frame is found by RBX calls one that saves it.
+#[test]
+fn the_place_of_rbx_is_that_of_the_function_called() {
+    let functions = [
+        (0x1000, 0x20, &[ADVANCE + 8, 0x0c, 3, 56, ADVANCE + 16, 0x0c, 7, 8][..]),
+        (0x2000, 0x20, &[ADVANCE + 4, 0x0e, 56, 0x83, 7]),
+        (0x3000, 0x20, &[ADVANCE + 4, 0x0e, 16, 0x83, 2]),
+        (0x4000, 0x20, &[]),
+    ];
+    let section = section("zR", 16, &functions);
+    let call = |at: i32, to: i32| [&[0x90, 0xe8][..], &(to - (0x1000 + at + 6)).to_le_bytes()].concat();
+    for (calls, saved) in [
+        (vec![0x2000], 7),
+        (vec![0x3000], 2),
+        (vec![0x2000, 0x2000], 7),
+        (vec![0x2001, 0x3000], 2),
+        // They disagree, or none is known.
+        (vec![0x2000, 0x3000], 0),
+        (vec![0x4000], 0),
+        (vec![0x4000, 0x2000], 0),
+        (vec![], 0),
+    ] {
+        let code: Vec<u8> = (0..).step_by(6).zip(calls).flat_map(|(at, to)| call(at, to)).collect();
+        let found = read_with(&section, &|address, _| Some(&code[..]).filter(|_| address == 0x1000));
+        let at = |address| found.iter().find(|row| **row >> 16 == address).map(|row| *row as u16);
+        assert_eq!(at(0x1008), Some(Rule::FromRbx { words: 7, saved }.code()), "{saved}: {found:x?}");
+        assert_eq!((at(0x1000), at(0x1018)), (Some(AT_CALL.code()), Some(AT_CALL.code())));
+    }
 }
 
 #[test]
@@ -155,7 +197,7 @@ fn debug_frame_counts_only_without_eh_frame() {
     let addresses = [0x7000_u64, 0x20].into_iter().flat_map(u64::to_le_bytes);
     debug_frame.extend(entry([0; 4].into_iter().chain(addresses).collect()));
     let eh_frame = section("zR", 16, &[(0x1000, 0x20, &[])]);
-    let read = |eh_frame| rows(&Sections { eh_frame, debug_frame: &debug_frame, ..Sections::default() });
+    let read = |eh_frame| rows(&Sections { eh_frame, debug_frame: &debug_frame, ..Sections::default() }, &|_, _| None);
     assert_eq!(read(&[]), coded(&[(0x7000, AT_CALL), (0x7020, NONE)]));
     assert_eq!(read(&eh_frame), coded(&[(0x1000, AT_CALL), (0x1020, NONE)]));
 }
@@ -166,7 +208,10 @@ fn damaged_bytes_give_a_sorted_table() {
         println!("SKIPPED: this process has no vDSO");
         return;
     };
-    let read = |bytes: &[u8]| Sections::find(bytes).map(|sections| rows(&sections)).unwrap_or_default();
+    let read = |bytes: &[u8]| {
+        let rows_of = |sections| rows(&sections, &|address, size| sections.instructions(bytes, address, size));
+        Sections::find(bytes).map(rows_of).unwrap_or_default()
+    };
     assert!(read(&vdso).len() > 10);
     for at in 0..vdso.len() {
         for change in [0xff, 0x80, 1] {
@@ -201,7 +246,7 @@ fn simple(row: &UnwindTableRow<usize>) -> Option<u16> {
 fn the_rows_of_this_program_are_those_of_gimli() {
     let bytes = std::fs::read(std::env::current_exe().expect("a path")).expect("readable");
     let sections = Sections::find(bytes.as_slice()).expect("an ELF file");
-    let rows = rows(&sections);
+    let rows = rows(&sections, &|_, _| None);
     let file = object::File::parse(bytes.as_slice()).expect("an ELF file");
     let header = file.section_by_name(".eh_frame_hdr").expect("linkers write it");
     let bases = sections.bases.clone().set_eh_frame_hdr(header.address());

@@ -45,6 +45,8 @@ fn from_register(register: Register, offset: i64, rbp: Option<&RegisterRule<usiz
     match register {
         X86_64::RSP => Some(Rule::FromRsp { words, rbp }),
         X86_64::RBP => Some(Rule::FromRbp { words, rbp }),
+        // Where the function that it calls saves RBX is not known here.
+        X86_64::RBX if rbp == 0 => Some(Rule::FromRbx { words, saved: 0 }),
         _ => None,
     }
 }
@@ -58,6 +60,9 @@ fn from_expression<'data, Section: UnwindSection<Bytes<'data>>>(
     if let Some(RegisterRule::Expression(place)) = rbp {
         let is_at_rbp = place.get(section).ok()?.0.slice() == AT_RBP;
         return Some(Rule::Realigned { words: realigned(cfa)? }).filter(|_| is_at_rbp);
+    }
+    if let Some(words) = stored(cfa) {
+        return Some(Rule::Stored { words, rbp: saved(rbp)? });
     }
     let is_plt = cfa.slice().iter().enumerate().all(|(at, byte)| at == PLT_FROM || PLT.get(at) == Some(byte));
     if saved(rbp)? != 0 || cfa.slice().len() != PLT.len() || !is_plt {
@@ -78,6 +83,22 @@ fn realigned(mut expression: Bytes<'_>) -> Option<u16> {
     let offset = expression.read_sleb128().ok()?;
     let is_stored = first == constants::DW_OP_breg6.0 && expression.slice() == [constants::DW_OP_deref.0];
     words(offset.checked_neg()?).filter(|_| is_stored)
+}
+
+/// N of the expression "8 more than what is stored N words above RSP".
+fn stored(mut expression: Bytes<'_>) -> Option<u16> {
+    let first = expression.read_u8().ok()?;
+    let offset = expression.read_sleb128().ok()?;
+    let rest = [constants::DW_OP_deref.0, constants::DW_OP_plus_uconst.0, WORD_BYTES as u8];
+    words(offset).filter(|_| first == constants::DW_OP_breg7.0 && expression.slice() == rest)
+}
+
+/// How many words below the CFA a function saved RBX; 0 if it did not.
+pub(super) fn saved_rbx(row: &UnwindTableRow<usize>) -> u16 {
+    match row.register(X86_64::RBX) {
+        Some(RegisterRule::Offset(offset)) => offset.checked_neg().and_then(words).unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// How many words below the CFA a function saved RBP.

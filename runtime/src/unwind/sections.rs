@@ -1,7 +1,8 @@
 //! The parts of an ELF file that unwinding needs.
 //!
 //! In: the bytes of a file. Out: [`Sections`].
-//! Guarantee: only headers and the sections of call-frame information are read. A file that is not
+//! Guarantee: only headers and the sections of call-frame information are read, and the
+//! instructions that are asked for. A file that is not
 //! for x86-64 gives nothing.
 
 use gimli::BaseAddresses;
@@ -57,6 +58,20 @@ impl<'data> Sections<'data> {
             found.bases = found.bases.set_got(got);
         }
         Some(found)
+    }
+
+    /// Instructions from an address in the file on; `None` if they are not all in one part.
+    pub(super) fn instructions<Bytes: ReadRef<'data>>(
+        &self,
+        data: Bytes,
+        address: u64,
+        size_bytes: u64,
+    ) -> Option<&'data [u8]> {
+        self.code.iter().find_map(|code| {
+            let within = address.checked_sub(code.address)?;
+            let is_inside = within.checked_add(size_bytes)? <= code.size_bytes;
+            data.read_bytes_at(code.file_offset.checked_add(within)?, size_bytes).ok().filter(|_| is_inside)
+        })
     }
 }
 

@@ -97,7 +97,7 @@ fn this_process_gets_the_rows_of_its_files() {
     let value = &server.store.processes[&own()];
     assert_eq!(value[..8], 7_u64.to_ne_bytes());
     let bytes = std::fs::read(std::env::current_exe().expect("a path")).expect("readable");
-    let rows = rows(&Sections::find(bytes.as_slice()).expect("an ELF file"));
+    let rows = rows(&Sections::find(bytes.as_slice()).expect("an ELF file"), &|_, _| None);
     for address in (0..200).map(|step| own_code() + step * 97) {
         let (bias, found) = server.store.at(own(), address).expect("it is mapped");
         let expected = rows[..rows.partition_point(|row| row >> 16 <= address - bias)].last();

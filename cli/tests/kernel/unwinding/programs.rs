@@ -69,7 +69,7 @@ fn a_chain_in_c_is_complete_with_and_without_frame_pointers() {
     }
     let directory = Directory::new("unwinding-c");
     // Without space between functions, the address after a last call is that of the next function.
-    let dense = ["-falign-functions=1", "-fomit-frame-pointer"];
+    let dense = ["-falign-functions=1", "-fomit-frame-pointer", "-DWITH_STORED"];
     let ways: [&[&str]; 5] =
         [&dense, &["-fno-omit-frame-pointer"], &["-static-pie"], &["-static", "-no-pie"], &["-O0"]];
     for (number, way) in ways.iter().enumerate() {
@@ -195,6 +195,25 @@ fn a_stack_continues_through_callers_to_which_nothing_returns() {
         let is_true = truth.iter().all(|name| names.next() == Some(name) || is_last(name));
         assert!(is_true && names.next() == Some("main") && stack.reaches("_start"), "{id}: {truth:?}\n{stack:#?}");
     }
+}
+
+/// The dynamic linker's frame is found by a register that the function which it calls has saved.
+#[test]
+fn a_stack_continues_through_the_dynamic_linker() {
+    if skip_walks() {
+        return;
+    }
+    let directory = Directory::new("unwinding-lazy");
+    let library = compiled(&directory, "cc", &["-shared", "-fPIC", "-DLIBRARY"], "lazy.c", "liblazy.so");
+    let Some(library) = library else { return };
+    let options = ["-Wl,-z,lazy", "-Wl,--no-as-needed", &library];
+    let Some(program) = compiled(&directory, "cc", &options, "lazy.c", "lazy") else { return };
+    let traced = calls(&program);
+    let found = traced.of("@call");
+    let names: Vec<&str> = found[&1].names().collect();
+    let linker = names.iter().take_while(|name| !name.starts_with("call_chosen")).count();
+    assert!(names[0] == "choose" && (3..=5).contains(&linker), "{found:#?}");
+    assert!(names[linker + 1] == "main" && found[&1].reaches("_start"), "{found:#?}");
 }
 
 /// A library is called some time after it was loaded, when its mapping has been noticed. The sizes

@@ -4,6 +4,7 @@
 //! `bpf_loop` that adds a frame, or ends the walk and notes why.
 //! Guarantee: the stack pointer only grows, except where a signal handler has a stack of its own.
 
+use super::rare::apply_rare;
 use super::rows::{bits, mapping_of, rule_of};
 use super::{COMPLETE, FRAME, frame_at, store};
 use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand, Size, VReg, Width};
@@ -27,24 +28,16 @@ const WINDOW_BYTES: i64 = 512;
 /// between them.
 const READ_BYTES: i64 = 8 << SAVED_BITS;
 
-/// Offsets in the `ucontext` of a signal's frame (arch/x86/include/uapi/asm/sigcontext.h): the
-/// first register that is needed, and the bytes up to the end of the last one.
-const CONTEXT_BP: i64 = 120;
-const CONTEXT_BYTES: i64 = 56;
-/// Offsets from there.
-const CONTEXT_SP: i32 = 40;
-const CONTEXT_IP: i32 = 48;
-
 /// The registers of one step in which it differs from others.
 pub(super) struct Step<'a> {
     pub maps: &'a StackMaps,
-    buffer: VReg,
+    pub buffer: VReg,
     /// The address to look up.
-    at: VReg,
+    pub at: VReg,
     /// The caller's stack pointer.
-    cfa: VReg,
+    pub cfa: VReg,
     /// Words between the return address and the saved RBP.
-    slot: VReg,
+    pub slot: VReg,
 }
 
 /// One step: finds the caller of the last frame. Returns 1 if the stack ends.
@@ -123,12 +116,10 @@ fn find_rule(cx: &mut Body<'_, '_>, step: &Step<'_>, mappings: VReg) -> VReg {
 /// Applies a rule: finds the caller's stack pointer and the place of the saved RBP and goes to
 /// `advance`; or goes to `by_pointer` if the address belongs to no function.
 fn apply(cx: &mut Body<'_, '_>, step: &Step<'_>, rule: VReg, (by_pointer, advance): (BlockId, BlockId)) {
-    let [above_stack, others, in_frame, rare, realigned, specials] = std::array::from_fn(|_| cx.b.new_block());
+    let [above_stack, others, in_frame, rare] = std::array::from_fn(|_| cx.b.new_block());
     cx.b.branch(CmpOp::Lt, Width::W64, rule, i64::from(RBP_FLAG), above_stack, others, Likely::Then);
     cx.b.switch_to(others);
     cx.b.branch(CmpOp::Lt, Width::W64, rule, i64::from(RBP_FLAG | REALIGNED_FLAG), in_frame, rare, Likely::Then);
-    cx.b.switch_to(rare);
-    cx.b.branch(CmpOp::Lt, Width::W64, rule, i64::from(SPECIAL), realigned, specials, Likely::Unknown);
     for (block, register, width) in
         [(above_stack, WalkState::SP, RSP_WORDS_BITS), (in_frame, WalkState::BP, RBP_WORDS_BITS)]
     {
@@ -142,65 +133,8 @@ fn apply(cx: &mut Body<'_, '_>, step: &Step<'_>, rule: VReg, (by_pointer, advanc
         cx.b.assign(step.slot, slot);
         cx.b.jump(advance);
     }
-    cx.b.switch_to(realigned);
-    realigned_frame(cx, step, rule);
-    cx.b.jump(advance);
-    cx.b.switch_to(specials);
-    apply_special(cx, step, rule, (by_pointer, advance));
-}
-
-/// The caller's stack pointer is stored below RBP, and RBP's old value where it points.
-fn realigned_frame(cx: &mut Body<'_, '_>, step: &Step<'_>, rule: VReg) {
-    let bp = cx.b.load(Addr::reg(step.buffer, WalkState::BP), Size::B8);
-    let words = bits(cx, rule, 0, 0xfff);
-    let bytes = cx.b.bin(BinOp::Shl, Width::W64, words, 3);
-    let at = cx.b.bin(BinOp::Sub, Width::W64, bp, bytes);
-    let copy = read_user(cx, step, at, 8.into());
-    let cfa = cx.b.load(Addr::reg(copy, WINDOW), Size::B8);
-    cx.b.assign(step.cfa, cfa);
-    let copy = read_user(cx, step, bp, 8.into());
-    let saved = cx.b.load(Addr::reg(copy, WINDOW), Size::B8);
-    store(cx, step.buffer, WalkState::BP, saved);
-}
-
-fn apply_special(cx: &mut Body<'_, '_>, step: &Step<'_>, rule: VReg, (by_pointer, advance): (BlockId, BlockId)) {
-    let [some, outermost, inner, signal, linkage, tables, unsupported] = std::array::from_fn(|_| cx.b.new_block());
-    cx.b.branch(CmpOp::Eq, Width::W64, rule, special(Special::None), by_pointer, some, Likely::Unknown);
-    cx.b.switch_to(some);
-    cx.b.branch(CmpOp::Eq, Width::W64, rule, special(Special::Outermost), outermost, inner, Likely::Then);
-    cx.b.switch_to(outermost);
-    end_with(cx, step, COMPLETE);
-    cx.b.switch_to(inner);
-    cx.b.branch(CmpOp::Eq, Width::W64, rule, special(Special::Signal), signal, linkage, Likely::Unknown);
-    cx.b.switch_to(signal);
-    after_signal(cx, step);
-    cx.b.switch_to(linkage);
-    cx.b.branch(CmpOp::Ge, Width::W64, rule, special(Special::Plt9), tables, unsupported, Likely::Then);
-    cx.b.switch_to(unsupported);
-    end_with(cx, step, End::Unsupported as i64);
-    cx.b.switch_to(tables);
-    // After the second instruction of an entry, the stack has one word more.
-    let from = cx.b.bin(BinOp::Sub, Width::W64, rule, special(Special::Plt9) - 9);
-    let within = bits(cx, step.at, 0, 15);
-    let is_pushed = cx.b.set(CmpOp::Ge, Width::W64, within, from);
-    let bytes = cx.b.bin(BinOp::Shl, Width::W64, is_pushed, 3);
-    let sp = cx.b.load(Addr::reg(step.buffer, WalkState::SP), Size::B8);
-    let above = cx.b.bin(BinOp::Add, Width::W64, sp, bytes);
-    let cfa = cx.b.bin(BinOp::Add, Width::W64, above, 8);
-    cx.b.assign(step.cfa, cfa);
-    cx.b.jump(advance);
-}
-
-/// The interrupted code is the caller of a signal handler; its registers are in the `ucontext`, and
-/// its address is that of an instruction that has not run.
-fn after_signal(cx: &mut Body<'_, '_>, step: &Step<'_>) {
-    let sp = cx.b.load(Addr::reg(step.buffer, WalkState::SP), Size::B8);
-    let from = cx.b.bin(BinOp::Add, Width::W64, sp, CONTEXT_BP);
-    let copy = read_user(cx, step, from, CONTEXT_BYTES.into());
-    let [bp, sp, ip] = [0, CONTEXT_SP, CONTEXT_IP].map(|offset| cx.b.load(Addr::reg(copy, WINDOW + offset), Size::B8));
-    store(cx, step.buffer, WalkState::BP, bp);
-    cx.b.assign(step.cfa, sp);
-    add_frame(cx, step, ip, 0);
+    cx.b.switch_to(rare);
+    apply_rare(cx, step, rule, (by_pointer, advance));
 }
 
 /// Code without unwind information usually keeps frame pointers: that of just-in-time compilers,
@@ -232,6 +166,7 @@ fn by_frame_pointer(cx: &mut Body<'_, '_>, step: &Step<'_>) {
     let above = cx.b.bin(BinOp::Add, Width::W64, bp, 16);
     cx.b.assign(step.cfa, above);
     store(cx, step.buffer, WalkState::GUESSED, 1);
+    store(cx, step.buffer, WalkState::BX, 0);
     add_frame(cx, step, caller, 1);
 }
 
@@ -253,6 +188,7 @@ fn read_caller(cx: &mut Body<'_, '_>, step: &Step<'_>) {
     let above = cx.b.bin(BinOp::Add, Width::W64, copy, slot_bytes);
     let caller = cx.b.load(Addr::reg(above, WINDOW), Size::B8);
     store(cx, step.buffer, WalkState::GUESSED, 0);
+    store(cx, step.buffer, WalkState::BX, 0);
     cx.b.branch(CmpOp::Ne, Width::W64, slot, 0, saved, unsaved, Likely::Unknown);
     cx.b.switch_to(saved);
     let bp = cx.b.load(Addr::reg(copy, WINDOW), Size::B8);
@@ -264,7 +200,7 @@ fn read_caller(cx: &mut Body<'_, '_>, step: &Step<'_>) {
 
 /// Adds a frame and ends the step. The address to look up is `back` bytes before it: a call may be
 /// the last instruction of its function.
-fn add_frame(cx: &mut Body<'_, '_>, step: &Step<'_>, caller: VReg, back: i64) {
+pub(super) fn add_frame(cx: &mut Body<'_, '_>, step: &Step<'_>, caller: VReg, back: i64) {
     let [some, none, full, more] = std::array::from_fn(|_| cx.b.new_block());
     cx.b.branch(CmpOp::Ne, Width::W64, caller, 0, some, none, Likely::Then);
     cx.b.switch_to(none);
@@ -309,7 +245,7 @@ pub(super) fn end_with(cx: &mut Body<'_, '_>, step: &Step<'_>, end: i64) {
 /// the stack if that cannot be read.
 ///
 /// A read costs 85 ns, mostly however few bytes it has, so it takes several frames at once.
-fn read_user(cx: &mut Body<'_, '_>, step: &Step<'_>, from: VReg, bytes: Operand) -> VReg {
+pub(super) fn read_user(cx: &mut Body<'_, '_>, step: &Step<'_>, from: VReg, bytes: Operand) -> VReg {
     let [inside, outside, whole, short, unreadable, done] = std::array::from_fn(|_| cx.b.new_block());
     let offset = cx.b.new_vreg();
     let copied = cx.b.load(Addr::reg(step.buffer, WalkState::COPIED), Size::B8);
