@@ -110,13 +110,7 @@ fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         stack.frames.iter().for_each(|address| put(out, format_args!("{address:x}\n")));
         return;
     }
-    let locations = match stack.space {
-        Space::Kernel => {
-            let locate = |address: &u64| symbols.kernel(*address).map_or(Location::Unknown, Location::Symbol);
-            stack.frames.iter().map(locate).collect()
-        }
-        Space::User => symbols.locate_user(stack.pid, &stack.frames),
-    };
+    let locations = symbols.locate_stack(stack);
     for (&address, location) in stack.frames.iter().zip(&locations) {
         let is_perf = stack.mode == StackMode::Perf;
         if is_perf {

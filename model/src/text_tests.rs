@@ -100,6 +100,10 @@ fn stacks_start_on_a_line_of_their_own() {
     assert_eq!(stack(Space::Kernel, StackMode::Perf, &kernel), "\n\tf010 do_idle+16\n\t12 0x12\n");
     assert_eq!(stack(Space::Kernel, StackMode::Raw, &kernel), "\nf010\n12\n");
     assert_eq!(stack(Space::Kernel, StackMode::Raw, &[]), "\n");
+    // The function that calls is the one before a return address.
+    let at_start = [0xf000, 0xf000, 0xf001];
+    let named = "\n        do_idle+0\n        0xf000\n        do_idle+1\n";
+    assert_eq!(stack(Space::Kernel, StackMode::Bpftrace, &at_start), named);
     assert_eq!(stack(Space::User, StackMode::Bpftrace, &[0x20, 0x999]), "\n        main+32\n        0x999\n");
     assert_eq!(
         stack(Space::User, StackMode::Perf, &[0x20, 0x120, 0x999]),

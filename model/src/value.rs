@@ -151,6 +151,26 @@ pub trait Symbols {
     fn zone(&self, _unix_ns: u64) -> Zone {
         Zone::default()
     }
+    /// Resolves the frames of a stack, innermost first. All but the first are return addresses, and
+    /// the call may be the last instruction of its function: what counts is the byte before.
+    fn locate_stack(&self, stack: &Stack) -> Vec<Location> {
+        let back = |index: usize| u64::from(index > 0);
+        let frames = stack.frames.iter().enumerate();
+        let addresses: Vec<u64> = frames.map(|(index, frame)| frame.saturating_sub(back(index))).collect();
+        let mut locations = match stack.space {
+            Space::User => self.locate_user(stack.pid, &addresses),
+            Space::Kernel => {
+                let locate = |address: &u64| self.kernel(*address).map_or(Location::Unknown, Location::Symbol);
+                addresses.iter().map(locate).collect()
+            }
+        };
+        for (index, location) in locations.iter_mut().enumerate() {
+            if let Location::Symbol(symbol) = location {
+                symbol.offset += back(index);
+            }
+        }
+        locations
+    }
     /// Resolves several addresses of a process at once.
     fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
         let locate = |address: &u64| self.user(pid, *address).map_or(Location::Unknown, Location::Symbol);

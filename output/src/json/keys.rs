@@ -88,11 +88,9 @@ fn write_part(part: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
 }
 
 fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
-    let is_named = stack.mode != StackMode::Raw;
-    let locations: Vec<Location> = match stack.space {
-        _ if !is_named => vec![Location::Unknown; stack.frames.len()],
-        Space::User => symbols.locate_user(stack.pid, &stack.frames),
-        Space::Kernel => stack.frames.iter().map(|address| located(symbols.kernel(*address))).collect(),
+    let locations = match stack.mode {
+        StackMode::Raw => vec![Location::Unknown; stack.frames.len()],
+        StackMode::Bpftrace | StackMode::Perf => symbols.locate_stack(stack),
     };
     let frames: Vec<(u64, Location)> = stack.frames.iter().copied().zip(locations).collect();
     out.push(b'{');
