@@ -17,8 +17,10 @@ use std::time::Duration;
 
 pub const PROFILER: &str = env!("CARGO_BIN_EXE_profiler");
 
+mod alone;
 #[path = "../patience/mod.rs"]
 mod patience;
+pub use alone::Alone;
 pub use patience::{Limit, patience};
 
 /// The timeout, far longer than any step takes: what still runs then counts as a hang.
@@ -50,6 +52,7 @@ impl Ended {
 /// A process that is killed if the test fails before the process ends.
 #[derive(Debug)]
 pub struct Running {
+    _beside: alone::Beside,
     child: Child,
     readers: Vec<thread::JoinHandle<String>>,
 }
@@ -57,6 +60,7 @@ pub struct Running {
 impl Running {
     /// Starts a command and captures its output.
     pub fn start(command: &mut Command) -> Running {
+        let beside = alone::Beside::start();
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -65,7 +69,7 @@ impl Running {
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let stdout = child.stdout.take().map(reader);
         let stderr = child.stderr.take().map(reader);
-        Running { child, readers: stdout.into_iter().chain(stderr).collect() }
+        Running { _beside: beside, child, readers: stdout.into_iter().chain(stderr).collect() }
     }
 
     pub fn pid(&self) -> u32 {
