@@ -95,13 +95,27 @@ pub fn cgroup_of(target: &dyn Target, path: &str) -> Result<u64, String> {
     })
 }
 
-/// Offsets in `task_struct` of the pointer to the memory (`mm`) and of the number of `exec`s
-/// (`self_exec_id`, of whose bytes the first four are read); `None` if BTF does not have them.
-pub fn memory_offsets(target: &dyn Target) -> Option<(u32, u32)> {
+/// What distinguishes the memory of a process from all other memory, as offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryOffsets {
+    /// In `task_struct`: the pointer to the memory, `mm`.
+    pub memory: u32,
+    /// In `task_struct`: the number of `exec`s, `self_exec_id`, of whose bytes the first four are
+    /// read.
+    pub executed: u32,
+    /// In `mm_struct`: the start of the first thread's stack, `start_stack`.
+    pub start_stack: u32,
+}
+
+/// These offsets; `None` if BTF does not have them.
+pub fn memory_offsets(target: &dyn Target) -> Option<MemoryOffsets> {
     let btf = target.btf()?;
-    let task = btf.find(Kind::Struct, "task_struct")?;
-    let offset = |name: &str| Some(btf.find_member(task, name)?.byte_offset());
-    Some((offset("mm")?, offset("self_exec_id")?))
+    let offset = |of: &str, name: &str| Some(btf.find_member(btf.find(Kind::Struct, of)?, name)?.byte_offset());
+    Some(MemoryOffsets {
+        memory: offset("task_struct", "mm")?,
+        executed: offset("task_struct", "self_exec_id")?,
+        start_stack: offset("mm_struct", "start_stack")?,
+    })
 }
 
 /// The path of a file in a probe's name: as written if the script gives a path; a relative pattern

@@ -34,6 +34,9 @@ pub const MAPPING_BYTES: usize = 32;
 /// Offset of the version of a value of [`Unwinding::processes`], a `u64`: a number, not 0, that no
 /// other value has had. What programs remember about a version stays true.
 pub const VERSION_OFFSET: usize = 8;
+/// Offset of the address at which the first thread's stack starts, a `u64`: an unclaimed value
+/// counts for memory with this start only.
+pub const START_STACK_OFFSET: usize = 16;
 /// Offset of the mappings in the value of an entry of [`Unwinding::processes`]. The value begins
 /// with the memory's identity from the request that it answers, a `u64`. Mappings are sorted by
 /// address; unused ones start at [`UNUSED`].
@@ -42,7 +45,8 @@ pub const MAPPINGS_OFFSET: usize = 32;
 pub const PROCESS_BYTES: usize = MAPPINGS_OFFSET + MAX_MAPPINGS * MAPPING_BYTES;
 
 /// The identity of memory before the first stack is taken: the value counts for the process's next
-/// stack, whatever its identity, and the program writes the identity and makes a request.
+/// stack, if the memory has the same start of the stack. Then the program writes the identity. In
+/// any case it makes a request.
 pub const UNCLAIMED: u64 = 0;
 
 /// Size of a request, a record of [`Unwinding::requests`]: the process id as a `u64`, then the

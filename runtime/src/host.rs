@@ -15,6 +15,7 @@ pub mod library;
 mod mapped;
 mod probing;
 mod replaced;
+pub(crate) mod stat;
 pub mod symbol_prefixes;
 mod tracefs;
 mod usdt;

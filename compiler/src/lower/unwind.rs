@@ -26,10 +26,10 @@ use crate::lower::stacks::{EFAULT, FRAMES, USER_STACK, WalkState, stack_function
 use crate::lower::storage::{StackMaps, UnwindMaps};
 use crate::lower::{Body, ids, maps, prologue};
 use crate::object::Loss;
-use crate::target::memory_offsets;
+use crate::target::{MemoryOffsets, memory_offsets};
 use crate::unwind::{
     END_MARK, ENDS, End, MAX_PROCESSES, MAX_SEGMENTS, PAUSE_BYTES, PROCESS_BYTES, REQUEST_BYTES, SEGMENT_WORDS,
-    UNCLAIMED, Unwinding, VERSION_OFFSET,
+    START_STACK_OFFSET, UNCLAIMED, Unwinding, VERSION_OFFSET,
 };
 
 /// The stack reached the function with which its thread began.
@@ -98,7 +98,9 @@ pub(super) fn walk_function(cx: &mut Body<'_, '_>, maps: &StackMaps) -> Function
 fn walk(cx: &mut Body<'_, '_>, maps: &StackMaps, step: FunctionId, index: VReg) {
     let [user, none, finish] = std::array::from_fn(|_| cx.b.new_block());
     let buffer = super::stacks::buffer_at(cx, maps, index);
-    let (memory, identity) = memory_identity(cx);
+    // `check` asks for such stacks only where the offsets are known.
+    let Some(offsets) = memory_offsets(cx.shared.target) else { return cx.b.ret(0) };
+    let (memory, identity) = memory_identity(cx, offsets);
     cx.b.branch(CmpOp::Ne, Width::W64, memory, 0, user, none, Likely::Then);
     cx.b.switch_to(none);
     store(cx, buffer, WalkState::BYTES, EFAULT);
@@ -107,7 +109,8 @@ fn walk(cx: &mut Body<'_, '_>, maps: &StackMaps, step: FunctionId, index: VReg) 
     take_registers(cx, buffer, finish);
     if maps.limit > 1 {
         let process = process_key(cx);
-        find_callers(cx, maps, &Found { step, buffer, process, identity }, finish);
+        let start_stack = (memory, offsets.start_stack);
+        find_callers(cx, maps, &Found { step, buffer, process, identity, start_stack }, finish);
     } else {
         cx.b.jump(finish);
     }
@@ -118,12 +121,10 @@ fn walk(cx: &mut Body<'_, '_>, maps: &StackMaps, step: FunctionId, index: VReg) 
 
 /// The address of the thread's memory, 0 for a kernel thread; and a number that also changes if
 /// that memory is replaced by `exec` at the same address.
-fn memory_identity(cx: &mut Body<'_, '_>) -> (VReg, VReg) {
+fn memory_identity(cx: &mut Body<'_, '_>, offsets: MemoryOffsets) -> (VReg, VReg) {
     let task = cx.b.call(Helper::GetCurrentTask, &[]);
-    // `check` asks for such stacks only where the offsets are known.
-    let (memory, executed) = memory_offsets(cx.shared.target).unwrap_or_default();
-    let memory = prologue::read_kernel_scalar(cx, task, memory.into(), Size::B8);
-    let executed = prologue::read_kernel_scalar(cx, task, executed.into(), Size::B4);
+    let memory = prologue::read_kernel_scalar(cx, task, offsets.memory.into(), Size::B8);
+    let executed = prologue::read_kernel_scalar(cx, task, offsets.executed.into(), Size::B4);
     // The address is a multiple of 64, and such structures are larger than 1024 bytes.
     let identity = cx.b.bin(BinOp::Add, Width::W64, memory, executed);
     (memory, identity)
@@ -167,22 +168,28 @@ struct Found {
     buffer: VReg,
     process: Addr,
     identity: VReg,
+    /// The memory, and the offset in it of the start of the stack.
+    start_stack: (VReg, u32),
 }
 
 /// Runs the steps, if the process's mappings are known; then goes to `finish`.
 fn find_callers(cx: &mut Body<'_, '_>, maps: &StackMaps, found: &Found, finish: BlockId) {
-    let &Found { step, buffer, process, identity } = found;
+    let &Found { step, buffer, process, identity, start_stack: (memory, offset) } = found;
     let [some, current, unknown] = std::array::from_fn(|_| cx.b.new_block());
     let UnwindMaps { processes, .. } = unwind_maps(cx.shared);
     let mappings = maps::look_up(cx, processes, process);
     cx.b.branch(CmpOp::Ne, Width::W64, mappings, 0, some, unknown, Likely::Then);
     cx.b.switch_to(some);
     let known = cx.b.load(Addr::reg(mappings, 0), Size::B8);
-    let [other, unclaimed] = std::array::from_fn(|_| cx.b.new_block());
+    let [other, unclaimed, claimed] = std::array::from_fn(|_| cx.b.new_block());
     cx.b.branch(CmpOp::Eq, Width::W64, known, identity, current, other, Likely::Then);
     cx.b.switch_to(other);
     cx.b.branch(CmpOp::Eq, Width::W64, known, UNCLAIMED as i64, unclaimed, unknown, Likely::Unknown);
     cx.b.switch_to(unclaimed);
+    let start_stack = prologue::read_kernel_scalar(cx, memory, offset.into(), Size::B8);
+    let prepared = cx.b.load(Addr::reg(mappings, START_STACK_OFFSET as i32), Size::B8);
+    cx.b.branch(CmpOp::Eq, Width::W64, start_stack, prepared, claimed, unknown, Likely::Then);
+    cx.b.switch_to(claimed);
     cx.b.store(Addr::reg(mappings, 0), identity, Size::B8);
     request(cx, identity);
     cx.b.jump(current);

@@ -135,7 +135,7 @@ fn look(recording: &Recording, end: &End, processes: Vec<u32>) {
 fn listen(recording: &Recording, end: &End, wakes: &[OwnedFd]) {
     let mut fds: Vec<BorrowedFd<'_>> = wakes.iter().map(AsFd::as_fd).collect();
     fds.push(end.pipe.as_fd());
-    while !end.is_over() && poll::wait_for_any(&fds).is_ok() {
+    while !end.is_over() && poll::wait_for_any(&fds, None).is_ok() {
         recording.drain(&mut recording.lock());
         // Returns as soon as the session ends.
         let _ = poll::wait(&[end.pipe.as_fd()], Some(PAUSE));

@@ -9,24 +9,22 @@
 //! addresses have no names, and this is counted.
 
 use std::collections::HashMap;
-use std::fs;
 
 use profiler_model::value::{Location, Shortfalls, SymbolName};
 
 use super::naming::{Answer, Namer, Question};
 use super::recorder::Recorder;
 use super::service::{Limits, Service};
+use crate::host::stat::{START_STACK, STARTED_TICKS, Stat};
 
 /// Limit of cached addresses; when it is reached, the cache is emptied.
 const MAX_REMEMBERED: usize = 1 << 18;
 /// Limit in bytes of cached names; when it is reached, the cache is emptied.
 const MAX_REMEMBERED_BYTES: usize = 64 << 20;
 
-/// Fields of `/proc/PID/stat` that identify a program, numbered as in proc(5): the start time of
-/// the process; start and end of its code, start of its stack, start of its data and of its
-/// arguments.
-const START_FIELD: usize = 22;
-const MEMORY_FIELDS: [usize; 5] = [26, 27, 28, 45, 48];
+/// Fields of `/proc/PID/stat` that identify a program, besides the start time of the process: start
+/// and end of its code, start of its stack, start of its data and of its arguments.
+const MEMORY_FIELDS: [usize; 5] = [26, 27, START_STACK, 45, 48];
 
 /// The symbols of all processes looked up so far.
 #[derive(Debug)]
@@ -147,17 +145,10 @@ impl UserSymbols {
 }
 
 impl Program {
-    /// Reads `/proc/PID/stat`. Fields are counted after the parentheses around the command, which
-    /// may contain anything.
     fn of(pid: u32) -> Option<Program> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let stat = String::from_utf8_lossy(&stat);
-        let (_, fields) = stat.rsplit_once(") ")?;
-        let fields: Vec<&str> = fields.split(' ').collect();
-        // Numbered from 1 as in proc(5); the first field here is the third.
-        let field = |number: usize| fields.get(number - 3)?.trim_end().parse().ok();
-        let memory = MEMORY_FIELDS.map(|number| field(number).unwrap_or(0));
-        Some(Program { started: field(START_FIELD)?, memory })
+        let stat = Stat::of(pid)?;
+        let memory = MEMORY_FIELDS.map(|field| stat.number(field).unwrap_or(0));
+        Some(Program { started: stat.number(STARTED_TICKS)?, memory })
     }
 }
 

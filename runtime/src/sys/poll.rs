@@ -16,9 +16,10 @@ pub fn wait(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<u64> 
     Ok(polls.iter().enumerate().filter(|(_, poll)| poll.revents != 0).fold(0, |ready, (index, _)| ready | 1 << index))
 }
 
-/// Waits until one of the descriptors is readable or its other end is closed, or until a signal.
-pub fn wait_for_any(fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-    poll(fds, None).map(|_| ())
+/// Waits until one of the descriptors is readable or its other end is closed, for at most `limit`,
+/// or until a signal.
+pub fn wait_for_any(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<()> {
+    poll(fds, limit).map(|_| ())
 }
 
 /// Polls the descriptors; returns an empty list if a signal came first.

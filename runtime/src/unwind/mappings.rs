@@ -4,11 +4,13 @@
 //! Guarantee: mappings are sorted by address; of too many, the largest are kept.
 
 use profiler_model::unwind::{
-    MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, Mapping, PROCESS_BYTES, Table, UNUSED, VERSION_OFFSET,
+    MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, Mapping, PROCESS_BYTES, START_STACK_OFFSET, Table, UNUSED,
+    VERSION_OFFSET,
 };
 
 use super::sections::CodeSegment;
 use super::segments::Part;
+use crate::host::stat::{START_STACK, Stat};
 use crate::symbols::regions::{Region, Regions};
 
 /// What is known about a file.
@@ -19,10 +21,45 @@ pub(super) struct Tables {
     pub parts: Vec<Part>,
 }
 
+/// The program that a process runs: what a value of it follows from.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Program<'a> {
+    pub code: Vec<Region<'a>>,
+    /// Start of its stack, which `exec` chooses at random; 0 if it is hidden.
+    pub start_stack: u64,
+}
+
+impl<'a> Program<'a> {
+    /// The program of a process with these regions.
+    pub(super) fn of(pid: u32, regions: &Regions<'a>) -> Program<'a> {
+        let start_stack = Stat::of(pid).and_then(|stat| stat.number(START_STACK)).unwrap_or(0);
+        Program { code: code(regions), start_stack }
+    }
+}
+
 /// The regions of code. The vsyscall page is left out: it lies above [`UNUSED`], and programs
 /// search by the signs of differences.
-pub(super) fn code<'a>(regions: &Regions<'a>) -> Vec<Region<'a>> {
-    regions.iter().filter(|region| region.is_code && region.end <= UNUSED).copied().collect()
+///
+/// Memory without a file is code as a whole where a part of it is: just-in-time compilers turn page
+/// after page of a reserved range into code, and a stack has nothing but code addresses anyway.
+fn code<'a>(regions: &Regions<'a>) -> Vec<Region<'a>> {
+    let mut joined: Vec<Region<'a>> = Vec::new();
+    for region in regions.iter().filter(|region| region.end <= UNUSED) {
+        match joined.last_mut() {
+            Some(last) if last.end == region.start && is_anonymous(last) && is_anonymous(region) => {
+                last.end = region.end;
+                last.is_code |= region.is_code;
+            }
+            _ => joined.push(*region),
+        }
+    }
+    joined.retain(|region| region.is_code);
+    joined
+}
+
+/// Whether it is memory without a file; the kernel shows the name that a process gave it.
+fn is_anonymous(region: &Region<'_>) -> bool {
+    region.inode == 0 && (region.path.is_empty() || region.path.starts_with("[anon:"))
 }
 
 /// A mapping of code without unwind information.
@@ -49,8 +86,8 @@ pub(super) fn of_file(region: &Region<'_>, tables: &Tables) -> Vec<Mapping> {
     tables.parts.iter().zip(ends).filter_map(mapping).collect()
 }
 
-/// The value of a process. Its version is one that no other value has.
-pub(super) fn value(identity: u64, version: u64, mut mappings: Vec<Mapping>) -> Vec<u8> {
+/// The value of a process, whose stack starts there. Its version is one that no other value has.
+pub(super) fn value((identity, start_stack): (u64, u64), version: u64, mut mappings: Vec<Mapping>) -> Vec<u8> {
     if mappings.len() > MAX_MAPPINGS {
         mappings.sort_by_key(|mapping| std::cmp::Reverse(mapping.end - mapping.start));
         mappings.truncate(MAX_MAPPINGS);
@@ -60,6 +97,8 @@ pub(super) fn value(identity: u64, version: u64, mut mappings: Vec<Mapping>) -> 
     value.extend(identity.to_ne_bytes());
     value.resize(VERSION_OFFSET, 0);
     value.extend(version.to_ne_bytes());
+    value.resize(START_STACK_OFFSET, 0);
+    value.extend(start_stack.to_ne_bytes());
     value.resize(MAPPINGS_OFFSET, 0);
     for mapping in &mappings {
         value.extend(mapping.bytes());
@@ -88,6 +127,16 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]
         let regions = Regions::parse(MAPS);
         let paths: Vec<&str> = code(&regions).iter().map(|region| region.path).collect();
         assert_eq!(paths, ["[vdso]", "/bin/a"]);
+    }
+
+    #[test]
+    fn anonymous_memory_is_code_where_a_part_of_it_is() {
+        let maps = "1000-2000 rw-p 0 00:00 0\n2000-3000 ---p 0 00:00 0\n3000-4000 rwxp 0 00:00 0 [anon:v8]\n\
+                    4000-5000 ---p 0 00:00 0\n5000-6000 r-xp 0 08:01 12 /bin/a\n6000-7000 rw-p 0 00:00 0\n\
+                    8000-9000 r-xp 0 00:00 0\n9000-a000 rw-p 0 00:00 0 [heap]\n";
+        let regions = Regions::parse(maps);
+        let ranges: Vec<_> = code(&regions).iter().map(|region| (region.start, region.end)).collect();
+        assert_eq!(ranges, [(0x1000, 0x5000), (0x5000, 0x6000), (0x8000, 0x9000)]);
     }
 
     fn tables(starts: &[u64]) -> Tables {
@@ -136,12 +185,12 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]
             table: Table::NONE,
         };
         let word = |value: &[u8], at: usize| u64::from_ne_bytes(*value[at..].first_chunk().expect("8 bytes"));
-        let all = value(7, 9, (0..=MAX_MAPPINGS as u64).map(mapping).collect());
+        let all = value((7, 8), 9, (0..=MAX_MAPPINGS as u64).map(mapping).collect());
         let starts: Vec<u64> = all[MAPPINGS_OFFSET..].chunks(MAPPING_BYTES).map(|mapping| word(mapping, 0)).collect();
-        assert_eq!((word(&all, 0), word(&all, VERSION_OFFSET)), (7, 9));
+        assert_eq!([0, VERSION_OFFSET, START_STACK_OFFSET].map(|offset| word(&all, offset)), [7, 9, 8]);
         assert!(all.len() == PROCESS_BYTES && starts.is_sorted());
         assert!(!starts.contains(&mapping(5).start) && starts.contains(&mapping(256).start));
-        let few = value(7, 9, vec![mapping(1)]);
+        let few = value((7, 8), 9, vec![mapping(1)]);
         assert_eq!(word(&few, MAPPINGS_OFFSET), mapping(1).start);
         assert!(few[MAPPINGS_OFFSET + MAPPING_BYTES..].chunks(MAPPING_BYTES).all(|rest| word(rest, 0) == UNUSED));
     }

@@ -5,6 +5,7 @@
 //! Guarantee: processes never wait. What cannot be read is code without unwind information.
 //! Stopping takes at most [`PATIENCE`], whatever file is being read.
 
+mod busy;
 mod files;
 mod mappings;
 mod requests;
@@ -15,13 +16,13 @@ mod segments;
 mod server;
 mod store;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use profiler_model::unwind::{REQUEST_BYTES, UNCLAIMED, Unwinding};
+use profiler_model::unwind::{REQUEST_BYTES, Unwinding};
 
 use crate::attach::sampling::online_cpus;
 use crate::background::{Background, End, PATIENCE};
@@ -37,6 +38,8 @@ use store::{Maps, open};
 
 /// gimli keeps rows of up to 192 registers on the stack.
 const STACK_BYTES: usize = 512 << 10;
+/// How long a run is delayed for the tables of busy processes.
+const PREPARATION: Duration = Duration::from_millis(100);
 /// How long an unfinished record is waited for, and others after records of mappings.
 const UNFINISHED: Duration = Duration::from_millis(1);
 
@@ -47,30 +50,46 @@ pub(crate) struct Unwinder {
 }
 
 impl Unwinder {
-    /// Starts the thread for a loaded object. Returns when these processes have tables, but waits
-    /// no longer than [`PATIENCE`] for that.
+    /// Starts the thread for a loaded object. Returns when these processes have tables, or if none
+    /// is named the busiest ones; but waits no longer than [`PATIENCE`] or [`PREPARATION`] for that.
     pub(crate) fn start(unwinding: &Unwinding, loaded: &Loaded, processes: &[u32]) -> io::Result<Unwinder> {
         let maps = Maps::open(unwinding, loaded)?;
         let requests = open(&unwinding.requests, loaded)?;
-        let (known, (prepared, is_prepared)) = (processes.to_vec(), channel());
+        let (named, (prepared, is_prepared)) = (processes.to_vec(), channel());
         // Without an answer, stacks say that there is no table yet.
         let thread = Background::start("unwinder", STACK_BYTES, move |end| {
-            let mut server = Server::new(maps);
-            for pid in known {
-                let _ = server.serve(pid, UNCLAIMED);
-            }
-            let _ = prepared.send(());
-            drop(listen(server, &requests, end));
+            let first = if named.is_empty() { busy::busiest() } else { named };
+            let ahead = Ahead { processes: first.into(), is_done: Some(prepared) };
+            drop(listen(Server::new(maps), &requests, ahead, end));
         })?;
-        if !processes.is_empty() {
-            let _ = is_prepared.recv_timeout(PATIENCE);
-        }
+        let patience = if processes.is_empty() { PREPARATION } else { PATIENCE };
+        // The thread drops its end when it is done.
+        let _ = is_prepared.recv_timeout(patience);
         Ok(Unwinder { _thread: thread })
     }
 }
 
-/// Answers requests until the run ends.
-fn listen(mut server: Server<Maps>, requests: &OwnedMap, end: &End) -> io::Result<()> {
+/// Processes that get tables before they ask.
+#[derive(Debug)]
+struct Ahead {
+    processes: VecDeque<u32>,
+    /// Dropped as soon as all of them have tables.
+    is_done: Option<Sender<()>>,
+}
+
+impl Ahead {
+    /// The next of them.
+    fn next(&mut self) -> Option<u32> {
+        let next = self.processes.pop_front();
+        if next.is_none() {
+            self.is_done = None;
+        }
+        next
+    }
+}
+
+/// Answers requests until the run ends; in between, serves the processes ahead.
+fn listen(mut server: Server<Maps>, requests: &OwnedMap, mut ahead: Ahead, end: &End) -> io::Result<()> {
     let requests = requests.borrow();
     let mut rings = Rings::new(Some(MappedRing::new(&requests, REQUEST_BYTES)?), None);
     let cpus = online_cpus().unwrap_or_default();
@@ -81,7 +100,8 @@ fn listen(mut server: Server<Maps>, requests: &OwnedMap, end: &End) -> io::Resul
     let mut fds = vec![requests.fd(), end.pipe.as_fd()];
     fds.extend(wakes.iter().map(AsFd::as_fd));
     while !end.is_over() {
-        poll::wait_for_any(&fds)?;
+        let early = ahead.next();
+        poll::wait_for_any(&fds, early.map(|_| Duration::ZERO))?;
         let (mut changed, mut is_lossy) = (BTreeSet::new(), false);
         for events in &mut mapped {
             events.drain(&mut |record| match kind_of(record) {
@@ -100,7 +120,9 @@ fn listen(mut server: Server<Maps>, requests: &OwnedMap, end: &End) -> io::Resul
         // Of several requests of a process, the last one counts.
         let mut asked = BTreeMap::new();
         rings.drain(&mut |_, record| asked.extend(request(record)));
-        if asked.is_empty() {
+        if let Some(pid) = early {
+            let _ = server.prepare(pid);
+        } else if asked.is_empty() {
             // Processes that only start and end must not keep a CPU busy here.
             poll::wait(&[end.pipe.as_fd()], Some(UNFINISHED))?;
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use profiler_model::unwind::UNCLAIMED;
 
-use crate::symbols::regions::Region;
+use super::mappings::Program;
 
 /// The first pause.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ pub(super) struct Requests {
 #[derive(Debug)]
 struct Request {
     identity: u64,
-    /// A hash of the regions.
+    /// A hash of the program.
     code: u64,
     pause: Duration,
     is_answered: bool,
@@ -42,8 +42,8 @@ pub(super) struct Verdict {
 
 impl Requests {
     /// A request of a process that has these regions of code.
-    pub(super) fn ask(&mut self, pid: u32, identity: u64, regions: &[Region<'_>]) -> Verdict {
-        let code = hash_of(regions);
+    pub(super) fn ask(&mut self, pid: u32, identity: u64, program: &Program<'_>) -> Verdict {
+        let code = hash_of(program);
         match self.last.get_mut(&pid) {
             // It has claimed what was prepared for it.
             Some(last) if (last.identity, last.code) == (UNCLAIMED, code) => {
@@ -63,9 +63,9 @@ impl Requests {
     }
 
     /// The identity of a process that has asked, if its code is no longer the same.
-    pub(super) fn changed(&self, pid: u32, regions: &[Region<'_>]) -> Option<u64> {
+    pub(super) fn changed(&self, pid: u32, program: &Program<'_>) -> Option<u64> {
         let last = self.last.get(&pid)?;
-        (last.code != hash_of(regions)).then_some(last.identity)
+        (last.code != hash_of(program)).then_some(last.identity)
     }
 
     /// The processes that have asked.
@@ -96,16 +96,20 @@ impl Requests {
     }
 }
 
-fn hash_of(regions: &[Region<'_>]) -> u64 {
+fn hash_of(program: &Program<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    regions.hash(&mut hasher);
+    program.hash(&mut hasher);
     hasher.finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::symbols::regions::Regions;
+    use crate::symbols::regions::{Region, Regions};
+
+    fn program<'a>(code: &[Region<'a>]) -> Program<'a> {
+        Program { code: code.to_vec(), start_stack: 1 }
+    }
 
     #[test]
     fn pauses_grow_until_the_code_changes() {
@@ -114,7 +118,7 @@ mod tests {
         let (one, both) = ([regions.get(0)], [regions.get(0), regions.get(1)]);
         let mut requests = Requests::default();
         let mut ask = |identity, code: &[Region<'_>]| {
-            let verdict = requests.ask(7, identity, code);
+            let verdict = requests.ask(7, identity, &program(code));
             requests.answered(7);
             assert_eq!(verdict.is_new, verdict.pause.is_none());
             verdict.pause.map(|pause| pause.as_millis())
@@ -129,18 +133,27 @@ mod tests {
     #[test]
     fn a_claim_is_no_complaint() {
         let mut requests = Requests::default();
-        assert!(requests.ask(7, UNCLAIMED, &[]).is_new);
+        assert!(requests.ask(7, UNCLAIMED, &program(&[])).is_new);
         requests.answered(7);
-        assert_eq!(requests.ask(7, 1, &[]), Verdict { pause: None, is_new: false });
-        assert_eq!(requests.ask(7, 1, &[]), Verdict { pause: Some(SHORTEST), is_new: false });
+        assert_eq!(requests.ask(7, 1, &program(&[])), Verdict { pause: None, is_new: false });
+        assert_eq!(requests.ask(7, 1, &program(&[])), Verdict { pause: Some(SHORTEST), is_new: false });
+    }
+
+    #[test]
+    fn memory_that_was_not_prepared_is_answered() {
+        let mut requests = Requests::default();
+        requests.ask(7, UNCLAIMED, &program(&[]));
+        requests.answered(7);
+        let other = Program { start_stack: 2, ..program(&[]) };
+        assert_eq!(requests.ask(7, 1, &other), Verdict { pause: None, is_new: true });
     }
 
     #[test]
     fn an_incomplete_answer_is_repeated_but_not_at_once() {
         let mut requests = Requests::default();
-        assert_eq!(requests.ask(7, 1, &[]), Verdict { pause: None, is_new: true });
-        assert_eq!(requests.ask(7, 1, &[]), Verdict { pause: Some(SHORTEST), is_new: true });
+        assert_eq!(requests.ask(7, 1, &program(&[])), Verdict { pause: None, is_new: true });
+        assert_eq!(requests.ask(7, 1, &program(&[])), Verdict { pause: Some(SHORTEST), is_new: true });
         requests.retain(|pid| pid != 7);
-        assert_eq!(requests.ask(7, 1, &[]).pause, None);
+        assert_eq!(requests.ask(7, 1, &program(&[])).pause, None);
     }
 }

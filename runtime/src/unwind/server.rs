@@ -8,8 +8,10 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use profiler_model::unwind::UNCLAIMED;
+
 use super::files::{Files, Mapped};
-use super::mappings;
+use super::mappings::{self, Program};
 use super::requests::Requests;
 use super::store::Store;
 use crate::symbols::naming::read_maps;
@@ -52,16 +54,21 @@ impl<S: Store> Server<S> {
     pub(super) fn serve(&mut self, pid: u32, identity: u64) -> io::Result<()> {
         let maps = read_maps(pid).unwrap_or_default();
         let regions = Regions::parse(&maps);
-        let code = mappings::code(&regions);
-        let verdict = self.requests.ask(pid, identity, &code);
+        let program = Program::of(pid, &regions);
+        let verdict = self.requests.ask(pid, identity, &program);
         if let Some(pause) = verdict.pause {
             self.store.pause((pid, identity), monotonic_ns().saturating_add(pause.as_nanos() as u64))?;
         }
         // A process without code has just ended, or is hidden from us.
-        if !verdict.is_new || code.is_empty() {
+        if !verdict.is_new || program.code.is_empty() {
             return Ok(());
         }
-        self.answer(pid, identity, &code)
+        self.answer(pid, identity, &program)
+    }
+
+    /// Makes tables for a process that has not asked yet.
+    pub(super) fn prepare(&mut self, pid: u32) -> io::Result<()> {
+        if self.requests.knows(pid) { Ok(()) } else { self.serve(pid, UNCLAIMED) }
     }
 
     /// The processes that have asked.
@@ -76,23 +83,24 @@ impl<S: Store> Server<S> {
         }
         let maps = read_maps(pid).unwrap_or_default();
         let regions = Regions::parse(&maps);
-        let code = mappings::code(&regions);
-        let Some(identity) = self.requests.changed(pid, &code).filter(|_| !code.is_empty()) else { return Ok(()) };
-        self.requests.ask(pid, identity, &code);
-        self.answer(pid, identity, &code)
+        let program = Program::of(pid, &regions);
+        let changed = self.requests.changed(pid, &program);
+        let Some(identity) = changed.filter(|_| !program.code.is_empty()) else { return Ok(()) };
+        self.requests.ask(pid, identity, &program);
+        self.answer(pid, identity, &program)
     }
 
-    fn answer(&mut self, pid: u32, identity: u64, code: &[Region<'_>]) -> io::Result<()> {
-        let mut mapped = self.map(pid, code)?;
+    fn answer(&mut self, pid: u32, identity: u64, program: &Program<'_>) -> io::Result<()> {
+        let mut mapped = self.map(pid, &program.code)?;
         if !mapped.is_complete && self.restarted.is_none_or(|at| at.elapsed() >= RESTART) {
             self.restart()?;
             // This process was forgotten as well.
-            self.requests.ask(pid, identity, code);
-            mapped = self.map(pid, code)?;
+            self.requests.ask(pid, identity, program);
+            mapped = self.map(pid, &program.code)?;
         }
         let is_complete = mapped.is_complete;
         self.version += 1;
-        self.write(pid, &mappings::value(identity, self.version, mapped.mappings))?;
+        self.write(pid, &mappings::value((identity, program.start_stack), self.version, mapped.mappings))?;
         if is_complete {
             self.requests.answered(pid);
         }
