@@ -6,10 +6,11 @@
 
 use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{ENTRY_OVERHEAD_BYTES, Map, MapKind, preallocated_bytes};
-use crate::object::{Storage, TimeSpan, UserMap, WhenFull};
+use crate::object::{StackTable, Storage, TimeSpan, UserMap, WhenFull};
 use crate::statistics::Number;
 use crate::typed::Program;
 use crate::units::Unit;
+use crate::unwind::{MAX_PROCESSES, MAX_SEGMENTS, PROCESS_BYTES, SEGMENT_WORDS};
 
 /// Approximate overhead of the kernel per value in task storage.
 const THREAD_OVERHEAD_BYTES: u64 = 80;
@@ -77,6 +78,39 @@ pub fn of_span(span: &TimeSpan) -> [Memory; 2] {
     let bytes_per_key = ENTRY_OVERHEAD_BYTES + u64::from(span.key_size_bytes).next_multiple_of(8) + value;
     let total_bytes = u64::from(span.limit) * bytes_per_key;
     [Memory { kind, keys: Some(span.limit), bytes_per_key, total_bytes, on_demand: span.on_demand }, ledger]
+}
+
+/// The most slots of the kernel's table of stacks. It is preallocated: 17 MiB at 127 frames.
+const MAX_TABLE_SLOTS: u32 = 16 << 10;
+/// The kernel's size of a slot besides its frames: a pointer, and a header for the stack.
+const SLOT_OVERHEAD_BYTES: u64 = 32;
+
+/// Slots of the kernel's table for this many stacks: a power of two.
+pub(crate) fn table_slots(stacks: u32) -> u32 {
+    stacks.next_power_of_two().min(MAX_TABLE_SLOTS)
+}
+
+/// The memory use of a table of stacks: of the kernel's table if the script uses it, and of the map
+/// for all others.
+pub fn of_stacks(table: &StackTable) -> Vec<Memory> {
+    let frames = u64::from(table.limit) * 8;
+    let memory = |kind, keys: u32, bytes_per_key, on_demand| {
+        let total_bytes = u64::from(keys) * bytes_per_key;
+        Memory { kind, keys: Some(keys), bytes_per_key, total_bytes, on_demand }
+    };
+    let slots = table_slots(table.capacity);
+    let first = table.map.as_ref().map(|_| memory("kernel's table", slots, SLOT_OVERHEAD_BYTES + frames, false));
+    let bytes_per_key = ENTRY_OVERHEAD_BYTES + 8 + frames.next_multiple_of(64);
+    first.into_iter().chain([memory("hash", table.capacity, bytes_per_key, true)]).collect()
+}
+
+/// The memory use of unwind tables: the rows of files, and the mappings of processes.
+pub fn of_unwinding() -> [Memory; 2] {
+    let memory = |kind, keys: u32, size_bytes: usize| {
+        let bytes_per_key = ENTRY_OVERHEAD_BYTES + 4 + size_bytes as u64;
+        Memory { kind, keys: Some(keys), bytes_per_key, total_bytes: u64::from(keys) * bytes_per_key, on_demand: true }
+    };
+    [memory("rows of files", MAX_SEGMENTS, SEGMENT_WORDS * 8), memory("mappings", MAX_PROCESSES, PROCESS_BYTES)]
 }
 
 fn text(bytes: u64) -> String {

@@ -8,7 +8,9 @@
 
 mod cost;
 mod missing;
+mod unwinding;
 
+pub use crate::unwind::used::Used;
 pub use cost::{Cost, costs, with_traps};
 
 use profiler_model::object::{Loss, Object};
@@ -82,10 +84,12 @@ pub struct Inputs<'a> {
     pub names: Shortfalls,
     /// The cost of each program, if it was measured.
     pub costs: Option<&'a [Cost]>,
+    /// The memory of unwind tables, if there are any.
+    pub unwinding: Option<Used>,
 }
 
 /// All sections, in display order. A new section is one line here and one more file.
-const SECTIONS: [fn(&Inputs<'_>) -> Option<Section>; 2] = [missing::section, cost::section];
+const SECTIONS: [fn(&Inputs<'_>) -> Option<Section>; 3] = [missing::section, cost::section, unwinding::section];
 
 /// The sections that are not empty.
 pub fn sections(facts: &Inputs<'_>) -> Vec<Section> {
@@ -140,7 +144,14 @@ mod tests {
     }
 
     fn lines_of(object: &Object, losses: &[(Loss, u64)]) -> Vec<String> {
-        let sections = sections(&Inputs { object, losses, unnamed: 0, names: Shortfalls::default(), costs: None });
+        let sections = sections(&Inputs {
+            object,
+            losses,
+            unnamed: 0,
+            names: Shortfalls::default(),
+            costs: None,
+            unwinding: None,
+        });
         sections.into_iter().flat_map(|section| section.lines).collect()
     }
 

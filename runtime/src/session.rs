@@ -102,8 +102,8 @@ pub fn run(
     if !options.dry_run && object.has_user_addresses() {
         symbols.record_processes(&options.pids);
     }
-    // Until the run has ended. The first events already need tables.
-    let _unwinder = if options.dry_run { None } else { start_unwinder(object, &loaded, &options.pids) };
+    // The first events already need tables.
+    let unwinder = if options.dry_run { None } else { start_unwinder(object, &loaded, &options.pids) };
     let actions = Actions {
         object,
         loaded: &loaded,
@@ -147,6 +147,7 @@ pub fn run(
         windows: Windows::new(object).map_err(system("preparing windows"))?,
         measuring,
         traps,
+        unwinder,
         counts: &counts,
         successor: None,
         values,
@@ -204,6 +205,8 @@ struct Session<'a> {
     measuring: Option<Measuring>,
     /// The kernel's overhead around programs, while run times are measured.
     traps: Traps,
+    /// Until the run has ended.
+    unwinder: Option<Unwinder>,
     /// When the next progress report is due.
     progress_due: Option<Instant>,
     /// Memory of the maps in bytes at the start of the run.

@@ -1,10 +1,10 @@
-//! Memory use of a script's maps and spans, as a table.
+//! Memory use of a script's maps, spans and stacks, as a table.
 //!
 //! In: an object. Out: text.
 //! Guarantee: nothing is loaded for this.
 
 use profiler_compiler::memory::{self, Memory};
-use profiler_compiler::object::{Object, TimeSpan, UserMap};
+use profiler_compiler::object::{Object, StackTable, TimeSpan, UserMap};
 use profiler_compiler::statistics::Number;
 use profiler_compiler::units::Unit;
 use profiler_compiler::value::Value;
@@ -14,7 +14,7 @@ use profiler_output::table::{Layout, lines};
 use profiler_runtime::symbols::HostSymbols;
 use profiler_runtime::sys::map::possible_cpus;
 
-/// A table of the maps and spans of an object and their total memory; empty without any.
+/// A table of the maps, spans and stacks of an object and their total memory; empty without any.
 pub(super) fn table(object: &Object) -> String {
     let places = places(object);
     if places.is_empty() {
@@ -69,7 +69,15 @@ fn places(object: &Object) -> Vec<MapMemory> {
         let place = |name: String, memory| MapMemory { name, memory, twice: false };
         [place(format!("span {}", span.name), open), place(format!("ledger of {}", span.name), ledger)]
     };
-    object.maps.iter().map(of_map).chain(object.spans.iter().flat_map(of_span)).collect()
+    let of_stacks = |table: &StackTable| {
+        let name = format!("stacks of {} frames", table.limit);
+        memory::of_stacks(table).into_iter().map(move |memory| MapMemory { name: name.clone(), memory, twice: false })
+    };
+    let unwinding = object.unwinding.iter().flat_map(|_| memory::of_unwinding());
+    let of_unwinding = |memory| MapMemory { name: "unwind tables".into(), memory, twice: false };
+    let of_script = object.maps.iter().map(of_map).chain(object.spans.iter().flat_map(of_span));
+    let of_stacks = object.stack_tables.iter().flat_map(of_stacks);
+    of_script.chain(of_stacks).chain(unwinding.map(of_unwinding)).collect()
 }
 
 fn row(place: &MapMemory) -> Vec<Cell> {

@@ -190,6 +190,13 @@ fn without(loss: &Loss) -> &'static str {
 
 /// The ledger entries about losses.
 fn missing(object: &Object, outcome: &Outcome) -> Vec<Vec<(&'static str, Field)>> {
-    let facts = Inputs { object, losses: &outcome.losses, unnamed: 0, names: Shortfalls::default(), costs: None };
+    let facts = Inputs {
+        object,
+        losses: &outcome.losses,
+        unnamed: 0,
+        names: Shortfalls::default(),
+        costs: None,
+        unwinding: None,
+    };
     ledger::sections(&facts).into_iter().filter(|section| section.name == "missing").flat_map(|it| it.entries).collect()
 }

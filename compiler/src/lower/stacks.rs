@@ -20,6 +20,7 @@ use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, FunctionId, Helper, Likely, Ma
 use crate::lower::shared::Shared;
 use crate::lower::storage::StackMaps;
 use crate::lower::{Body, Value, ids, unwind};
+use crate::memory::table_slots;
 use crate::object::{Attach, StackTable};
 use crate::types::{Space, StackType, Type, Walk};
 
@@ -39,9 +40,6 @@ const EEXIST: i64 = -17;
 /// `-EFAULT`: the number of a stack that could not be captured.
 pub(super) const EFAULT: i64 = -14;
 
-/// Slots in the kernel's table. It is preallocated: 17 MiB at 127 frames.
-const TABLE_ENTRIES: u32 = 16 << 10;
-
 /// Offset of the task in an iterator's context: after the pointer that all iterators have.
 const ITERATOR_TASK: i32 = 8;
 
@@ -51,7 +49,7 @@ impl Shared<'_> {
         let known = self.stack_maps.iter().position(|maps| maps.limit == limit);
         let at = known.unwrap_or_else(|| self.new_stack_maps(limit));
         if table && self.stack_maps[at].table.is_none() {
-            let entries = self.program.max_stacks.next_power_of_two().min(TABLE_ENTRIES);
+            let entries = table_slots(self.program.max_stacks);
             let map = self.stack_map(format!("stacks_{limit}"), MapKind::StackTrace, u32::from(limit) * 8, entries);
             self.stack_maps[at].table = Some(map);
         }

@@ -15,6 +15,7 @@ use crate::attach::Links;
 use crate::ledger::{self, Inputs};
 use crate::maps::{self, Contents, alike};
 use crate::sys::map::Take;
+use crate::unwind::Unwinder;
 use crate::view;
 use crate::windows::Turn;
 
@@ -225,6 +226,7 @@ impl<'a> Session<'a> {
             // names.
             names.lost_records = 0;
         }
-        ledger::sections(&Inputs { object, losses: &losses, unnamed, names, costs: costs.as_deref() })
+        let unwinding = self.unwinder.as_ref().map(Unwinder::used);
+        ledger::sections(&Inputs { object, losses: &losses, unnamed, names, costs: costs.as_deref(), unwinding })
     }
 }

@@ -69,6 +69,12 @@ impl Files {
         &mut self.segments
     }
 
+    /// How many files have a table.
+    pub(super) fn count(&self) -> usize {
+        let has_rows = |known: &&Known| matches!(known, Known::Placed(tables) if !tables.code.is_empty());
+        self.known.values().filter(has_rows).count()
+    }
+
     /// Forgets all files and all segments.
     pub(super) fn clear(&mut self) {
         self.known.clear();

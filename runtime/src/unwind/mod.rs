@@ -15,10 +15,12 @@ mod sections;
 mod segments;
 mod server;
 mod store;
+pub(crate) mod used;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
@@ -35,6 +37,7 @@ use crate::sys::process_events::ProcessEvents;
 use crate::sys::ring::MappedRing;
 use server::Server;
 use store::{Maps, open};
+use used::{Used, Written};
 
 /// gimli keeps rows of up to 192 registers on the stack.
 const STACK_BYTES: usize = 512 << 10;
@@ -46,26 +49,34 @@ const UNFINISHED: Duration = Duration::from_millis(1);
 /// The thread that answers requests. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Unwinder {
+    written: Arc<Written>,
     _thread: Background,
 }
 
 impl Unwinder {
-    /// Starts the thread for a loaded object. Returns when these processes have tables, or if none
-    /// is named the busiest ones; but waits no longer than [`PATIENCE`] or [`PREPARATION`] for that.
+    /// Starts the thread for a loaded object. Returns when these processes have tables, or the
+    /// busiest ones if none is named; but waits no longer than [`PATIENCE`] or [`PREPARATION`].
     pub(crate) fn start(unwinding: &Unwinding, loaded: &Loaded, processes: &[u32]) -> io::Result<Unwinder> {
         let maps = Maps::open(unwinding, loaded)?;
         let requests = open(&unwinding.requests, loaded)?;
+        let written = Arc::new(Written::default());
+        let counted = Arc::clone(&written);
         let (named, (prepared, is_prepared)) = (processes.to_vec(), channel());
         // Without an answer, stacks say that there is no table yet.
         let thread = Background::start("unwinder", STACK_BYTES, move |end| {
             let first = if named.is_empty() { busy::busiest() } else { named };
             let ahead = Ahead { processes: first.into(), is_done: Some(prepared) };
-            drop(listen(Server::new(maps), &requests, ahead, end));
+            drop(listen(Server::new(maps, counted), &requests, ahead, end));
         })?;
         let patience = if processes.is_empty() { PREPARATION } else { PATIENCE };
         // The thread drops its end when it is done.
         let _ = is_prepared.recv_timeout(patience);
-        Ok(Unwinder { _thread: thread })
+        Ok(Unwinder { written, _thread: thread })
+    }
+
+    /// The memory of its tables so far.
+    pub(crate) fn used(&self) -> Used {
+        Used::of(&self.written)
     }
 }
 

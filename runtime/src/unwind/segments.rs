@@ -38,6 +38,11 @@ pub(super) struct Segments {
 }
 
 impl Segments {
+    /// How many are in use.
+    pub(super) fn count(&self) -> u32 {
+        self.next
+    }
+
     /// Whether a file with this many rows has space, whatever is in the open segment.
     pub(super) fn has_space_for(&self, rows: usize) -> bool {
         let indexes = rows.div_ceil(INDEXED_ROWS);

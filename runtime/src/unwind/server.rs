@@ -6,6 +6,8 @@
 //! and tables that do not fit are dropped rarely.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use profiler_model::unwind::UNCLAIMED;
@@ -14,6 +16,7 @@ use super::files::{Files, Mapped};
 use super::mappings::{self, Program};
 use super::requests::Requests;
 use super::store::Store;
+use super::used::Written;
 use crate::symbols::naming::read_maps;
 use crate::symbols::regions::{Region, Regions};
 use crate::sys::process::exists;
@@ -35,11 +38,12 @@ pub(super) struct Server<S> {
     pruned: Instant,
     /// When all tables were last dropped.
     restarted: Option<Instant>,
+    written: Arc<Written>,
 }
 
 impl<S: Store> Server<S> {
-    /// Nothing is in the store yet.
-    pub(super) fn new(store: S) -> Server<S> {
+    /// Nothing is in the store yet. What will be is counted in `written`.
+    pub(super) fn new(store: S, written: Arc<Written>) -> Server<S> {
         Server {
             store,
             files: Files::default(),
@@ -47,6 +51,7 @@ impl<S: Store> Server<S> {
             version: 0,
             pruned: Instant::now(),
             restarted: None,
+            written,
         }
     }
 
@@ -104,7 +109,15 @@ impl<S: Store> Server<S> {
         if is_complete {
             self.requests.answered(pid);
         }
+        self.count();
         Ok(())
+    }
+
+    fn count(&mut self) {
+        let Written { files, processes, segments } = &*self.written;
+        files.store(self.files.count() as u64, Ordering::Relaxed);
+        processes.store(self.requests.processes().count() as u64, Ordering::Relaxed);
+        segments.store(self.files.segments().count().into(), Ordering::Relaxed);
     }
 
     /// The mappings of a process, whose segments are written.

@@ -10,6 +10,7 @@ use crate::unwind::rows::rows;
 use crate::unwind::sections::Sections;
 use crate::unwind::segments::MAX_ROWS;
 use crate::unwind::segments::tests::{Written, find, search};
+use crate::unwind::used::Used;
 
 /// The maps, in memory.
 #[derive(Debug, Default)]
@@ -81,6 +82,10 @@ impl Recorded {
     }
 }
 
+fn new(store: Recorded) -> Server<Recorded> {
+    Server::new(store, Arc::default())
+}
+
 fn own() -> u32 {
     std::process::id()
 }
@@ -92,7 +97,7 @@ fn own_code() -> u64 {
 
 #[test]
 fn this_process_gets_the_rows_of_its_files() {
-    let mut server = Server::new(Recorded::default());
+    let mut server = new(Recorded::default());
     server.serve(own(), 7).expect("no error");
     let value = &server.store.processes[&own()];
     assert_eq!(value[..8], 7_u64.to_ne_bytes());
@@ -103,6 +108,9 @@ fn this_process_gets_the_rows_of_its_files() {
         let expected = rows[..rows.partition_point(|row| row >> 16 <= address - bias)].last();
         assert_eq!(found, expected.copied(), "{address:#x}");
     }
+    let used = Used::of(&server.written);
+    assert!(used.files >= 2 && used.processes == 1, "{used:?}");
+    assert_eq!(used.size_bytes, server.store.segments.len() as u64 * 8192 + value.len() as u64);
     let library = libc::getppid as *const () as u64;
     let (_, found) = server.store.at(own(), library).expect("it is mapped");
     assert_eq!(found.map(|row| row as u16), Some(Rule::FromRsp { words: 1, rbp: 0 }.code()), "at a call");
@@ -110,7 +118,7 @@ fn this_process_gets_the_rows_of_its_files() {
 
 #[test]
 fn a_repeated_request_is_answered_with_a_pause() {
-    let mut server = Server::new(Recorded::default());
+    let mut server = new(Recorded::default());
     server.serve(own(), 7).expect("no error");
     assert!(server.store.pauses.is_empty());
     let before = monotonic_ns();
@@ -129,7 +137,7 @@ fn a_repeated_request_is_answered_with_a_pause() {
 
 #[test]
 fn tables_that_do_not_fit_replace_all_others_but_not_always() {
-    let mut server = Server::new(Recorded::default());
+    let mut server = new(Recorded::default());
     let no_rows: Vec<u64> = (0..MAX_ROWS as u64).map(|address| address << 16 | 0xf000).collect();
     let fill = |server: &mut Server<Recorded>| {
         server.files.forget();
@@ -152,7 +160,7 @@ fn tables_that_do_not_fit_replace_all_others_but_not_always() {
 
 #[test]
 fn ended_processes_are_removed_when_there_are_too_many() {
-    let mut server = Server::new(Recorded { limit: 1, ..Recorded::default() });
+    let mut server = new(Recorded { limit: 1, ..Recorded::default() });
     server.store.processes.insert(u32::MAX >> 1, Vec::new());
     server.serve(own(), 7).expect("no error");
     assert_eq!(server.store.processes.keys().copied().collect::<Vec<_>>(), [own()]);

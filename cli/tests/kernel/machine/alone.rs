@@ -1,8 +1,8 @@
 //! A test that would disturb every other tracer runs while there is no other.
 //!
-//! In: tests that run tracers, and tests that flood all tracers with the kernel's records. Out: they
-//! wait for each other.
-//! Guarantee: a test that runs several tracers waits for nobody between them.
+//! In: tests that run tracers, and tests that flood all tracers with the kernel's records. Out:
+//! they wait for each other.
+//! Guarantee: a test that runs several tracers does not wait between them.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
