@@ -25,9 +25,9 @@ use crate::host::demangle::{MAX_NAME_BYTES, readable};
 pub(super) const MAX_DWARF_BYTES: u64 = 512 << 20;
 /// Limit of inlined functions at one address; the outermost ones beyond are left out.
 const MAX_INLINED: usize = 64;
-/// Steps of parsing until what was parsed is dropped, to be parsed again when it is needed. A step is
-/// a read; it takes some nanoseconds and leaves at most about 70 bytes, mostly far less: all units of
-/// glibc take 4.6 million steps and 10 MB.
+/// Steps of parsing until what was parsed is dropped, to be parsed again when it is needed. A step
+/// is a read; it takes some nanoseconds and leaves at most about 70 bytes, mostly far less: all
+/// units of glibc take 4.6 million steps and 10 MB.
 const MAX_STEPS: u64 = 16 << 20;
 /// How often a file is parsed until it has no lines any more.
 const MAX_PARSES: u32 = 32;
