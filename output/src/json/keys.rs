@@ -215,3 +215,26 @@ fn printed(key: Option<&Value>, symbols: &dyn Symbols) -> String {
     text.retain(|&byte| byte != b' ');
     String::from_utf8_lossy(&text).into_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use profiler_model::value::{Inlined, Origin};
+
+    use super::*;
+
+    #[test]
+    fn inlined_functions_come_before_the_function_that_contains_them() {
+        let source = |line| Some(Source { file: "/a\"b.c".into(), line });
+        let inlined =
+            vec![Inlined { name: "inner".into(), source: source(3) }, Inlined { name: "middle".into(), source: None }];
+        let symbol = SymbolName { name: "outer".into(), offset: 4, module: Some("/bin/x".into()) };
+        let mut out = Vec::new();
+        write_frame(0x40, &Location::Symbol(symbol, Origin { source: source(9), inlined }), &mut out);
+        let expected = [
+            r#"{"address": "0x40", "name": "inner", "file": "/a\"b.c", "line": 3, "inlined": true}"#,
+            r#"{"address": "0x40", "name": "middle", "inlined": true}"#,
+            r#"{"address": "0x40", "name": "outer", "offset": 4, "module": "/bin/x", "file": "/a\"b.c", "line": 9}"#,
+        ];
+        assert_eq!(String::from_utf8_lossy(&out), expected.join(","));
+    }
+}

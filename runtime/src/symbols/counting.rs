@@ -142,6 +142,8 @@ impl Symbols for Counting<'_> {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::value::{Inlined, Source};
+
     use super::*;
 
     struct Long;
@@ -180,5 +182,19 @@ mod tests {
         let whole = MAX_LONG_BYTES / (4000 - SHORT_BYTES as u64 - 1);
         assert_eq!(symbols.shortfalls().cut_names, 127_000 - whole);
         assert!(symbols.user(1, 1).is_some_and(|symbol| symbol.name.ends_with('…')));
+    }
+
+    #[test]
+    fn origins_count_as_names() {
+        let counts = Counts::default();
+        counts.long_bytes.set(MAX_LONG_BYTES);
+        let symbols = Counting::new(&Long, &counts);
+        let long = || "x".repeat(2000);
+        let source = || Some(Source { file: long(), line: 1 });
+        let inlined = vec![Inlined { name: long(), source: source() }];
+        let origin = symbols.bounded_origin(Origin { source: source(), inlined });
+        let files = [&origin.source, &origin.inlined[0].source].map(|source| source.as_ref().map(|it| it.file.len()));
+        assert_eq!((files, origin.inlined[0].name.len()), ([Some(SHORT_BYTES); 2], SHORT_BYTES));
+        assert_eq!(symbols.shortfalls().cut_names, 3);
     }
 }

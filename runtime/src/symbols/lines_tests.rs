@@ -74,3 +74,33 @@ fn a_file_that_takes_too_many_steps_is_parsed_again_and_then_given_up() {
     }
     assert_eq!(lines.find(MULTIPLICATION).origin, Origin::default());
 }
+
+/// A unit with one function, at 0x1000, whose children are `nested`.
+fn with_nested(nested: &[u8]) -> Lines {
+    // Tags with children: a unit and a function with a start and a length, an inlined function
+    // without attributes.
+    let abbreviations = [
+        &[1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0][..],
+        &[2, 0x2e, 1, 0x11, 0x01, 0x12, 0x06, 0, 0],
+        &[3, 0x1d, 1, 0, 0, 0],
+    ];
+    let range = [&0x1000_u64.to_le_bytes()[..], &0x100_u32.to_le_bytes()].concat();
+    let unit = [&[4, 0, 0, 0, 0, 0, 8, 1][..], &range, &[2], &range, nested].concat();
+    let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
+    let meter = Rc::new(Meter::default());
+    let endian = gimli::RunTimeEndian::Little;
+    let section = |bytes: Vec<u8>| Rc::new(Section { bytes, meter: Rc::clone(&meter), endian });
+    let sections =
+        vec![(SectionId::DebugInfo, section(info)), (SectionId::DebugAbbrev, section(abbreviations.concat()))];
+    Lines { sections, empty: section(Vec::new()), meter, context: None, parses_left: MAX_PARSES }
+}
+
+#[test]
+fn functions_nested_a_million_deep_overflow_no_stack() {
+    let mut shallow = with_nested(&[3, 3, 3, 0, 0, 0]);
+    shallow.find(0x1000);
+    assert!(shallow.context.is_some(), "it can be read");
+    let mut deep = with_nested(&vec![3; 1 << 20]);
+    assert_eq!(deep.find(0x1000).origin, Origin::default());
+    assert!(deep.context.is_none(), "it is given up");
+}
