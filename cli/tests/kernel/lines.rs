@@ -159,6 +159,24 @@ fn json_frames_have_files_and_lines() {
     assert!(frames[1..4].iter().all(|frame| frame["address"] == frames[1]["address"]), "{output}");
 }
 
+#[test]
+fn stacks_of_several_processes_with_the_same_lines_are_one_row() {
+    if skip_here() {
+        return;
+    }
+    let directory = Directory::new("lines-alike");
+    let Some(program) = compiled(&directory, &[]) else { return };
+    let _programs = [0; 2].map(|_| Running::start(&mut Command::new(&program)));
+    let script = format!(
+        "uprobe:{program}:target {{ @[ustack(1)] = count(); @all[pid] = count(); if (len(@all) == 2) {{ exit(); }} }}"
+    );
+    let ended = Running::start(profiler(&["-q", "-e", &script]).env_remove(SETTING)).end();
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let frame = format!("target+0@{SOURCE}:{}", line("target"));
+    assert_eq!(ended.stdout.lines().filter(|line| line.trim() == frame).count(), 1, "{}", ended.stdout);
+    assert_eq!(ended.stdout.matches("@all[").count(), 2, "{}", ended.stdout);
+}
+
 /// A stripped program whose debug file is `debug`, as distributions do.
 fn stripped(directory: &Directory, program: &str, debug: &str, options: &[&str]) -> String {
     objcopy(&[&["--only-keep-debug", program, debug], options].concat());
