@@ -116,7 +116,8 @@ impl fmt::Debug for Lines {
 /// The contents of a section.
 fn contents<File: Read + Seek>(file: &mut File, place: Place) -> Option<Vec<u8>> {
     file.seek(SeekFrom::Start(place.offset)).ok()?;
-    let mut bytes = Vec::new();
+    // At most the limit of a file.
+    let mut bytes = Vec::with_capacity(usize::try_from(place.size_bytes).ok()?);
     file.take(place.size_bytes).read_to_end(&mut bytes).ok()?;
     let Some(unpacked_bytes) = place.unpacked_bytes else { return Some(bytes) };
     let mut unpacked = vec![0; usize::try_from(unpacked_bytes).ok()?];
