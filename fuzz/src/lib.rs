@@ -41,6 +41,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry { name: "glob", shape: Shape::Text, run: readers::glob },
     Entry { name: "kallsyms", shape: Shape::Text, run: readers::kallsyms },
     Entry { name: "library_cache", shape: Shape::Words, run: readers::library_cache },
+    Entry { name: "lines", shape: Shape::Words, run: naming::lines },
     Entry { name: "naming", shape: Shape::Words, run: naming::naming },
     Entry { name: "object", shape: Shape::Text, run: objects::object },
     Entry { name: "parse", shape: Shape::Script, run: compiler::parse },

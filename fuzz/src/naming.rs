@@ -4,6 +4,7 @@
 //! proportional to its size. Each name is bounded, and so are all names of a stack and of a listing
 //! together, whatever they expand to.
 
+use std::io::Cursor;
 use std::path::Path;
 
 use profiler_compiler::text::write_value;
@@ -13,6 +14,7 @@ use profiler_runtime::host::demangle::{MAX_NAME_BYTES, readable};
 use profiler_runtime::host::elf;
 use profiler_runtime::symbols::counting::{Counting, Counts, MAX_LONG_BYTES, SHORT_BYTES};
 use profiler_runtime::symbols::image::{Image, NamedAddress};
+use profiler_runtime::symbols::lines::Lines;
 use profiler_runtime::symbols::perf_map::PerfMap;
 
 /// Number of addresses looked up in a file, the same as the frames of a stack.
@@ -69,7 +71,7 @@ fn show(found: &[Option<NamedAddress<'_>>]) {
     }
     let most = MAX_LONG_BYTES as usize + stacks * PLACES * (SHORT_BYTES + 64);
     assert!(text.len() <= most, "{} bytes of text, {most} at most", text.len());
-    assert!(symbols.locate_user(1, &frames).iter().filter(|it| matches!(it, Location::Symbol(_))).count() <= named);
+    assert!(symbols.locate_user(1, &frames).iter().filter(|it| matches!(it, Location::Symbol(..))).count() <= named);
 }
 
 /// An ELF file: its symbols, and the functions that can be probed.
@@ -87,6 +89,19 @@ pub fn naming(input: &[u8]) {
             assert!(functions.iter().all(|function| function.name.len() <= MAX_NAME_BYTES), "a long name");
             assert!(bytes <= elf::MAX_LISTED_BYTES + MAX_NAME_BYTES, "{bytes} bytes of names");
         }
+    }
+}
+
+/// An ELF file with debug information: lines and inlined functions.
+pub fn lines(input: &[u8]) {
+    let Some(mut lines) = Lines::read(Cursor::new(input)) else { return };
+    for address in (0..2 * PLACES as u64).map(|place| 0x200 + place) {
+        let found = lines.find(address);
+        let names = found.origin.inlined.iter().map(|inlined| &inlined.name);
+        let sources = found.origin.inlined.iter().map(|inlined| &inlined.source).chain([&found.origin.source]);
+        let files = sources.flatten().map(|source| &source.file);
+        assert!(names.chain(files).all(|text| text.len() <= MAX_NAME_BYTES));
+        assert!(found.origin.inlined.len() <= PLACES);
     }
 }
 

@@ -153,6 +153,8 @@ pub struct Config {
     pub str_trunc_trailer: String,
     /// Capacity in bytes of strings without an explicit size.
     pub max_strlen: u32,
+    /// Whether user stacks have source lines and inlined functions.
+    pub show_debug_info: bool,
 }
 
 /// A kind of ring-buffer record: bytes 0..4 are the event index, bytes 4..8 the size of the record,
@@ -201,6 +203,12 @@ pub struct Field {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { print_maps_on_exit: true, max_cat_bytes: 10240, str_trunc_trailer: "..".into(), max_strlen: 1024 }
+        Config {
+            print_maps_on_exit: true,
+            max_cat_bytes: 10240,
+            str_trunc_trailer: "..".into(),
+            max_strlen: 1024,
+            show_debug_info: true,
+        }
     }
 }

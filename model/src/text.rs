@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::strftime::{Dialect, strftime};
 use crate::types::{Space, StackMode};
-use crate::value::{Bucket, Histogram, Labels, Location, Stack, SymbolName, Symbols, Value};
+use crate::value::{Bucket, Histogram, Inlined, Labels, Location, Source, Stack, SymbolName, Symbols, Value};
 
 pub mod controls;
 pub mod distribution;
@@ -111,22 +111,61 @@ fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         return;
     }
     let locations = symbols.locate_stack(stack);
+    let is_perf = stack.mode == StackMode::Perf;
     for (&address, location) in stack.frames.iter().zip(&locations) {
-        let is_perf = stack.mode == StackMode::Perf;
-        if is_perf {
-            put(out, format_args!("\t{address:x} "));
-        } else {
-            out.extend_from_slice(b"        ");
+        if let Location::Symbol(_, origin) = location {
+            origin.inlined.iter().for_each(|inlined| write_inlined(address, inlined, is_perf, out));
         }
+        write_margin(address, is_perf, out);
         if *location == Location::NoCode {
             put(out, format_args!("[stack ends here: {address:#x} is not code]\n"));
             return;
         }
-        write_frame(address, location, is_perf && stack.space == Space::User, out);
+        if is_perf {
+            write_frame(address, location, stack.space == Space::User, out);
+        } else {
+            write_frame_with_line(address, location, out);
+        }
+        out.push(b'\n');
     }
     if let Some(end) = stack.end {
-        out.extend_from_slice(if stack.mode == StackMode::Perf { b"\t" } else { b"        " });
+        out.extend_from_slice(if is_perf { b"\t" } else { b"        " });
         put(out, format_args!("[stack ends here: {}]\n", end.reason()));
+    }
+}
+
+/// What a frame's line begins with.
+fn write_margin(address: u64, is_perf: bool, out: &mut Vec<u8>) {
+    if is_perf {
+        put(out, format_args!("\t{address:x} "));
+    } else {
+        out.extend_from_slice(b"        ");
+    }
+}
+
+/// The line of an inlined function, before the one of the function that contains its code.
+fn write_inlined(address: u64, inlined: &Inlined, is_perf: bool, out: &mut Vec<u8>) {
+    write_margin(address, is_perf, out);
+    if is_perf {
+        put(out, format_args!("{} (inlined)", inlined.name));
+    } else {
+        put(out, format_args!("[inlined] {}", inlined.name));
+        write_source(inlined.source.as_ref(), out);
+    }
+    out.push(b'\n');
+}
+
+/// `symbol+offset@file:line`.
+fn write_frame_with_line(address: u64, location: &Location, out: &mut Vec<u8>) {
+    write_frame(address, location, false, out);
+    if let Location::Symbol(_, origin) = location {
+        write_source(origin.source.as_ref(), out);
+    }
+}
+
+fn write_source(source: Option<&Source>, out: &mut Vec<u8>) {
+    if let Some(Source { file, line }) = source {
+        put(out, format_args!("@{file}:{line}"));
     }
 }
 
@@ -134,7 +173,7 @@ fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
 /// a name always shows its file.
 fn write_frame(address: u64, location: &Location, has_module: bool, out: &mut Vec<u8>) {
     let module = match location {
-        Location::Symbol(SymbolName { name, offset, module }) => {
+        Location::Symbol(SymbolName { name, offset, module }, _) => {
             put(out, format_args!("{name}+{offset}"));
             module.as_deref().filter(|_| has_module)
         }
@@ -150,7 +189,6 @@ fn write_frame(address: u64, location: &Location, has_module: bool, out: &mut Ve
     if let Some(module) = module.or(has_module.then_some("[unknown]")) {
         put(out, format_args!(" ({module})"));
     }
-    out.push(b'\n');
 }
 
 fn write_symbol(space: Space, pid: u32, address: u64, symbols: &dyn Symbols, out: &mut Vec<u8>) {

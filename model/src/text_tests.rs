@@ -1,6 +1,7 @@
 use super::*;
 use crate::histogram::{linear_histogram, log2_buckets, log2_histogram, log2_index};
 use crate::strftime::Zone;
+use crate::value::Origin;
 
 struct Names;
 
@@ -88,6 +89,51 @@ fn symbols_have_no_offset_and_fall_back_to_the_address() {
     assert_eq!(symbol(Space::User, 0x12, 1), "main");
     assert_eq!(symbol(Space::User, 0x12, 2), "0x12");
     assert_eq!(symbol(Space::User, 0, 2), "0");
+}
+
+/// A function into which two were inlined.
+struct WithOrigins;
+
+impl Symbols for WithOrigins {
+    fn kernel(&self, _address: u64) -> Option<SymbolName> {
+        None
+    }
+    fn user(&self, pid: u32, address: u64) -> Option<SymbolName> {
+        Names.user(pid, address)
+    }
+    fn username(&self, _uid: u32) -> Option<String> {
+        None
+    }
+    fn boot_time_ns(&self) -> u64 {
+        0
+    }
+    fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
+        let source = |line| Some(Source { file: "/src/a.c".into(), line });
+        let inlined = |name: &str, source| Inlined { name: name.into(), source };
+        let origin =
+            Origin { source: source(30), inlined: vec![inlined("inner", source(10)), inlined("middle", None)] };
+        let locate = |address: &u64| {
+            self.user(pid, *address).map_or(Location::Unknown, |symbol| Location::Symbol(symbol, origin.clone()))
+        };
+        addresses.iter().map(locate).collect()
+    }
+}
+
+#[test]
+fn frames_have_lines_and_inlined_functions() {
+    let stack = |mode| {
+        let frames = vec![0x20, 0x999];
+        let mut out = Vec::new();
+        let stack = Stack { space: Space::User, mode, pid: 1, frames, end: None };
+        write_value(&Value::Stack(stack), &WithOrigins, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    let plain =
+        "\n        [inlined] inner@/src/a.c:10\n        [inlined] middle\n        main+32@/src/a.c:30\n        0x999\n";
+    assert_eq!(stack(StackMode::Bpftrace), plain);
+    let perf = "\n\t20 inner (inlined)\n\t20 middle (inlined)\n\t20 main+32 (/bin/a)\n\t999 0x999 ([unknown])\n";
+    assert_eq!(stack(StackMode::Perf), perf);
+    assert_eq!(stack(StackMode::Raw), "\n20\n999\n");
 }
 
 #[test]

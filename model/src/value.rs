@@ -151,6 +151,8 @@ pub trait Symbols {
     fn zone(&self, _unix_ns: u64) -> Zone {
         Zone::default()
     }
+    /// Whether user stacks get source lines and inlined functions; called before any lookup.
+    fn show_origins(&self, _is_shown: bool) {}
     /// Resolves the frames of a stack, innermost first. All but the first are return addresses, and
     /// the call may be the last instruction of its function: what counts is the byte before.
     fn locate_stack(&self, stack: &Stack) -> Vec<Location> {
@@ -160,12 +162,12 @@ pub trait Symbols {
         let mut locations = match stack.space {
             Space::User => self.locate_user(stack.pid, &addresses),
             Space::Kernel => {
-                let locate = |address: &u64| self.kernel(*address).map_or(Location::Unknown, Location::Symbol);
+                let locate = |address: &u64| self.kernel(*address).map_or(Location::Unknown, Location::named);
                 addresses.iter().map(locate).collect()
             }
         };
         for (index, location) in locations.iter_mut().enumerate() {
-            if let Location::Symbol(symbol) = location {
+            if let Location::Symbol(symbol, _) = location {
                 symbol.offset += back(index);
             }
         }
@@ -173,7 +175,7 @@ pub trait Symbols {
     }
     /// Resolves several addresses of a process at once.
     fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
-        let locate = |address: &u64| self.user(pid, *address).map_or(Location::Unknown, Location::Symbol);
+        let locate = |address: &u64| self.user(pid, *address).map_or(Location::Unknown, Location::named);
         addresses.iter().map(locate).collect()
     }
     /// Announces that user addresses will be resolved, possibly after their processes have ended.
@@ -207,8 +209,8 @@ impl Symbols for NoSymbols {
 /// The location of an address in a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// Code with a symbol name.
-    Symbol(SymbolName),
+    /// Code with a symbol name, and what debug information says about it.
+    Symbol(SymbolName, Origin),
     /// Code of a file that has no symbol for it.
     Module(String),
     /// Not in executable memory of the process.
@@ -217,11 +219,55 @@ pub enum Location {
     Unknown,
 }
 
+/// The source of an instruction, from debug information; empty without.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The line in the function that the symbol names: that of the call, if the instruction belongs
+    /// to an inlined function.
+    pub source: Option<Source>,
+    /// The inlined functions that the instruction belongs to, innermost first.
+    pub inlined: Vec<Inlined>,
+}
+
+/// A line of a source file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file's path, as the compiler recorded it.
+    pub file: String,
+    /// Counted from 1.
+    pub line: u32,
+}
+
+/// A function that the compiler inlined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inlined {
+    pub name: String,
+    /// The line in this function: that of the call, if the instruction belongs to a function that
+    /// was inlined into it.
+    pub source: Option<Source>,
+}
+
+impl Origin {
+    /// The memory used, in bytes.
+    pub fn size_bytes(&self) -> usize {
+        let source = |source: &Option<Source>| source.as_ref().map_or(0, |source| source.file.len());
+        let inlined = |inlined: &Inlined| size_of::<Inlined>() + inlined.name.len() + source(&inlined.source);
+        source(&self.source) + self.inlined.iter().map(inlined).sum::<usize>()
+    }
+}
+
 impl Location {
+    /// Code with a symbol name and without debug information.
+    pub fn named(symbol: SymbolName) -> Location {
+        Location::Symbol(symbol, Origin::default())
+    }
+
     /// The memory used by its text, in bytes.
     pub fn size_bytes(&self) -> usize {
         match self {
-            Location::Symbol(SymbolName { name, module, .. }) => name.len() + module.as_ref().map_or(0, String::len),
+            Location::Symbol(SymbolName { name, module, .. }, origin) => {
+                name.len() + module.as_ref().map_or(0, String::len) + origin.size_bytes()
+            }
             Location::Module(module) => module.len(),
             Location::NoCode | Location::Unknown => 0,
         }

@@ -99,6 +99,7 @@ pub fn run(
     let counts = Counts::default();
     let alike = (!options.rows_apart).then_some(symbols);
     let symbols = &Counting::new(symbols, &counts);
+    symbols.show_origins(object.config.show_debug_info);
     if !options.dry_run && object.has_user_addresses() {
         symbols.record_processes(&options.pids);
     }

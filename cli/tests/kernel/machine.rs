@@ -115,10 +115,11 @@ fn reader(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     })
 }
 
-/// `profiler run ARGUMENTS`, not yet started.
+/// `profiler run ARGUMENTS`, not yet started. Stacks do not depend on the debug information that
+/// the host has.
 pub fn profiler(arguments: &[&str]) -> Command {
     let mut command = Command::new(PROFILER);
-    command.arg("run").args(arguments);
+    command.arg("run").args(arguments).env("BPFTRACE_SHOW_DEBUG_INFO", "false");
     command
 }
 

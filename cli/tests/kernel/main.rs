@@ -18,6 +18,7 @@ mod iterators;
 mod json;
 mod kernel_functions;
 mod limits;
+mod lines;
 mod loss;
 mod machine;
 mod merging;

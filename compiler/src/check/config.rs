@@ -50,7 +50,7 @@ const MAX_MAP_MEMORY_BYTES: u64 = 512 << 20;
 /// Default limit of probes. bpftrace has 1024; a wildcard over functions costs little here.
 const MAX_PROBES: u32 = 1 << 16;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "license",
     "max_cat_bytes",
     "max_map_keys",
@@ -61,6 +61,7 @@ const KEYS: [&str; 12] = [
     "missing_probes",
     "perf_rb_pages",
     "print_maps_on_exit",
+    "show_debug_info",
     "stack_mode",
     "str_trunc_trailer",
 ];
@@ -69,14 +70,13 @@ const KEYS: [&str; 12] = [
 const MAX_STACKS: u32 = 128 << 10;
 
 /// Settings of bpftrace that have no effect here, and why.
-const WITHOUT_EFFECT: [(&str, &str); 12] = [
+const WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("cache_user_symbols", "symbols of a process are kept as long as they are needed"),
     ("cpp_demangle", "names of C++ are always shown as they are written in the source"),
     ("lazy_symbolication", "symbols are always read when they are needed"),
     ("log_size", "the verifier's log is as large as it has to be"),
     ("max_bpf_progs", "the limit is 1024"),
     ("on_stack_limit", "the compiler decides what is on the stack"),
-    ("show_debug_info", "symbols come from symbol tables"),
     ("unstable_dw_ustack", "`dw_ustack` is as stable as the rest"),
     ("unstable_import_statement", "`import` is as stable as the rest"),
     ("unstable_tseries", "`tseries` is as stable as the rest"),
@@ -146,6 +146,7 @@ impl Settings {
         let name = entry.key.text.strip_prefix("BPFTRACE_").map(str::to_ascii_lowercase);
         match name.as_deref().unwrap_or(&entry.key.text) {
             "print_maps_on_exit" => self.runtime.print_maps_on_exit = boolean(entry)?,
+            "show_debug_info" => self.runtime.show_debug_info = boolean(entry)?,
             "max_cat_bytes" => self.runtime.max_cat_bytes = number(entry, 1, 1 << 30)?,
             "max_map_keys" => self.max_map_keys = number(entry, 1, 1 << 24)? as u32,
             "max_map_memory_mb" => self.max_map_memory_bytes = number(entry, 1, 1 << 20)? << 20,
@@ -198,7 +199,7 @@ impl Settings {
             ("max_strlen", number(self.max_strlen.into())),
             ("perf_rb_pages", number(u64::from(self.ring_size_bytes) / 4096)),
             ("print_maps_on_exit", Value::Bool(self.runtime.print_maps_on_exit)),
-            ("show_debug_info", Value::Bool(false)),
+            ("show_debug_info", Value::Bool(self.runtime.show_debug_info)),
             ("str_trunc_trailer", Value::Str(self.runtime.str_trunc_trailer.clone().into_bytes())),
             ("use_blazesym", Value::Bool(true)),
         ];

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use profiler_model::types::{Space, StackMode};
-use profiler_model::value::{Location, Stack, SymbolName, Symbols, Value};
+use profiler_model::value::{Location, Source, Stack, SymbolName, Symbols, Value};
 
 use super::{put, write_json, write_list, write_string};
 use crate::entries::{Entry, write_key};
@@ -96,16 +96,44 @@ fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
     out.push(b'{');
     write_process(stack.space, stack.pid, out);
     out.extend_from_slice(b"\"frames\": ");
-    write_list(&frames, out, |(address, location), out| {
-        out.push(b'{');
-        write_address(*address, location, out);
-        out.push(b'}');
-    });
+    out.push(b'[');
+    for (index, (address, location)) in frames.iter().enumerate() {
+        out.extend_from_slice(if index > 0 { b"," } else { b"" });
+        write_frame(*address, location, out);
+    }
+    out.push(b']');
     if let Some(end) = stack.end {
         out.extend_from_slice(b", \"end\": ");
         write_string(end.reason().as_bytes(), out);
     }
     out.push(b'}');
+}
+
+/// An object for each inlined function, innermost first, then one for the function that contains
+/// them.
+fn write_frame(address: u64, location: &Location, out: &mut Vec<u8>) {
+    let origin = match location {
+        Location::Symbol(_, origin) => Some(origin),
+        _ => None,
+    };
+    for inlined in origin.iter().flat_map(|origin| &origin.inlined) {
+        put(out, format_args!("{{\"address\": \"{address:#x}\", \"name\": "));
+        write_string(inlined.name.as_bytes(), out);
+        write_source(inlined.source.as_ref(), out);
+        out.extend_from_slice(b", \"inlined\": true},");
+    }
+    out.push(b'{');
+    write_address(address, location, out);
+    write_source(origin.and_then(|origin| origin.source.as_ref()), out);
+    out.push(b'}');
+}
+
+fn write_source(source: Option<&Source>, out: &mut Vec<u8>) {
+    if let Some(Source { file, line }) = source {
+        out.extend_from_slice(b", \"file\": ");
+        write_string(file.as_bytes(), out);
+        put(out, format_args!(", \"line\": {line}"));
+    }
 }
 
 /// User-space addresses are meaningful only within one process.
@@ -119,7 +147,7 @@ fn write_process(space: Space, pid: u32, out: &mut Vec<u8>) {
 fn write_address(address: u64, location: &Location, out: &mut Vec<u8>) {
     put(out, format_args!("\"address\": \"{address:#x}\""));
     let module = match location {
-        Location::Symbol(symbol) => {
+        Location::Symbol(symbol, _) => {
             out.extend_from_slice(b", \"name\": ");
             write_string(symbol.name.as_bytes(), out);
             put(out, format_args!(", \"offset\": {}", symbol.offset));
@@ -141,7 +169,7 @@ fn write_address(address: u64, location: &Location, out: &mut Vec<u8>) {
 }
 
 fn located(symbol: Option<SymbolName>) -> Location {
-    symbol.map_or(Location::Unknown, Location::Symbol)
+    symbol.map_or(Location::Unknown, Location::named)
 }
 
 fn resolve(space: Space, pid: u32, address: u64, symbols: &dyn Symbols) -> Option<SymbolName> {
@@ -186,4 +214,27 @@ fn printed(key: Option<&Value>, symbols: &dyn Symbols) -> String {
     }
     text.retain(|&byte| byte != b' ');
     String::from_utf8_lossy(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use profiler_model::value::{Inlined, Origin};
+
+    use super::*;
+
+    #[test]
+    fn inlined_functions_come_before_the_function_that_contains_them() {
+        let source = |line| Some(Source { file: "/a\"b.c".into(), line });
+        let inlined =
+            vec![Inlined { name: "inner".into(), source: source(3) }, Inlined { name: "middle".into(), source: None }];
+        let symbol = SymbolName { name: "outer".into(), offset: 4, module: Some("/bin/x".into()) };
+        let mut out = Vec::new();
+        write_frame(0x40, &Location::Symbol(symbol, Origin { source: source(9), inlined }), &mut out);
+        let expected = [
+            r#"{"address": "0x40", "name": "inner", "file": "/a\"b.c", "line": 3, "inlined": true}"#,
+            r#"{"address": "0x40", "name": "middle", "inlined": true}"#,
+            r#"{"address": "0x40", "name": "outer", "offset": 4, "module": "/bin/x", "file": "/a\"b.c", "line": 9}"#,
+        ];
+        assert_eq!(String::from_utf8_lossy(&out), expected.join(","));
+    }
 }

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use profiler_model::strftime::Zone;
-use profiler_model::value::{Location, Shortfalls, SymbolName, Symbols};
+use profiler_model::value::{Location, Origin, Shortfalls, SymbolName, Symbols};
 
 /// Total bytes of names beyond [`SHORT_BYTES`] that are returned in one run.
 pub const MAX_LONG_BYTES: u64 = 16 << 20;
@@ -51,17 +51,28 @@ impl<'a> Counting<'a> {
     }
 
     fn bounded(&self, mut symbol: SymbolName) -> SymbolName {
-        let Some(beyond) = symbol.name.len().checked_sub(SHORT_BYTES + 1) else { return symbol };
+        self.bound(&mut symbol.name);
+        symbol
+    }
+
+    fn bounded_origin(&self, mut origin: Origin) -> Origin {
+        origin.inlined.iter_mut().for_each(|inlined| self.bound(&mut inlined.name));
+        let sources = origin.inlined.iter_mut().map(|inlined| &mut inlined.source);
+        sources.chain([&mut origin.source]).flatten().for_each(|source| self.bound(&mut source.file));
+        origin
+    }
+
+    fn bound(&self, name: &mut String) {
+        let Some(beyond) = name.len().checked_sub(SHORT_BYTES + 1) else { return };
         let long_bytes = self.counts.long_bytes.get() + beyond as u64;
         if long_bytes <= MAX_LONG_BYTES {
             self.counts.long_bytes.set(long_bytes);
         } else {
-            let end = (0..=SHORT_BYTES - 3).rev().find(|end| symbol.name.is_char_boundary(*end)).unwrap_or(0);
-            symbol.name.truncate(end);
-            symbol.name.push('…');
+            let end = (0..=SHORT_BYTES - 3).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+            name.truncate(end);
+            name.push('…');
             increase(&self.counts.cut_names);
         }
-        symbol
     }
 }
 
@@ -96,6 +107,10 @@ impl Symbols for Counting<'_> {
         self.symbols.record_processes(processes);
     }
 
+    fn show_origins(&self, is_shown: bool) {
+        self.symbols.show_origins(is_shown);
+    }
+
     fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
         let mut locations = self.symbols.locate_user(pid, addresses);
         let end = locations.iter().position(|location| *location == Location::NoCode);
@@ -105,7 +120,9 @@ impl Symbols for Counting<'_> {
         // Entries after the end of a stack are not printed.
         for location in locations.iter_mut().take(end.unwrap_or(usize::MAX)) {
             match std::mem::replace(location, Location::Unknown) {
-                Location::Symbol(symbol) => *location = Location::Symbol(self.bounded(symbol)),
+                Location::Symbol(symbol, origin) => {
+                    *location = Location::Symbol(self.bounded(symbol), self.bounded_origin(origin));
+                }
                 other => {
                     increase(&self.counts.unnamed);
                     *location = other;
@@ -125,6 +142,8 @@ impl Symbols for Counting<'_> {
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::value::{Inlined, Source};
+
     use super::*;
 
     struct Long;
@@ -155,7 +174,7 @@ mod tests {
         let mut bytes = 0;
         for _ in 0..1000 {
             for location in symbols.locate_user(1, &frames) {
-                let Location::Symbol(symbol) = location else { panic!("{location:?}") };
+                let Location::Symbol(symbol, _) = location else { panic!("{location:?}") };
                 bytes += symbol.name.len();
             }
         }
@@ -163,5 +182,19 @@ mod tests {
         let whole = MAX_LONG_BYTES / (4000 - SHORT_BYTES as u64 - 1);
         assert_eq!(symbols.shortfalls().cut_names, 127_000 - whole);
         assert!(symbols.user(1, 1).is_some_and(|symbol| symbol.name.ends_with('…')));
+    }
+
+    #[test]
+    fn origins_count_as_names() {
+        let counts = Counts::default();
+        counts.long_bytes.set(MAX_LONG_BYTES);
+        let symbols = Counting::new(&Long, &counts);
+        let long = || "x".repeat(2000);
+        let source = || Some(Source { file: long(), line: 1 });
+        let inlined = vec![Inlined { name: long(), source: source() }];
+        let origin = symbols.bounded_origin(Origin { source: source(), inlined });
+        let files = [&origin.source, &origin.inlined[0].source].map(|source| source.as_ref().map(|it| it.file.len()));
+        assert_eq!((files, origin.inlined[0].name.len()), ([Some(SHORT_BYTES); 2], SHORT_BYTES));
+        assert_eq!(symbols.shortfalls().cut_names, 3);
     }
 }

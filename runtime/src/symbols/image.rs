@@ -19,7 +19,7 @@ const MAX_NESTED: usize = 16;
 #[derive(Debug, Default)]
 pub struct Image {
     segments: Vec<Segment>,
-    /// The full symbol table, then the dynamic symbol table.
+    /// The full symbol table, the dynamic symbol table, and the full one of a separate debug file.
     tables: Vec<SymbolTable>,
     /// Whether the file has more symbols than the limit.
     pub is_too_large: bool,
@@ -68,12 +68,23 @@ impl Image {
         image.unwrap_or_default()
     }
 
-    /// The symbol at a file offset.
-    pub fn find(&self, file_offset: u64) -> Option<NamedAddress<'_>> {
-        let address = self.segments.iter().find_map(|segment| {
+    /// Adds the full symbol table of the separate debug file of this file.
+    pub(crate) fn add_symbols_of(&mut self, debug_file: Image) {
+        self.tables.extend(debug_file.tables.into_iter().filter(|table| !table.is_dynamic));
+        self.is_too_large |= debug_file.is_too_large;
+    }
+
+    /// The address, as in the file's headers, of what is at a file offset.
+    pub(crate) fn address_of(&self, file_offset: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
             let within = file_offset.checked_sub(segment.file_offset)?;
             (within < segment.size_bytes).then(|| segment.address.checked_add(within))?
-        })?;
+        })
+    }
+
+    /// The symbol at a file offset.
+    pub fn find(&self, file_offset: u64) -> Option<NamedAddress<'_>> {
+        let address = self.address_of(file_offset)?;
         self.tables.iter().find_map(|table| table.find(address))
     }
 

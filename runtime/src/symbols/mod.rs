@@ -7,8 +7,14 @@
 //! here.
 
 pub mod counting;
+mod debug_files;
+mod debug_sections;
+mod files;
 pub mod image;
 pub mod kernel;
+mod line_cache;
+pub mod lines;
+mod metered;
 pub(crate) mod naming;
 pub mod perf_map;
 pub(crate) mod processes;
@@ -94,7 +100,11 @@ impl Symbols for HostSymbols {
     }
 
     fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
-        self.user.borrow_mut().locate(pid, addresses)
+        self.user.borrow_mut().locate_code(pid, addresses)
+    }
+
+    fn show_origins(&self, is_shown: bool) {
+        self.user.borrow_mut().with_origins = is_shown;
     }
 
     fn shortfalls(&self) -> Shortfalls {

@@ -15,16 +15,18 @@ use std::sync::atomic::AtomicU64;
 
 use profiler_model::value::{Location, Shortfalls, SymbolName};
 
-use super::image::{Image, NamedAddress};
+use super::debug_files::Program;
+use super::files::{Files, ReadFile};
+use super::image::NamedAddress;
 use super::perf_map::{self, Opened, PerfMap, Version};
 use super::processes::FilePlace;
 use super::recorder::Recording;
 use super::regions::{Region, Regions};
-use crate::host::bounded::{Bounded, MAX_TABLE_BYTES, Watched, open_regular};
+use crate::host::bounded::open_regular;
 use crate::host::demangle::readable;
 
-/// Limit in bytes of cached symbols; above it the cache is emptied.
-const MAX_KEPT_BYTES: usize = 512 << 20;
+/// Limit in bytes of cached perf maps; above it the cache is emptied.
+const MAX_KEPT_BYTES: usize = 128 << 20;
 /// Limit in bytes of `/proc/PID/maps`: the kernel allows 65,530 mappings, with long paths.
 const MAX_MAPS_BYTES: u64 = 32 << 20;
 /// End of user addresses.
@@ -39,6 +41,8 @@ pub(super) struct Question {
     /// Whether the process is alive.
     pub is_alive: bool,
     pub addresses: Vec<u64>,
+    /// Whether source lines and inlined functions are wanted.
+    pub with_origins: bool,
     /// The recorded mappings of earlier programs and processes.
     pub recording: Option<Recording>,
 }
@@ -50,20 +54,18 @@ pub(super) struct Answer {
     pub shortfalls: Shortfalls,
 }
 
-/// Identity and version of a file when it was read.
-type FileKey = (u64, u64, u64, (i64, i64));
-
 /// Addresses with their file offsets.
 type Places = Vec<(u64, u64)>;
 
 /// Symbols of all files read so far.
 #[derive(Debug)]
 pub(super) struct Namer {
-    images: HashMap<FileKey, Arc<Image>>,
-    vdso: Option<Arc<Image>>,
+    files: Files,
+    vdso: Option<ReadFile>,
     perf_maps: HashMap<u32, (Version, PerfMap)>,
     kept_bytes: usize,
-    progress: Arc<AtomicU64>,
+    /// Of the current question.
+    with_origins: bool,
     shortfalls: Shortfalls,
 }
 
@@ -71,17 +73,18 @@ impl Namer {
     /// Nothing is read yet; `progress` counts the steps of reading.
     pub(super) fn new(progress: Arc<AtomicU64>) -> Namer {
         Namer {
-            images: HashMap::new(),
+            files: Files::new(progress),
             vdso: None,
             perf_maps: HashMap::new(),
             kept_bytes: 0,
-            progress,
+            with_origins: false,
             shortfalls: Shortfalls::default(),
         }
     }
 
     /// Resolves the addresses of a process.
     pub(super) fn answer(&mut self, question: &Question) -> Answer {
+        self.with_origins = question.with_origins;
         let mut locations = BTreeMap::new();
         let maps = question.is_alive.then(|| read_maps(question.pid)).flatten().unwrap_or_default();
         let regions = Regions::parse(&maps);
@@ -115,30 +118,28 @@ impl Namer {
         }
         let location = |&address: &u64| (address, locations.remove(&address).unwrap_or(Location::Unknown));
         let locations = question.addresses.iter().map(location).collect();
+        self.shortfalls.large_files += self.files.take_large();
         Answer { locations, shortfalls: std::mem::take(&mut self.shortfalls) }
     }
 
     /// Resolves the addresses in one mapping of a live process.
     fn in_region(&mut self, pid: u32, region: Region<'_>, addresses: &[u64], into: &mut BTreeMap<u64, Location>) {
-        let image = if region.path == VDSO {
+        let root = format!("/proc/{pid}/root");
+        let program = Program { path: Path::new(region.shown_path()), root: Path::new(&root) };
+        let read = if region.path == VDSO {
             Some(self.vdso())
         } else if region.is_file() {
-            open_mapped(pid, region).map(|file| self.image(file))
+            open_mapped(pid, region).map(|file| self.files.read(file, program))
         } else {
             None
         };
         for &address in addresses {
-            let found = image.as_ref().and_then(|image| {
-                image.find(region.offset_of(address)).map(|found| self.named(found, Some(region.shown_path())))
-            });
+            let offset = region.offset_of(address);
+            let found = read.as_ref().and_then(|read| self.in_file(read, offset, region.shown_path()));
             // Some runtimes map generated code from files without a name.
-            let found = found.or_else(|| self.jit_name(pid, address));
-            let location = match found {
-                Some(symbol) => Location::Symbol(symbol),
-                None if region.is_file() => Location::Module(region.shown_path().to_owned()),
-                None => Location::Unknown,
-            };
-            into.insert(address, location);
+            let found = found.or_else(|| self.jit_name(pid, address).map(Location::named));
+            let file = || region.is_file().then(|| Location::Module(region.shown_path().to_owned()));
+            into.insert(address, found.or_else(file).unwrap_or(Location::Unknown));
         }
     }
 
@@ -147,45 +148,28 @@ impl Namer {
     fn in_recorded_file(&mut self, path: &str, inode: u64, places: &Places, into: &mut BTreeMap<u64, Location>) {
         let file = open_regular(Path::new(path)).ok();
         let file = file.filter(|file| file.metadata().is_ok_and(|meta| meta.ino() == inode));
-        let image = file.map(|file| self.image(file));
+        let program = Program { path: Path::new(path), root: Path::new("/") };
+        let read = file.map(|file| self.files.read(file, program));
         for (address, offset) in places {
-            let found = image.as_ref().and_then(|image| image.find(*offset));
-            let location = match found {
-                Some(found) => Location::Symbol(self.named(found, Some(path))),
-                None => Location::Module(path.to_owned()),
-            };
-            into.insert(*address, location);
+            let found = read.as_ref().and_then(|read| self.in_file(read, *offset, path));
+            into.insert(*address, found.unwrap_or_else(|| Location::Module(path.to_owned())));
         }
     }
 
-    fn image(&mut self, file: File) -> Arc<Image> {
-        let Ok(meta) = file.metadata() else { return Arc::default() };
-        let key = (meta.dev(), meta.ino(), meta.len(), (meta.mtime(), meta.mtime_nsec()));
-        if let Some(image) = self.images.get(&key) {
-            return Arc::clone(image);
+    /// The location of a file offset; `None` without a symbol.
+    fn in_file(&mut self, read: &ReadFile, offset: u64, module: &str) -> Option<Location> {
+        let symbol = self.named(read.known.image.find(offset)?, Some(module));
+        if !self.with_origins {
+            return Some(Location::named(symbol));
         }
-        let watched = Watched::new(file, Arc::clone(&self.progress));
-        let image = Arc::new(Image::parse(&Bounded::new(watched, MAX_TABLE_BYTES)));
-        self.shortfalls.large_files += u64::from(image.is_too_large);
-        self.keep(image.size_bytes());
-        self.images.insert(key, Arc::clone(&image));
-        image
-    }
-
-    /// Accounts for a newly read image and empties the cache if it is full.
-    fn keep(&mut self, size_bytes: usize) {
-        self.kept_bytes += size_bytes;
-        if self.kept_bytes > MAX_KEPT_BYTES {
-            self.images.clear();
-            self.perf_maps.clear();
-            self.kept_bytes = size_bytes;
-        }
+        let found = self.files.origin(read, offset);
+        self.shortfalls.cut_names += found.cut_names;
+        Some(Location::Symbol(symbol, found.origin))
     }
 
     /// The vDSO, which the kernel maps into every process: ours is identical.
-    fn vdso(&mut self) -> Arc<Image> {
-        let read = || own_vdso().map(|bytes| Image::parse(bytes.as_slice()));
-        Arc::clone(self.vdso.get_or_insert_with(|| Arc::new(read().unwrap_or_default())))
+    fn vdso(&mut self) -> ReadFile {
+        self.vdso.get_or_insert_with(|| ReadFile::of_bytes(&own_vdso().unwrap_or_default())).clone()
     }
 
     /// The name of JIT-generated code.
@@ -200,7 +184,11 @@ impl Namer {
             Opened::Same => {}
             Opened::Read(version, map) => {
                 self.shortfalls.large_files += u64::from(map.is_cut);
-                self.keep(map.size_bytes());
+                self.kept_bytes += map.size_bytes();
+                if self.kept_bytes > MAX_KEPT_BYTES {
+                    self.perf_maps.clear();
+                    self.kept_bytes = map.size_bytes();
+                }
                 self.perf_maps.insert(pid, (version, map));
             }
         }

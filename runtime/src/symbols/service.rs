@@ -31,7 +31,7 @@ impl Default for Limits {
 
 /// Answers questions in a thread of its own, and counts its steps in the counter that it was
 /// created with.
-pub(super) type Worker<Question, Answer> = Box<dyn FnMut(Question) -> Answer + Send>;
+pub(super) type Worker<Question, Answer> = Box<dyn FnMut(Question) -> Answer>;
 
 /// Passes questions to the current worker.
 #[derive(Debug)]

@@ -35,15 +35,24 @@ pub(super) struct UserSymbols {
     remembered_bytes: usize,
     recorder: Option<Recorder>,
     shortfalls: Shortfalls,
+    /// Whether stacks get source lines and inlined functions.
+    pub with_origins: bool,
 }
 
 /// Cached lookups of a process.
 #[derive(Debug, Default)]
 struct Known {
     program: Option<Program>,
-    locations: HashMap<u64, Location>,
+    locations: HashMap<u64, Cached>,
     /// A lookup in this process got no answer in time.
     is_stuck: bool,
+}
+
+/// A location, and whether its origin was looked up.
+#[derive(Debug)]
+struct Cached {
+    location: Location,
+    has_origin: bool,
 }
 
 /// Distinguishes a running program from all others that run, or ran, in a process with its number.
@@ -69,6 +78,7 @@ impl Default for UserSymbols {
             remembered_bytes: 0,
             recorder: None,
             shortfalls: Shortfalls::default(),
+            with_origins: false,
         }
     }
 }
@@ -82,8 +92,8 @@ impl UserSymbols {
 
     /// The name of one address.
     pub(super) fn find(&mut self, pid: u32, address: u64) -> Option<SymbolName> {
-        match self.locate(pid, &[address]).pop()? {
-            Location::Symbol(symbol) => Some(symbol),
+        match self.locate(pid, &[address], false).pop()? {
+            Location::Symbol(symbol, _) => Some(symbol),
             Location::Module(_) | Location::NoCode | Location::Unknown => None,
         }
     }
@@ -94,20 +104,25 @@ impl UserSymbols {
         Shortfalls { lost_records, ..self.shortfalls }
     }
 
+    /// The locations of addresses of a process, with their origins if they are shown.
+    pub(super) fn locate_code(&mut self, pid: u32, addresses: &[u64]) -> Vec<Location> {
+        self.locate(pid, addresses, self.with_origins)
+    }
+
     /// The locations of addresses of a process; addresses that are not cached are looked up in one
     /// batch.
-    pub(super) fn locate(&mut self, pid: u32, addresses: &[u64]) -> Vec<Location> {
+    fn locate(&mut self, pid: u32, addresses: &[u64], with_origins: bool) -> Vec<Location> {
         // The idle task has no memory of its own.
         if pid == 0 {
             return vec![Location::Unknown; addresses.len()];
         }
-        self.look_up(pid, addresses);
+        self.look_up(pid, addresses, with_origins);
         let known = self.processes.get(&pid);
-        let location = |address| known.and_then(|known| known.locations.get(address)).cloned();
-        addresses.iter().map(|address| location(address).unwrap_or(Location::Unknown)).collect()
+        let cached = |address| known.and_then(|known| known.locations.get(address));
+        addresses.iter().map(|address| cached(address).map_or(Location::Unknown, |it| it.location.clone())).collect()
     }
 
-    fn look_up(&mut self, pid: u32, addresses: &[u64]) {
+    fn look_up(&mut self, pid: u32, addresses: &[u64], with_origins: bool) {
         if self.remembered > MAX_REMEMBERED || self.remembered_bytes > MAX_REMEMBERED_BYTES {
             self.processes.clear();
             (self.remembered, self.remembered_bytes) = (0, 0);
@@ -122,7 +137,8 @@ impl UserSymbols {
         if program.is_some() && known.program != program {
             *known = Known { program, ..Known::default() };
         }
-        let is_new = |address: &u64| !known.locations.contains_key(address);
+        let is_enough = |cached: &Cached| cached.has_origin || !with_origins;
+        let is_new = |address: &u64| !known.locations.get(address).is_some_and(is_enough);
         let mut unknown: Vec<u64> = addresses.iter().copied().filter(is_new).collect();
         if unknown.is_empty() || known.is_stuck {
             return;
@@ -131,7 +147,7 @@ impl UserSymbols {
         unknown.dedup();
         let asked = unknown.len();
         let recording = self.recorder.as_ref().map(Recorder::recording);
-        let question = Question { pid, is_alive: program.is_some(), addresses: unknown, recording };
+        let question = Question { pid, is_alive: program.is_some(), addresses: unknown, with_origins, recording };
         let Some(Answer { locations, shortfalls }) = self.service.ask(question) else {
             known.is_stuck = true;
             self.shortfalls.unanswered += asked as u64;
@@ -139,7 +155,15 @@ impl UserSymbols {
         };
         self.remembered += asked;
         self.remembered_bytes += locations.iter().map(|(_, location)| location.size_bytes()).sum::<usize>();
-        known.locations.extend(locations);
+        for (address, location) in locations {
+            let kept =
+                known.locations.entry(address).or_insert(Cached { location: Location::Unknown, has_origin: false });
+            kept.has_origin = with_origins;
+            // What was a symbol when the process was alive still is.
+            if !matches!((&kept.location, &location), (Location::Symbol(..), Location::NoCode | Location::Unknown)) {
+                kept.location = location;
+            }
+        }
         self.shortfalls.add(&shortfalls);
     }
 }
@@ -161,7 +185,8 @@ mod tests {
     }
 
     fn known(program: Option<Program>) -> Known {
-        Known { program, locations: HashMap::from([(0x10, Location::Symbol(main()))]), is_stuck: false }
+        let cached = Cached { location: Location::named(main()), has_origin: false };
+        Known { program, locations: HashMap::from([(0x10, cached)]), is_stuck: false }
     }
 
     #[test]
@@ -171,7 +196,7 @@ mod tests {
         let other = Program { started: 1, memory: [0; 5] };
         symbols.processes.insert(gone, known(Some(other)));
         assert_eq!(symbols.find(gone, 0x10), Some(main()));
-        symbols.locate(gone, &[0x20]);
+        symbols.locate_code(gone, &[0x20]);
         assert_eq!(symbols.find(gone, 0x10), Some(main()));
 
         let own = std::process::id();
@@ -188,10 +213,10 @@ mod tests {
     fn memory_is_bounded() {
         let mut symbols = UserSymbols { remembered: MAX_REMEMBERED + 1, ..UserSymbols::default() };
         symbols.processes.insert(1 << 30, Known::default());
-        symbols.locate(std::process::id(), &[1]);
+        symbols.locate_code(std::process::id(), &[1]);
         assert_eq!((symbols.processes.len(), symbols.remembered), (1, 1));
         symbols.remembered_bytes = MAX_REMEMBERED_BYTES + 1;
-        symbols.locate(std::process::id(), &[2]);
+        symbols.locate_code(std::process::id(), &[2]);
         assert_eq!((symbols.processes.len(), symbols.remembered), (1, 1));
     }
 
@@ -199,7 +224,7 @@ mod tests {
     fn processes_that_are_gone_take_no_memory() {
         let mut symbols = UserSymbols::default();
         for pid in 1 << 29..(1 << 29) + 100 {
-            symbols.locate(pid, &[1, 2, 3]);
+            symbols.locate_code(pid, &[1, 2, 3]);
             assert_eq!(symbols.find(pid, 1), None);
         }
         assert_eq!((symbols.processes.len(), symbols.remembered), (0, 0));
@@ -211,8 +236,8 @@ mod tests {
         let own = std::process::id();
         let code = Program::of as fn(u32) -> Option<Program> as usize as u64;
         let data = &raw const symbols as u64;
-        let found = symbols.locate(own, &[code, data, 0x2f67_6374_2f6c_6563]);
-        assert!(matches!(&found[0], Location::Symbol(symbol) if symbol.name.contains("Program")), "{found:?}");
+        let found = symbols.locate_code(own, &[code, data, 0x2f67_6374_2f6c_6563]);
+        assert!(matches!(&found[0], Location::Symbol(symbol, _) if symbol.name.contains("Program")), "{found:?}");
         assert_eq!(found[1..], [Location::NoCode, Location::NoCode]);
     }
 }

@@ -1,0 +1,157 @@
+//! Symbols and debug information of mapped files.
+//!
+//! In: opened files and their paths. Out: their symbols, and the origins of their code.
+//! Guarantee: each version of a file is read once; what is kept is bounded. The full symbol table
+//! of a stripped file, and its debug information, are those of its separate debug file.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::debug_files::{Program, Search};
+use super::debug_sections::DebugSections;
+use super::image::Image;
+use super::line_cache::{FileKey, LineCache};
+use super::lines::{Found, Lines};
+use crate::host::bounded::{Bounded, MAX_TABLE_BYTES, Watched, open_regular};
+
+/// Limit in bytes of cached symbols; above it the cache is emptied.
+const MAX_KEPT_BYTES: usize = 384 << 20;
+
+/// All files read so far.
+#[derive(Debug)]
+pub(super) struct Files {
+    known: HashMap<FileKey, Arc<Known>>,
+    kept_bytes: usize,
+    lines: LineCache,
+    search: Search,
+    progress: Arc<AtomicU64>,
+    /// Files with more symbols than are read, since they were last taken.
+    large: u64,
+}
+
+/// What is known of a file.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub image: Image,
+    lines: Place,
+}
+
+/// Where the debug information of a file is.
+#[derive(Debug, Default)]
+enum Place {
+    #[default]
+    Nowhere,
+    Inside,
+    Separate(PathBuf),
+}
+
+/// An opened file whose symbols have been read.
+#[derive(Debug, Clone)]
+pub(super) struct ReadFile {
+    pub known: Arc<Known>,
+    key: FileKey,
+    file: Option<Arc<File>>,
+}
+
+impl ReadFile {
+    /// Bytes in memory, which have no separate debug file.
+    pub(super) fn of_bytes(bytes: &[u8]) -> ReadFile {
+        let known = Known { image: Image::parse(bytes), lines: Place::Nowhere };
+        ReadFile { known: Arc::new(known), key: FileKey::default(), file: None }
+    }
+}
+
+impl Files {
+    /// Nothing is read yet; `progress` counts the steps of reading.
+    pub(super) fn new(progress: Arc<AtomicU64>) -> Files {
+        Files {
+            known: HashMap::new(),
+            kept_bytes: 0,
+            lines: LineCache::default(),
+            search: Search::new(Arc::clone(&progress)),
+            progress,
+            large: 0,
+        }
+    }
+
+    /// The number of files with more symbols than are read; each is returned once.
+    pub(super) fn take_large(&mut self) -> u64 {
+        std::mem::take(&mut self.large)
+    }
+
+    /// Reads the symbols of a file.
+    pub(super) fn read(&mut self, file: File, program: Program<'_>) -> ReadFile {
+        let key = file.metadata().map(|meta| (meta.dev(), meta.ino(), meta.len(), (meta.mtime(), meta.mtime_nsec())));
+        let key = key.unwrap_or_default();
+        let known = match self.known.get(&key) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let known = Arc::new(self.parse(&file, program));
+                self.large += u64::from(known.image.is_too_large);
+                self.keep(key, &known);
+                known
+            }
+        };
+        ReadFile { known, key, file: Some(Arc::new(file)) }
+    }
+
+    /// The origin of what is at an offset of a file.
+    pub(super) fn origin(&mut self, read: &ReadFile, offset: u64) -> Found {
+        let Some(address) = read.known.image.address_of(offset) else { return Found::default() };
+        // Parsing the information of an address takes a fraction of a second at most.
+        self.progress.fetch_add(1, Ordering::Relaxed);
+        let file = || match &read.known.lines {
+            Place::Nowhere => None,
+            Place::Inside => read.file.as_ref()?.try_clone().ok(),
+            Place::Separate(path) => open_regular(path).ok(),
+        };
+        match read.known.lines {
+            Place::Nowhere => Found::default(),
+            _ => {
+                let progress = Arc::clone(&self.progress);
+                self.lines.find(read.key, address, || Lines::read(Watched::new(file()?, progress)))
+            }
+        }
+    }
+
+    fn parse(&self, file: &File, program: Program<'_>) -> Known {
+        let Some(bytes) = file.try_clone().ok().map(|file| self.bounded(file)) else { return Known::default() };
+        let mut image = Image::parse(&bytes);
+        let Some(sections) = DebugSections::parse(&bytes) else { return Known { image, lines: Place::Nowhere } };
+        if sections.has_lines() {
+            return Known { image, lines: Place::Inside };
+        }
+        let Some((path, found)) = self.search.find(program, &sections) else {
+            return Known { image, lines: Place::Nowhere };
+        };
+        if found.has_symbols && !sections.has_symbols {
+            image.add_symbols_of(self.symbols(&path).unwrap_or_default());
+        }
+        let lines = if found.has_lines() { Place::Separate(path) } else { Place::Nowhere };
+        Known { image, lines }
+    }
+
+    fn symbols(&self, path: &Path) -> Option<Image> {
+        let file = self.bounded(open_regular(path).ok()?);
+        Some(Image::parse(&file))
+    }
+
+    fn bounded(&self, file: File) -> Bounded<Watched> {
+        Bounded::new(Watched::new(file, Arc::clone(&self.progress)), MAX_TABLE_BYTES)
+    }
+
+    /// Adds a file to the cache, which is emptied first if it is full.
+    fn keep(&mut self, key: FileKey, known: &Arc<Known>) {
+        let size_bytes = known.image.size_bytes();
+        self.kept_bytes += size_bytes;
+        if self.kept_bytes > MAX_KEPT_BYTES {
+            self.known.clear();
+            self.kept_bytes = size_bytes;
+        }
+        self.known.insert(key, Arc::clone(known));
+    }
+}

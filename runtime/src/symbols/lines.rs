@@ -1,0 +1,167 @@
+//! Source lines and inlined functions of the code of one file.
+//!
+//! In: a file with DWARF, and addresses as in its headers. Out: their origins.
+//! Guarantee: a damaged or malicious file yields wrong origins or none. Sections above
+//! [`MAX_DWARF_BYTES`] are not read, and parsing takes a limited number of steps, of the same order
+//! for one address as for all addresses of a file.
+
+use std::fmt;
+use std::io::{Read, Seek, SeekFrom};
+use std::iter;
+use std::rc::Rc;
+
+use addr2line::{Context, Frame};
+use gimli::{Dwarf, SectionId};
+use miniz_oxide::inflate::decompress_slice_iter_to_slice;
+use profiler_model::value::{Inlined, Origin, Source};
+
+use super::debug_sections::{DebugSections, Place};
+use super::metered::{Meter, Metered, Section};
+use crate::host::bounded::Bounded;
+use crate::host::demangle::{MAX_NAME_BYTES, readable};
+
+/// Limit of the sections of one file together, in bytes without compression. A file with more has
+/// no lines.
+pub(super) const MAX_DWARF_BYTES: u64 = 512 << 20;
+/// Limit of inlined functions at one address; the outermost ones beyond are left out.
+const MAX_INLINED: usize = 64;
+/// Steps of parsing until what was parsed is dropped, to be parsed again when it is needed. A step
+/// is a read; it takes some nanoseconds and leaves at most about 70 bytes, mostly far less: all
+/// units of glibc take 4.6 million steps and 10 MB.
+const MAX_STEPS: u64 = 16 << 20;
+/// How often a file is parsed until it has no lines any more.
+const MAX_PARSES: u32 = 32;
+/// Limit of the headers of a file.
+const MAX_HEADER_BYTES: u64 = 16 << 20;
+
+/// The debug information of a file.
+pub struct Lines {
+    sections: Vec<(SectionId, Rc<Section>)>,
+    empty: Rc<Section>,
+    meter: Rc<Meter>,
+    context: Option<Context<Metered>>,
+    parses_left: u32,
+}
+
+/// What an address belongs to.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Its line, and the inlined functions.
+    pub origin: Origin,
+    /// Number of names that were truncated.
+    pub cut_names: u64,
+}
+
+impl Lines {
+    /// Reads the sections of a file; `None` if it has no debug information, or too much. Nothing is
+    /// parsed yet.
+    pub fn read<File: Read + Seek>(mut file: File) -> Option<Lines> {
+        let found =
+            DebugSections::parse(&Bounded::new(&mut file, MAX_HEADER_BYTES)).filter(DebugSections::has_lines)?;
+        let mut left = MAX_DWARF_BYTES;
+        for (_, place) in &found.places {
+            left = left.checked_sub(place.contents_bytes().max(place.size_bytes))?;
+        }
+        let meter = Rc::new(Meter::default());
+        let section = |bytes| Rc::new(Section { bytes, meter: Rc::clone(&meter), endian: found.endian });
+        let sections: Option<Vec<_>> =
+            found.places.iter().map(|(id, place)| Some((*id, section(contents(&mut file, *place)?)))).collect();
+        let empty = section(Vec::new());
+        Some(Lines { sections: sections?, empty, meter, context: None, parses_left: MAX_PARSES })
+    }
+
+    /// Memory use in bytes, without what is parsed of the sections.
+    pub fn size_bytes(&self) -> usize {
+        self.sections.iter().map(|(_, section)| section.bytes.capacity()).sum()
+    }
+
+    /// The origin of the instruction at an address.
+    pub fn find(&mut self, address: u64) -> Found {
+        self.meter.start_here();
+        if self.context.is_none() {
+            let Some(left) = self.parses_left.checked_sub(1) else { return Found::default() };
+            self.parses_left = left;
+            self.meter.fill(MAX_STEPS);
+            self.context = self.parse();
+        }
+        let found = self.context.as_ref().and_then(|context| lookup(context, address));
+        // A context keeps its errors.
+        if self.meter.is_empty() {
+            self.context = None;
+        }
+        found.unwrap_or_default()
+    }
+
+    /// Parses the headers of the units.
+    fn parse(&mut self) -> Option<Context<Metered>> {
+        let section = |id: SectionId| {
+            let found = self.sections.iter().find(|(other, _)| *other == id);
+            Ok::<_, gimli::Error>(Metered::new(found.map_or(&self.empty, |(_, section)| section)))
+        };
+        let context = Dwarf::load(section).and_then(Context::from_dwarf);
+        // Damaged headers are the same next time.
+        if context.is_err() {
+            self.parses_left = 0;
+        }
+        context.ok()
+    }
+}
+
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lines").field("size_bytes", &self.size_bytes()).finish_non_exhaustive()
+    }
+}
+
+/// The contents of a section.
+fn contents<File: Read + Seek>(file: &mut File, place: Place) -> Option<Vec<u8>> {
+    file.seek(SeekFrom::Start(place.offset)).ok()?;
+    // At most the limit of a file.
+    let mut bytes = Vec::with_capacity(usize::try_from(place.size_bytes).ok()?);
+    file.take(place.size_bytes).read_to_end(&mut bytes).ok()?;
+    let Some(unpacked_bytes) = place.unpacked_bytes else { return Some(bytes) };
+    let mut unpacked = vec![0; usize::try_from(unpacked_bytes).ok()?];
+    let input = iter::once(bytes.as_slice());
+    let length = decompress_slice_iter_to_slice(&mut unpacked, input, true, true).ok()?;
+    (length == unpacked.len()).then_some(unpacked)
+}
+
+fn lookup(context: &Context<Metered>, address: u64) -> Option<Found> {
+    // The information of a unit may be in a file of its own (`.dwo`), which is not read.
+    let mut frames = context.find_frames(address).skip_all_loads().ok()?;
+    let mut found = Found::default();
+    let mut inner: Option<Frame<'_, Metered>> = None;
+    // The last frame is the function itself, whose name is that of its symbol.
+    while let Ok(Some(outer)) = frames.next() {
+        if let Some(inlined) = inner.replace(outer).and_then(|frame| inlined(frame, &mut found.cut_names))
+            && found.origin.inlined.len() < MAX_INLINED
+        {
+            found.origin.inlined.push(inlined);
+        }
+    }
+    found.origin.source = inner.as_ref().and_then(source);
+    Some(found)
+}
+
+/// An inlined function; `None` if its name is unknown.
+fn inlined(frame: Frame<'_, Metered>, cut_names: &mut u64) -> Option<Inlined> {
+    let source = source(&frame);
+    let name = readable(frame.function?.name.bytes());
+    *cut_names += u64::from(name.is_cut);
+    Some(Inlined { name: name.text, source })
+}
+
+fn source(frame: &Frame<'_, Metered>) -> Option<Source> {
+    let location = frame.location.as_ref()?;
+    Some(Source { file: bounded(location.file?), line: location.line? })
+}
+
+/// A path, cut to the limit of names.
+fn bounded(path: &str) -> String {
+    let end = (0..=path.len().min(MAX_NAME_BYTES)).rev().find(|end| path.is_char_boundary(*end));
+    path.get(..end.unwrap_or(0)).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+#[path = "lines_tests.rs"]
+mod tests;
