@@ -9,6 +9,8 @@
 //! addresses have no names, and this is counted.
 
 use std::collections::HashMap;
+use std::fs;
+use std::path::PathBuf;
 
 use profiler_model::value::{Location, Shortfalls, SymbolName};
 
@@ -56,13 +58,16 @@ struct Cached {
 }
 
 /// Distinguishes a running program from all others that run, or ran, in a process with its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Program {
     /// Start time of the process, in clock ticks since boot.
     started: u64,
     /// Addresses of its code, its first stack and its arguments: `exec` creates new memory at
     /// random addresses.
     memory: [u64; 5],
+    /// Path of its file: without random addresses, two programs can have the same ones. It is not
+    /// opened, because it can be on any file system.
+    file: Option<PathBuf>,
 }
 
 impl Default for UserSymbols {
@@ -134,7 +139,8 @@ impl UserSymbols {
             return;
         }
         let known = self.processes.entry(pid).or_default();
-        if program.is_some() && known.program != program {
+        let is_alive = program.is_some();
+        if is_alive && known.program != program {
             *known = Known { program, ..Known::default() };
         }
         let is_enough = |cached: &Cached| cached.has_origin || !with_origins;
@@ -147,7 +153,7 @@ impl UserSymbols {
         unknown.dedup();
         let asked = unknown.len();
         let recording = self.recorder.as_ref().map(Recorder::recording);
-        let question = Question { pid, is_alive: program.is_some(), addresses: unknown, with_origins, recording };
+        let question = Question { pid, is_alive, addresses: unknown, with_origins, recording };
         let Some(Answer { locations, shortfalls }) = self.service.ask(question) else {
             known.is_stuck = true;
             self.shortfalls.unanswered += asked as u64;
@@ -172,7 +178,8 @@ impl Program {
     fn of(pid: u32) -> Option<Program> {
         let stat = Stat::of(pid)?;
         let memory = MEMORY_FIELDS.map(|field| stat.number(field).unwrap_or(0));
-        Some(Program { started: stat.number(STARTED_TICKS)?, memory })
+        let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
+        Some(Program { started: stat.number(STARTED_TICKS)?, memory, file })
     }
 }
 
@@ -193,7 +200,7 @@ mod tests {
     fn names_outlive_their_process_but_not_its_number_nor_its_program() {
         let mut symbols = UserSymbols::default();
         let gone = 1 << 30;
-        let other = Program { started: 1, memory: [0; 5] };
+        let other = Program { started: 1, memory: [0; 5], file: None };
         symbols.processes.insert(gone, known(Some(other)));
         assert_eq!(symbols.find(gone, 0x10), Some(main()));
         symbols.locate_code(gone, &[0x20]);
@@ -201,12 +208,14 @@ mod tests {
 
         let own = std::process::id();
         let now = Program::of(own).expect("we live");
-        symbols.processes.insert(own, known(Some(now)));
+        symbols.processes.insert(own, known(Some(now.clone())));
         assert_eq!(symbols.find(own, 0x10), Some(main()));
-        symbols.processes.insert(own, known(Some(Program { started: 1, ..now })));
+        symbols.processes.insert(own, known(Some(Program { started: 1, ..now.clone() })));
         assert_eq!(symbols.find(own, 0x10), None, "this process started at another time");
-        symbols.processes.insert(own, known(Some(Program { memory: [1; 5], ..now })));
+        symbols.processes.insert(own, known(Some(Program { memory: [1; 5], ..now.clone() })));
         assert_eq!(symbols.find(own, 0x10), None, "this process ran another program");
+        symbols.processes.insert(own, known(Some(Program { file: None, ..now })));
+        assert_eq!(symbols.find(own, 0x10), None, "the program has another file");
     }
 
     #[test]
