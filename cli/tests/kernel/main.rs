@@ -8,6 +8,7 @@ mod alike;
 mod built;
 mod cases;
 mod command_user;
+mod debug_info;
 mod distributions;
 mod doctor;
 mod doctor_script;

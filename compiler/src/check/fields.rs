@@ -5,7 +5,7 @@
 
 use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName};
 use crate::btf::{BitUnit, Btf, BtfId, Member};
-use crate::check::{Body, spans, statistics};
+use crate::check::{Body, Seed, spans, statistics};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::similar;
@@ -195,18 +195,28 @@ pub(super) fn arg(cx: &mut Body<'_, '_>, field: &Ident, span: Span) -> typed::Ex
         return typed::Expr { kind: arg.kind.clone(), ty: arg.ty.clone(), span };
     }
     let probe = seed.names.first().map_or("", String::as_str);
-    if seed.args.is_empty() {
+    if let Some((name, why)) = seed.unreadable.iter().find(|(name, _)| *name == field.text) {
+        let message = format!("`args.{name}` cannot be read: it {why}");
+        return cx.fail(Diagnostic::error(Code(378), field.span, message).help(seed.no_args));
+    }
+    if seed.args.is_empty() && seed.unreadable.is_empty() {
         let message = format!("`{probe}` has no `args`");
-        return cx.fail(Diagnostic::error(Code(323), span, message).help(seed.no_args));
+        return cx.fail(Diagnostic::error(Code(323), span, message).help(why_no_args(seed)));
     }
     let message = format!("`{probe}` has no argument `{}`", field.text);
-    let near = similar::nearest(&field.text, seed.args.iter().map(|a| a.name.as_str()), 1);
-    let all = seed.args.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = || seed.args.iter().map(|a| a.name.as_str()).chain(seed.unreadable.iter().map(|(name, _)| name.as_str()));
+    let near = similar::nearest(&field.text, names(), 1);
+    let all = names().collect::<Vec<_>>().join(", ");
     let help = match near.first() {
         Some(near) => format!("did you mean `{near}`? It has: {all}"),
         None => format!("it has: {all}"),
     };
     cx.fail(Diagnostic::error(Code(324), field.span, message).help(help))
+}
+
+/// Why a probe has no `args`, as help.
+pub(super) fn why_no_args(seed: &Seed) -> String {
+    seed.undescribed.clone().unwrap_or_else(|| seed.no_args.to_string())
 }
 
 /// `base.0`.
@@ -310,7 +320,7 @@ fn unit_type(unit: BitUnit, field: &Type) -> Type {
 
 /// Sets the address space of a type: pointers read through a user-space pointer point to user space
 /// too.
-pub(super) fn retarget(ty: &mut Type, to_space: Space) {
+pub fn retarget(ty: &mut Type, to_space: Space) {
     match ty {
         Type::Pointer { to, space } => {
             *space = to_space;
