@@ -8,25 +8,30 @@ use std::process::Command;
 use super::machine::{Directory, Ended, PROFILER, run, skip};
 
 /// Ways to compile the source.
-const WAYS: [&[&str]; 4] =
-    [&["-g", "-O0"], &["-g", "-O2"], &["-gdwarf-4", "-O1", "-fno-pie", "-no-pie"], &["-g", "-O2", "-flto"]];
+const WAYS: [&[&str]; 5] = [
+    &["-g", "-O0"],
+    &["-g", "-O2"],
+    &["-gdwarf-4", "-O1", "-fno-pie", "-no-pie"],
+    &["-g", "-O2", "-flto"],
+    &["-gdwarf-3", "-gz=zlib", "-O2", "-static"],
+];
 
 /// Prints the lines that the program prints.
 const SCRIPT: &str = r#"
 uprobe:BIN:integers { printf("integers %d %d %d %d %d %u\n", args.a, args.b, args.c, args.d, args.e, args.f); }
-uprobe:BIN:wide { printf("wide %d %u %d %d %d\n", args.a, args.b, args.c, (int64)args.d, args.e); }
+uprobe:BIN:wide { printf("wide %ld %lu %d %d %d\n", args.a, args.b, args.c, (int64)args.d, args.e); }
 uprobe:BIN:many {
     printf("many %d %d %d %d %d %d ", args.a, args.b, args.c, args.d, args.e, args.f);
     printf("%d %d %s\n", args.g, args.h, str(args.i));
 }
 uprobe:BIN:handle_request {
     $c = args.conn;
-    printf("request %d %u %s %s %d %d ", args.len, $c->id, str($c->name), $c->label, $c->peer.port, $c->peer.bytes[2]);
+    printf("request %d %lu %s %s %d %d ", args.len, $c->id, str($c->name), $c->label, $c->peer.port, $c->peer.bytes[2]);
     printf("%d %d %d %d ", $c->counts[0], args.conn->counts[2], $c->low, $c->high);
-    printf("%u %d %d ", args.conn.next.id, (int64)$c->state, $c->secure);
+    printf("%lu %d %d ", args.conn.next.id, (int64)$c->state, $c->secure);
     printf("%d %d %s\n", $c->half[1], $c->corners[1].y, str(args.text));
 }
-uretprobe:BIN:handle_request { printf("returned %u %s\n", retval->id, str(retval->name)); }
+uretprobe:BIN:handle_request { printf("returned %lu %s\n", retval->id, str(retval->name)); }
 fn:BIN:mixed { printf("mixed %d %d %d\n", args.a, args.c, args.e); }
 uprobe:BIN:make { printf("make %d %d\n", args.a, args.b); }
 uprobe:BIN:overwritten { printf("overwritten %d\n", args.b); }
@@ -119,6 +124,7 @@ fn what_cannot_be_read_is_said() {
         ("uprobe:BIN:mixed { print(args.b); }", "E0378", "it is a floating-point number"),
         ("uprobe:BIN:mixed { print(args.d); }", "E0378", "it is a struct that is passed by value"),
         ("uprobe:BIN:mixed { print(args.f); }", "E0378", "it is a struct that is passed by value"),
+        ("uprobe:BIN:handle_request { print(args.conn->ratio); }", "E0378", "`double` has no value in scripts"),
         ("uprobe:BIN:nothing { print(args.x); }", "E0323", "the function `nothing` has no parameters"),
         ("uprobe:BIN:integers+4 { print(args.a); }", "E0323", "leave the offset out"),
         ("uprobe:BIN:m*k* { print(args.b); }", "", ""),
@@ -167,9 +173,7 @@ fn list_shows_parameters_with_their_types() {
     let listed = list(&format!("uprobe:{program}:handle*"));
     assert_eq!(
         listed,
-        format!(
-            "uprobe:{program}:handle_request\n    struct conn * conn\n    int32 len\n    char * text\n"
-        )
+        format!("uprobe:{program}:handle_request\n    struct conn * conn\n    int32 len\n    char * text\n")
     );
     let listed = list(&format!("uretprobe:{program}:handle*"));
     assert_eq!(listed, format!("uretprobe:{program}:handle_request\n    struct conn * retval\n"));
@@ -190,7 +194,7 @@ fn all_parameters_are_one_record_and_types_are_shared_between_blocks() {
         END { print(@state); }";
     let ended = run(&["-q", "-e", &script.replace("BIN", &program), "-c", &program]);
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
-    let record = "(a = -8, b = 200, c = -3000, d = 60000, e = -70000, f = 4000000000)";
+    let record = "{ .a = -8, .b = 200, .c = -3000, .d = 60000, .e = -70000, .f = 4000000000 }";
     assert!(ended.stdout.contains(record), "{}", ended.stdout);
     assert!(ended.stdout.contains("@state: CLOSING"), "{}", ended.stdout);
 }

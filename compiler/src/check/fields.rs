@@ -182,10 +182,25 @@ fn member_type(cx: &mut Body<'_, '_>, id: BtfId, space: Space, field: &Ident) ->
     let member = find_member(cx, id, field)?;
     let (offset, unit_of) = (member.byte_offset(), member);
     let mut ty = btf.to_type(unit_of.ty);
+    if !has_value(&ty) {
+        let message =
+            format!("`{}` cannot be read: `{}` has no value in scripts", field.text, btf.describe(unit_of.ty));
+        let help = "programs in the kernel have no floating-point numbers";
+        cx.fail(Diagnostic::error(Code(378), field.span, message).help(help));
+        return None;
+    }
     retarget(&mut ty, space);
     let size_bytes = layout::of(&ty, Some(btf)).size_bytes;
     let unit = unit_of.bit_unit(size_bytes).filter(|unit| unit.first + unit.width <= 64 && unit.width > 0);
     Some((ty, offset, unit))
+}
+
+/// Whether a member of this type can be read.
+fn has_value(ty: &Type) -> bool {
+    match ty {
+        Type::Array { of, .. } => has_value(of),
+        ty => *ty != Type::Unknown,
+    }
 }
 
 /// `args.field`.
@@ -204,7 +219,8 @@ pub(super) fn arg(cx: &mut Body<'_, '_>, field: &Ident, span: Span) -> typed::Ex
         return cx.fail(Diagnostic::error(Code(323), span, message).help(why_no_args(seed)));
     }
     let message = format!("`{probe}` has no argument `{}`", field.text);
-    let names = || seed.args.iter().map(|a| a.name.as_str()).chain(seed.unreadable.iter().map(|(name, _)| name.as_str()));
+    let names =
+        || seed.args.iter().map(|a| a.name.as_str()).chain(seed.unreadable.iter().map(|(name, _)| name.as_str()));
     let near = similar::nearest(&field.text, names(), 1);
     let all = names().collect::<Vec<_>>().join(", ");
     let help = match near.first() {

@@ -83,7 +83,11 @@ impl DebugInformation {
         let is_cut = entries.is_exhausted();
         wanted
             .iter()
-            .map(|function| if is_cut { unread() } else { found.get(&function.file_offset).cloned().unwrap_or_else(unread) })
+            .map(
+                |function| {
+                    if is_cut { unread() } else { found.get(&function.file_offset).cloned().unwrap_or_else(unread) }
+                },
+            )
             .collect()
     }
 

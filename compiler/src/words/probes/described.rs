@@ -8,6 +8,7 @@
 use crate::btf::{Added, Btf};
 use crate::check::{ArgField, Points, Seed, retarget};
 use crate::object::{Attach, Site};
+use crate::source::Span;
 use crate::target::{Arch, ParameterPlace, ProgramFunction, ProgramFunctions, ProgramParameter, Target};
 use crate::typed::{self, ExprKind};
 use crate::types::{Space, Type};
@@ -82,19 +83,20 @@ fn parameters(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) 
 fn value(arch: Arch, btf: &Btf, parameter: &ProgramParameter) -> Result<(ExprKind, Type), String> {
     let mut ty = btf.to_type(parameter.ty);
     retarget(&mut ty, Space::User);
-    if !ty.is_scalar() {
-        return Err(format!("has the type `{}`, which has no value in scripts", btf.describe(parameter.ty)));
-    }
-    match &parameter.place {
-        ParameterPlace::Register(offset) => Ok((ExprKind::Register(*offset), ty)),
+    let kind = match &parameter.place {
+        ParameterPlace::Unreadable(why) => return Err(why.clone()),
+        ParameterPlace::Register(offset) => ExprKind::Register(*offset),
         ParameterPlace::Stack(offset_bytes) => {
             let pointer = Type::Pointer { to: Box::new(ty.clone()), space: Space::User };
             let register = register_offset(arch, "sp").unwrap_or_default();
-            let span = crate::source::Span::default();
-            let stack = typed::Expr { kind: ExprKind::Register(register), ty: pointer, span };
-            Ok((ExprKind::Deref { base: Box::new(stack), offset_bytes: *offset_bytes, bits: None }, ty))
+            let stack = typed::Expr { kind: ExprKind::Register(register), ty: pointer, span: Span::default() };
+            ExprKind::Deref { base: Box::new(stack), offset_bytes: *offset_bytes, bits: None }
         }
-        ParameterPlace::Unreadable(why) => Err(why.clone()),
+    };
+    if ty.is_scalar() {
+        Ok((kind, ty))
+    } else {
+        Err(format!("has the type `{}`, which has no value in scripts", btf.describe(parameter.ty)))
     }
 }
 
@@ -118,7 +120,11 @@ pub(super) fn arguments(target: &dyn Target, name: &str, at_return: bool) -> Vec
         let functions = target.describe_functions(path, &offsets, &mut types);
         let btf = Btf::with(None, types);
         let function = functions.into_iter().flatten().next()?;
-        Some(if at_return { vec![format!("{} retval", btf.describe(function.result))] } else { function.described(&btf) })
+        Some(if at_return {
+            vec![format!("{} retval", btf.describe(function.result))]
+        } else {
+            function.described(&btf)
+        })
     };
     let paths = target.binaries(file, None).unwrap_or_default();
     paths.iter().find_map(described).unwrap_or_default()

@@ -7,7 +7,7 @@ use gimli::constants;
 use profiler_compiler::target::{Arch, ParameterPlace};
 
 use super::entries::{Entries, Found, Position};
-use super::types::plain;
+use super::types::{lengths, plain};
 
 /// The nesting of structs that is followed.
 const MAX_DEPTH: u32 = 16;
@@ -81,9 +81,9 @@ pub(super) fn class(entries: &Entries<'_, '_>, ty: Option<Position>) -> Class {
     let Some(found) = plain(entries, Some(start), true) else { return Class::Unknown };
     let size_bytes = found.number(constants::DW_AT_byte_size);
     match found.tag() {
-        constants::DW_TAG_pointer_type
-        | constants::DW_TAG_reference_type
-        | constants::DW_TAG_rvalue_reference_type => Class::Words(1),
+        constants::DW_TAG_pointer_type | constants::DW_TAG_reference_type | constants::DW_TAG_rvalue_reference_type => {
+            Class::Words(1)
+        }
         constants::DW_TAG_enumeration_type if size_bytes.is_none_or(|size| size <= 8) => Class::Words(1),
         constants::DW_TAG_base_type => number(&found, size_bytes.unwrap_or(0)),
         constants::DW_TAG_structure_type | constants::DW_TAG_union_type | constants::DW_TAG_class_type => {
@@ -122,7 +122,7 @@ fn composite<'data>(entries: &Entries<'data, '_>, found: &Found<'data>, size_byt
     match size_bytes {
         Some(0) if is_c => Class::Nothing,
         Some(size) if is_c && size > MAX_IN_REGISTERS_BYTES => Class::Memory(size),
-        Some(size) if is_c && is_of_integers(entries, found, MAX_DEPTH) => Class::StructWords(size.div_ceil(8) as u8),
+        Some(size) if is_c && is_of_integers(entries, found, size) => Class::StructWords(size.div_ceil(8) as u8),
         Some(_) if is_c => Class::Mixed,
         _ => Class::Unknown,
     }
@@ -132,7 +132,9 @@ fn composite<'data>(entries: &Entries<'data, '_>, found: &Found<'data>, size_byt
 fn language_is_c(found: &Found<'_>) -> bool {
     let mut cursor = found.unit.entries();
     let Ok(Some(root)) = cursor.next_dfs() else { return false };
-    let Some(super::entries::Value::Language(language)) = root.attr_value(constants::DW_AT_language) else { return false };
+    let Some(super::entries::Value::Language(language)) = root.attr_value(constants::DW_AT_language) else {
+        return false;
+    };
     matches!(
         language,
         constants::DW_LANG_C89
@@ -143,22 +145,50 @@ fn language_is_c(found: &Found<'_>) -> bool {
     )
 }
 
-/// Whether a struct has only integers and pointers.
-fn is_of_integers<'data>(entries: &Entries<'data, '_>, found: &Found<'data>, depth: u32) -> bool {
-    let Some(depth) = depth.checked_sub(1) else { return false };
-    let members = entries.children(found, &[constants::DW_TAG_member]);
-    !members.is_empty()
-        && members.iter().all(|member| {
-            let mut ty = plain(entries, entries.target(member, constants::DW_AT_type), true);
-            while let Some(array) = ty.as_ref().filter(|ty| ty.tag() == constants::DW_TAG_array_type) {
-                ty = plain(entries, entries.type_of(array.at), true);
+/// The first and the last byte of each integer or pointer in a struct of up to 16 bytes; `None` if
+/// it has something else, or a member without its natural alignment.
+fn integers<'data>(
+    entries: &Entries<'data, '_>,
+    found: &Found<'data>,
+    (start, depth): (u64, u32),
+) -> Option<Vec<(u64, u64)>> {
+    let depth = depth.checked_sub(1)?;
+    let mut places = Vec::new();
+    for member in entries.children(found, &[constants::DW_TAG_member]) {
+        let offset =
+            member.entry.attr_value(constants::DW_AT_data_member_location).map_or(Some(0), |at| at.udata_value());
+        let start = start.checked_add(offset?)?;
+        let mut ty = plain(entries, entries.target(&member, constants::DW_AT_type), true)?;
+        let mut count = 1_u64;
+        while ty.tag() == constants::DW_TAG_array_type {
+            count =
+                lengths(entries, &ty).into_iter().try_fold(count, |count, length| count.checked_mul(length.into()))?;
+            ty = plain(entries, entries.type_of(ty.at), true)?;
+        }
+        let size_bytes = ty.number(constants::DW_AT_byte_size).unwrap_or(8);
+        let is_field = member.entry.has_attr(constants::DW_AT_bit_size);
+        let end = start.checked_add(size_bytes.checked_mul(count)?)?;
+        if is_field || end > MAX_IN_REGISTERS_BYTES || end == start {
+            return None;
+        }
+        match ty.tag() {
+            constants::DW_TAG_structure_type | constants::DW_TAG_union_type => {
+                // The elements of an array are alike.
+                places.extend(integers(entries, &ty, (start, depth))?);
+                places.extend((count > 1).then_some((start, end - 1)));
             }
-            let Some(ty) = ty else { return false };
-            match ty.tag() {
-                constants::DW_TAG_structure_type | constants::DW_TAG_union_type => is_of_integers(entries, &ty, depth),
-                _ => class(entries, Some(ty.at)) == Class::Words(1),
-            }
-        })
+            _ if class(entries, Some(ty.at)) != Class::Words(1) || !start.is_multiple_of(size_bytes) => return None,
+            _ => places.push((start, end - 1)),
+        }
+    }
+    Some(places)
+}
+
+/// Whether a struct has only integers and pointers, in each of its words.
+fn is_of_integers<'data>(entries: &Entries<'data, '_>, found: &Found<'data>, size_bytes: u64) -> bool {
+    let Some(places) = integers(entries, found, (0, MAX_DEPTH)) else { return false };
+    let is_used = |word: u64| places.iter().any(|(first, last)| first / 8 <= word && word <= last / 8);
+    (0..size_bytes.div_ceil(8)).all(is_used)
 }
 
 /// Gives out places in the order of the parameters.

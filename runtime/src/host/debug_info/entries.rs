@@ -31,6 +31,11 @@ pub(super) type Value<'data> = AttributeValue<Slice<'data>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position(pub usize);
 
+impl Position {
+    /// A position that has no entry.
+    pub(super) const UNKNOWN: Position = Position(usize::MAX);
+}
+
 /// The units of a file and the functions of those units that were searched.
 #[derive(Debug, Default)]
 pub(super) struct Index {
@@ -247,14 +252,15 @@ impl<'data, 'index> Entries<'data, 'index> {
         found
     }
 
-    /// The position that an attribute refers to.
+    /// The position that an attribute refers to; one without an entry if that is in another file or
+    /// in another section.
     pub(super) fn target(&self, of: &Found<'data>, name: DwAt) -> Option<Position> {
         match of.entry.attr_value(name)? {
             AttributeValue::UnitRef(offset) => {
                 Some(Position(of.unit.header.debug_info_offset()?.0.checked_add(offset.0)?))
             }
             AttributeValue::DebugInfoRef(offset) => Some(Position(offset.0)),
-            _ => None,
+            _ => Some(Position::UNKNOWN),
         }
     }
 
@@ -285,10 +291,19 @@ impl<'data, 'index> Entries<'data, 'index> {
         std::str::from_utf8(text.slice()).ok().map(str::to_owned)
     }
 
-    /// The position of the type of an entry or of those that it is an instance of.
+    /// The position of the type of an entry or of those that it is an instance of; `None` for
+    /// `void`.
     pub(super) fn type_of(&self, at: Position) -> Option<Position> {
-        let found = self.inherited(at, constants::DW_AT_type)?;
-        self.target(&found, constants::DW_AT_type)
+        let mut at = at;
+        for _ in 0..MAX_ORIGINS {
+            let Some(found) = self.get(at) else { break };
+            if found.entry.has_attr(constants::DW_AT_type) {
+                return self.target(&found, constants::DW_AT_type);
+            }
+            let origin = self.target(&found, constants::DW_AT_abstract_origin);
+            at = origin.or_else(|| self.target(&found, constants::DW_AT_specification))?;
+        }
+        Some(Position::UNKNOWN)
     }
 }
 

@@ -12,9 +12,13 @@ use object::read::ReadRef;
 use object::{CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _};
 
 use super::super::bounded::{Bounded, open_regular};
+use crate::sys::inflate::inflate;
 
 /// Limit in bytes of what is read of one file.
 const MAX_BYTES: u64 = 1 << 30;
+
+/// Limit in bytes of a section that is stored compressed.
+const MAX_SECTION_BYTES: u64 = 512 << 20;
 
 /// The directory of separate debug files.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
@@ -60,7 +64,7 @@ impl File {
             let other = with_file(candidate, |file| Ok((read(file)?, self::links(file))));
             let Ok((other, of_other)) = other else { continue };
             // A debug file of another build describes other code.
-            if of_other.build_id == links.build_id && other.has_functions() {
+            if of_other.build_id.is_some() && of_other.build_id == links.build_id && other.has_functions() {
                 return Ok(File { sections: other.sections, segments: own.segments });
             }
         }
@@ -118,10 +122,7 @@ fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>) -> Resu
 }
 
 /// A section's bytes; empty if it is missing or not needed.
-fn section<'data, Bytes: ReadRef<'data>>(
-    file: &object::File<'data, Bytes>,
-    id: SectionId,
-) -> Result<Vec<u8>, String> {
+fn section<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, id: SectionId) -> Result<Vec<u8>, String> {
     if matches!(id, SectionId::DebugMacinfo | SectionId::DebugMacro | SectionId::DebugNames | SectionId::DebugAranges) {
         return Ok(Vec::new());
     }
@@ -130,6 +131,10 @@ fn section<'data, Bytes: ReadRef<'data>>(
     let Ok(data) = section.compressed_data() else { return Ok(Vec::new()) };
     match data.format {
         CompressionFormat::None => Ok(data.data.to_vec()),
+        CompressionFormat::Zlib if data.uncompressed_size <= MAX_SECTION_BYTES => {
+            let size_bytes = data.uncompressed_size as usize;
+            inflate(data.data, size_bytes).ok_or_else(|| format!("its section {} is damaged", id.name()))
+        }
         _ => Err("its debug information is compressed; `objcopy --decompress-debug-sections` makes it readable".into()),
     }
 }

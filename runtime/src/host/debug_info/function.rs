@@ -24,18 +24,20 @@ pub(super) fn describe(
     arch: Arch,
     types: &mut Types<'_, '_, '_>,
 ) -> Result<ProgramFunction, String> {
-    let function = entries.get(at).ok_or_else(|| "its debug information is damaged".to_owned())?;
+    let damaged = || "its debug information is damaged, or in a supplementary file (dwz), which is not read".to_owned();
+    let function = entries.get(at).ok_or_else(damaged)?;
+    let origin = entries.target(&function, constants::DW_AT_abstract_origin);
+    let origin = origin.map(|at| entries.get(at).ok_or_else(damaged)).transpose()?;
     let result = entries.type_of(at);
     let of_result = calls::class(entries, result);
     let mut places = Places::new(arch, of_result);
     let mut parameters = Vec::new();
-    for (declared, actual) in parameters_of(entries, &function) {
-        let ty = entries.type_of(declared.at);
+    for (declared, actual) in parameters_of(entries, &function, origin.as_ref()) {
+        let ty = Some(entries.type_of(declared.at).unwrap_or(Position::UNKNOWN));
         let class = calls::class(entries, ty);
         let by_convention = places.next(class);
-        let known = actual.as_ref().map_or(Location::None, |actual| {
-            location::at_entry(entries, &function, actual, address)
-        });
+        let known =
+            actual.as_ref().map_or(Location::None, |actual| location::at_entry(entries, &function, actual, address));
         let is_certain = !is_clone && !has_own_convention(&function);
         let place = match class {
             Class::Words(1) => place(arch, known, by_convention, is_certain),
@@ -52,15 +54,15 @@ pub(super) fn describe(
 fn parameters_of<'data>(
     entries: &Entries<'data, '_>,
     function: &Found<'data>,
+    origin: Option<&Found<'data>>,
 ) -> Vec<(Found<'data>, Option<Found<'data>>)> {
     let parameter = [constants::DW_TAG_formal_parameter];
     let own = entries.children(function, &parameter);
-    let origin = entries.target(function, constants::DW_AT_abstract_origin).and_then(|at| entries.get(at));
-    let mut declared = origin.map_or_else(Vec::new, |origin| entries.children(&origin, &parameter));
-    declared.truncate(MAX_PARAMETERS);
-    if declared.is_empty() {
+    let Some(origin) = origin else {
         return own.into_iter().take(MAX_PARAMETERS).map(|own| (own.clone(), Some(own))).collect();
-    }
+    };
+    let mut declared = entries.children(origin, &parameter);
+    declared.truncate(MAX_PARAMETERS);
     let origin_of = |own: &Found<'data>| entries.target(own, constants::DW_AT_abstract_origin);
     let with_place = |declared: Found<'data>| {
         let actual = own.iter().find(|own| origin_of(own) == Some(declared.at)).cloned();
@@ -83,9 +85,7 @@ fn place(arch: Arch, known: Location, by_convention: ParameterPlace, is_certain:
     let in_register = |number| calls::register(arch, number).map_or_else(removed, ParameterPlace::Register);
     match known {
         Location::Register(number) => in_register(number),
-        Location::Caller(offset) => {
-            ParameterPlace::Stack(calls::frame_distance_bytes(arch).saturating_add(offset))
-        }
+        Location::Caller(offset) => ParameterPlace::Stack(calls::frame_distance_bytes(arch).saturating_add(offset)),
         Location::MainlyRegister(_) | Location::Stored if is_certain => by_convention,
         Location::MainlyRegister(number) if calls::is_argument(arch, number) => in_register(number),
         Location::MainlyRegister(_) | Location::Stored | Location::None => removed(),

@@ -67,6 +67,18 @@ pub(super) fn plain<'data>(
     None
 }
 
+/// The dimensions of an array, the outermost first.
+pub(super) fn lengths<'data>(entries: &Entries<'data, '_>, array: &Found<'data>) -> Vec<u32> {
+    let length = |dimension: &Found<'data>| {
+        let count = dimension.number(constants::DW_AT_count);
+        // An array without a length, and one whose last index is -1, are empty.
+        let last = || dimension.number(constants::DW_AT_upper_bound).and_then(|last| last.checked_add(1));
+        count.or_else(last).filter(|length| *length <= MAX_ELEMENTS).unwrap_or(0) as u32
+    };
+    let dimensions = entries.children(array, &[constants::DW_TAG_subrange_type]);
+    dimensions.iter().take(MAX_QUALIFIERS).map(length).collect()
+}
+
 impl<'e, 'data, 'index> Types<'e, 'data, 'index> {
     pub(super) fn new(entries: &'e Entries<'data, 'index>, added: &'e mut Added) -> Types<'e, 'data, 'index> {
         Types { entries, added, known: BTreeMap::new(), alike: BTreeMap::new(), queue: VecDeque::new() }
@@ -198,20 +210,14 @@ impl<'e, 'data, 'index> Types<'e, 'data, 'index> {
     }
 
     fn array(&mut self, found: &Found<'data>, id: BtfId, element: Option<Position>) {
-        let dimensions = self.entries.children(found, &[constants::DW_TAG_subrange_type]);
-        let length = |dimension: &Found<'data>| {
-            let count = dimension.number(constants::DW_AT_count);
-            // An array without a length, and one whose last index is -1, are empty.
-            let last = || dimension.number(constants::DW_AT_upper_bound).and_then(|last| last.checked_add(1));
-            count.or_else(last).filter(|length| *length <= MAX_ELEMENTS).unwrap_or(0) as u32
-        };
+        let lengths = lengths(self.entries, found);
         let mut of = self.id(element);
-        let Some((outer, inner)) = dimensions.split_first() else {
+        let Some((outer, inner)) = lengths.split_first() else {
             return self.added.array_type(id, of, 0);
         };
-        for dimension in inner.iter().rev().take(MAX_QUALIFIERS) {
-            of = self.added.array(of, length(dimension));
+        for length in inner.iter().rev() {
+            of = self.added.array(of, *length);
         }
-        self.added.array_type(id, of, length(outer));
+        self.added.array_type(id, of, *outer);
     }
 }
