@@ -212,7 +212,8 @@ pub(super) fn arg(cx: &mut Body<'_, '_>, field: &Ident, span: Span) -> typed::Ex
     let probe = seed.names.first().map_or("", String::as_str);
     if let Some((name, why)) = seed.unreadable.iter().find(|(name, _)| *name == field.text) {
         let message = format!("`args.{name}` cannot be read: it {why}");
-        return cx.fail(Diagnostic::error(Code(378), field.span, message).help(seed.no_args));
+        let help = "`profiler list -v PROBE` shows the parameters that can be read";
+        return cx.fail(Diagnostic::error(Code(378), field.span, message).help(help));
     }
     if seed.args.is_empty() && seed.unreadable.is_empty() {
         let message = format!("`{probe}` has no `args`");

@@ -73,10 +73,8 @@ impl DebugInformation {
         let mut types = Types::new(&entries, types);
         let mut found: BTreeMap<u64, Result<ProgramFunction, String>> = BTreeMap::new();
         for function in wanted {
-            if !found.contains_key(&function.file_offset) {
-                let answer = self.function(&entries, *function, &mut types);
-                found.insert(function.file_offset, answer);
-            }
+            let describe = || self.function(&entries, *function, &mut types);
+            found.entry(function.file_offset).or_insert_with(describe);
         }
         types.finish();
         let unread = || Err("its debug information is damaged, or larger than this program reads".to_owned());

@@ -66,7 +66,6 @@ fn described(cx: &mut Points<'_, '_>, path: &str, sites: &[Site]) -> Result<Opti
 }
 
 fn parameters(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) {
-    seed.no_args = "arg0, arg1, … are the arguments in registers as numbers";
     if function.parameters.is_empty() {
         seed.undescribed = Some(format!("the function `{}` has no parameters", function.name));
     }

@@ -6,7 +6,7 @@
 use gimli::constants;
 use profiler_compiler::target::{Arch, ParameterPlace};
 
-use super::entries::{Entries, Found, Position};
+use super::entries::{Entries, Found, Position, Value};
 use super::types::{lengths, plain};
 
 /// The nesting of structs that is followed.
@@ -94,9 +94,8 @@ pub(super) fn class(entries: &Entries<'_, '_>, ty: Option<Position>) -> Class {
 }
 
 fn number(found: &Found<'_>, size_bytes: u64) -> Class {
-    let encoding = match found.entry.attr_value(constants::DW_AT_encoding) {
-        Some(super::entries::Value::Encoding(encoding)) => encoding,
-        _ => return Class::Unknown,
+    let Some(Value::Encoding(encoding)) = found.entry.attr_value(constants::DW_AT_encoding) else {
+        return Class::Unknown;
     };
     match encoding {
         constants::DW_ATE_float if size_bytes <= 8 => Class::Float,
@@ -132,7 +131,7 @@ fn composite<'data>(entries: &Entries<'data, '_>, found: &Found<'data>, size_byt
 fn language_is_c(found: &Found<'_>) -> bool {
     let mut cursor = found.unit.entries();
     let Ok(Some(root)) = cursor.next_dfs() else { return false };
-    let Some(super::entries::Value::Language(language)) = root.attr_value(constants::DW_AT_language) else {
+    let Some(Value::Language(language)) = root.attr_value(constants::DW_AT_language) else {
         return false;
     };
     matches!(
@@ -158,7 +157,7 @@ fn integers<'data>(
         let offset =
             member.entry.attr_value(constants::DW_AT_data_member_location).map_or(Some(0), |at| at.udata_value());
         let start = start.checked_add(offset?)?;
-        let mut ty = plain(entries, entries.target(&member, constants::DW_AT_type), true)?;
+        let mut ty = plain(entries, member.target(constants::DW_AT_type), true)?;
         let mut count = 1_u64;
         while ty.tag() == constants::DW_TAG_array_type {
             count =
@@ -221,14 +220,14 @@ impl Places {
             Class::Words(1) => self.word(),
             Class::Words(count) | Class::StructWords(count) => {
                 self.skip(usize::from(count));
-                self.unreadable(class)
+                unreadable(class)
             }
             Class::Float => {
                 self.floats += 1;
                 if self.floats > FLOAT_REGISTERS {
                     self.push(8);
                 }
-                self.unreadable(class)
+                unreadable(class)
             }
             Class::Memory(size_bytes) => {
                 match self.arch {
@@ -238,24 +237,14 @@ impl Places {
                 }
                 // It may have an alignment that moves it.
                 self.stack_bytes = if self.arch == Arch::X86_64 { None } else { self.stack_bytes };
-                self.unreadable(class)
+                unreadable(class)
             }
-            Class::Nothing => self.unreadable(class),
+            Class::Nothing => unreadable(class),
             Class::Mixed | Class::Unknown => {
                 (self.words, self.stack_bytes) = (None, None);
-                self.unreadable(class)
+                unreadable(class)
             }
         }
-    }
-
-    fn unreadable(&self, class: Class) -> ParameterPlace {
-        let why = match class {
-            Class::Float => "is a floating-point number, which programs in the kernel cannot read",
-            Class::StructWords(_) | Class::Memory(_) | Class::Nothing => "is a struct that is passed by value",
-            Class::Words(_) => "is larger than 8 bytes",
-            Class::Mixed | Class::Unknown => "has a type whose place in a call is not known",
-        };
-        ParameterPlace::Unreadable(why.into())
     }
 
     fn word(&mut self) -> ParameterPlace {
@@ -287,4 +276,15 @@ impl Places {
     fn push(&mut self, size_bytes: u64) {
         self.stack_bytes = self.stack_bytes.and_then(|at| at.checked_add(size_bytes.checked_next_multiple_of(8)?));
     }
+}
+
+/// Why a value of this class is not read.
+fn unreadable(class: Class) -> ParameterPlace {
+    let why = match class {
+        Class::Float => "is a floating-point number, which programs in the kernel cannot read",
+        Class::StructWords(_) | Class::Memory(_) | Class::Nothing => "is a struct that is passed by value",
+        Class::Words(_) => "is larger than 8 bytes",
+        Class::Mixed | Class::Unknown => "has a type whose place in a call is not known",
+    };
+    ParameterPlace::Unreadable(why.into())
 }

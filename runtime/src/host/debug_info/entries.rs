@@ -252,18 +252,6 @@ impl<'data, 'index> Entries<'data, 'index> {
         found
     }
 
-    /// The position that an attribute refers to; one without an entry if that is in another file or
-    /// in another section.
-    pub(super) fn target(&self, of: &Found<'data>, name: DwAt) -> Option<Position> {
-        match of.entry.attr_value(name)? {
-            AttributeValue::UnitRef(offset) => {
-                Some(Position(of.unit.header.debug_info_offset()?.0.checked_add(offset.0)?))
-            }
-            AttributeValue::DebugInfoRef(offset) => Some(Position(offset.0)),
-            _ => Some(Position::UNKNOWN),
-        }
-    }
-
     /// An attribute of an entry or of those that it is an instance of, with the entry that has it.
     pub(super) fn inherited(&self, at: Position, name: DwAt) -> Option<Found<'data>> {
         let mut at = at;
@@ -272,8 +260,8 @@ impl<'data, 'index> Entries<'data, 'index> {
             if found.entry.has_attr(name) {
                 return Some(found);
             }
-            let origin = self.target(&found, constants::DW_AT_abstract_origin);
-            at = origin.or_else(|| self.target(&found, constants::DW_AT_specification))?;
+            let origin = found.target(constants::DW_AT_abstract_origin);
+            at = origin.or_else(|| found.target(constants::DW_AT_specification))?;
         }
         None
     }
@@ -298,18 +286,30 @@ impl<'data, 'index> Entries<'data, 'index> {
         for _ in 0..MAX_ORIGINS {
             let Some(found) = self.get(at) else { break };
             if found.entry.has_attr(constants::DW_AT_type) {
-                return self.target(&found, constants::DW_AT_type);
+                return found.target(constants::DW_AT_type);
             }
-            let origin = self.target(&found, constants::DW_AT_abstract_origin);
-            at = origin.or_else(|| self.target(&found, constants::DW_AT_specification))?;
+            let origin = found.target(constants::DW_AT_abstract_origin);
+            at = origin.or_else(|| found.target(constants::DW_AT_specification))?;
         }
         Some(Position::UNKNOWN)
     }
 }
 
-impl<'data> Found<'data> {
+impl Found<'_> {
     pub(super) fn tag(&self) -> DwTag {
         self.entry.tag()
+    }
+
+    /// The position that an attribute refers to; one without an entry if that is in another file or
+    /// in another section.
+    pub(super) fn target(&self, name: DwAt) -> Option<Position> {
+        match self.entry.attr_value(name)? {
+            AttributeValue::UnitRef(offset) => {
+                Some(Position(self.unit.header.debug_info_offset()?.0.checked_add(offset.0)?))
+            }
+            AttributeValue::DebugInfoRef(offset) => Some(Position(offset.0)),
+            _ => Some(Position::UNKNOWN),
+        }
     }
 
     /// An attribute that is a number without a sign.

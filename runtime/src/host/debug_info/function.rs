@@ -26,7 +26,7 @@ pub(super) fn describe(
 ) -> Result<ProgramFunction, String> {
     let damaged = || "its debug information is damaged, or in a supplementary file (dwz), which is not read".to_owned();
     let function = entries.get(at).ok_or_else(damaged)?;
-    let origin = entries.target(&function, constants::DW_AT_abstract_origin);
+    let origin = function.target(constants::DW_AT_abstract_origin);
     let origin = origin.map(|at| entries.get(at).ok_or_else(damaged)).transpose()?;
     let result = entries.type_of(at);
     let of_result = calls::class(entries, result);
@@ -63,7 +63,7 @@ fn parameters_of<'data>(
     };
     let mut declared = entries.children(origin, &parameter);
     declared.truncate(MAX_PARAMETERS);
-    let origin_of = |own: &Found<'data>| entries.target(own, constants::DW_AT_abstract_origin);
+    let origin_of = |own: &Found<'data>| own.target(constants::DW_AT_abstract_origin);
     let with_place = |declared: Found<'data>| {
         let actual = own.iter().find(|own| origin_of(own) == Some(declared.at)).cloned();
         (declared, actual)

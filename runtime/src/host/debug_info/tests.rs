@@ -11,8 +11,10 @@ use profiler_compiler::target::{Arch, ParameterPlace, ProgramFunction};
 use super::calls::{Class, Places};
 use super::{DebugInformation, Wanted};
 
-/// Attributes with their forms: tag, children, pairs.
-const ABBREVIATIONS: &[(u64, bool, &[(u8, u8)])] = &[
+/// A tag, whether entries have children, and attributes with their forms.
+type Abbreviation = (u8, bool, &'static [(u8, u8)]);
+
+const ABBREVIATIONS: &[Abbreviation] = &[
     // 1: compile_unit: language (data2), low_pc (addr), high_pc (data8).
     (0x11, true, &[(0x13, 0x05), (0x11, 0x01), (0x12, 0x07)]),
     // 2: base_type: name (string), encoding (data1), byte_size (data1).
@@ -51,7 +53,7 @@ impl Writer {
     fn entry(&mut self, abbreviation: u8, parts: &[&[u8]]) -> u32 {
         let here = self.here();
         self.bytes.push(abbreviation);
-        parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
+        self.bytes.extend(parts.concat());
         here
     }
 
@@ -104,8 +106,8 @@ fn info() -> Vec<u8> {
 fn abbreviations() -> Vec<u8> {
     let mut bytes = Vec::new();
     for (code, (tag, has_children, attributes)) in (1..).zip(ABBREVIATIONS) {
-        bytes.extend([code, *tag as u8, u8::from(*has_children)]);
-        attributes.iter().for_each(|(name, form)| bytes.extend([*name, *form]));
+        bytes.extend([code, *tag, u8::from(*has_children)]);
+        bytes.extend(attributes.iter().flat_map(|(name, form)| [*name, *form]));
         bytes.extend([0, 0]);
     }
     bytes.push(0);

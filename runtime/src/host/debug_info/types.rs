@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use gimli::constants;
 use profiler_compiler::btf::{Added, BtfId};
 
-use super::entries::{Entries, Found, Position};
+use super::entries::{Entries, Found, Position, Value};
 
 /// Limit of types converted for one question.
 const MAX_TYPES: usize = 20_000;
@@ -188,7 +188,7 @@ impl<'e, 'data, 'index> Types<'e, 'data, 'index> {
         let name = self.name(found);
         let size_bytes = found.number(constants::DW_AT_byte_size).unwrap_or(0);
         let encoding = match found.entry.attr_value(constants::DW_AT_encoding) {
-            Some(super::entries::Value::Encoding(encoding)) => encoding,
+            Some(Value::Encoding(encoding)) => encoding,
             _ => constants::DwAte(0),
         };
         let is_char = matches!(encoding, constants::DW_ATE_signed_char | constants::DW_ATE_unsigned_char);
