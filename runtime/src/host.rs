@@ -6,9 +6,9 @@
 
 mod binary;
 pub mod bounded;
-pub mod debug_info;
 pub mod demangle;
 mod described;
+pub mod dwarf;
 pub mod elf;
 mod functions;
 mod kernel;
@@ -57,7 +57,7 @@ pub struct Host {
     functions: OnceLock<Result<functions::Functions, TargetError>>,
     static_probes: Mutex<HashMap<PathBuf, Arc<Vec<StaticProbe>>>>,
     names: Mutex<HashMap<PathBuf, Arc<symbol_prefixes::Names>>>,
-    debug_information: debug_info::Cache,
+    debug_information: dwarf::Cache,
 }
 
 /// Values that do not change while we run. They are cached because the compiler asks for them at
@@ -259,7 +259,7 @@ impl Target for Host {
     ) -> Vec<Result<ProgramFunction, String>> {
         let symbols = self.symbols(path).ok();
         let is_clone = |offset| symbols.as_ref().is_some_and(|symbols| symbols.is_clone(offset));
-        let wanted = |file_offset| debug_info::Wanted { file_offset, is_clone: is_clone(file_offset) };
+        let wanted = |file_offset| dwarf::Wanted { file_offset, is_clone: is_clone(file_offset) };
         let wanted: Vec<_> = file_offsets.iter().copied().map(wanted).collect();
         match self.debug_information.get(path, self.arch()) {
             Ok(information) => information.describe(&wanted, types),

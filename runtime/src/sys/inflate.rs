@@ -14,8 +14,8 @@ unsafe extern "C" {
 pub fn inflate(from: &[u8], size_bytes: usize) -> Option<Vec<u8>> {
     let mut into = vec![0; size_bytes];
     let mut written = size_bytes as c_ulong;
-    // SAFETY: zlib reads `from.len()` bytes of a slice that lives during the call, and writes at most
-    // `written` bytes, which is the length of `into`.
+    // SAFETY: zlib reads `from.len()` bytes of a slice that lives during the call, and writes at
+    // most `written` bytes, which is the length of `into`.
     let result = unsafe { uncompress(into.as_mut_ptr(), &raw mut written, from.as_ptr(), from.len() as c_ulong) };
     (result == 0 && written == size_bytes as c_ulong).then_some(into)
 }

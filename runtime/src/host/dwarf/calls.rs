@@ -66,8 +66,8 @@ fn arguments(arch: Arch) -> &'static [u16] {
     }
 }
 
-/// The distance in bytes from the stack pointer at the entry to the frame's address (CFA), where the
-/// arguments on the stack begin: on x86 the return address is before them.
+/// The distance in bytes from the stack pointer at the entry to the frame's address (CFA), where
+/// the arguments on the stack begin: on x86 the return address is before them.
 pub(super) fn frame_distance_bytes(arch: Arch) -> u32 {
     match arch {
         Arch::X86_64 => 8,
@@ -231,7 +231,7 @@ impl Places {
             }
             Class::Memory(size_bytes) => {
                 match self.arch {
-                    // Behind a pointer to a copy.
+                    // A pointer to a copy is passed.
                     Arch::Aarch64 => self.skip(1),
                     Arch::X86_64 => self.push(size_bytes),
                 }

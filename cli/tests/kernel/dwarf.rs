@@ -1,6 +1,6 @@
 //! Parameters and results of functions in C, from the debug information of programs.
 //!
-//! In: the source in tests/debug-info, a C compiler. Out: scripts print what the program prints,
+//! In: the source in tests/dwarf, a C compiler. Out: scripts print what the program prints,
 //! and say why a parameter cannot be read. Without the compiler, a test prints `SKIPPED: reason`.
 
 use std::process::Command;
@@ -46,7 +46,7 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
 
 /// Compiles the source; `None`, with a printed reason, if there is no compiler here.
 fn compiled(directory: &Directory, options: &[&str], name: &str) -> Option<String> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/debug-info/server.c");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/dwarf/server.c");
     let path = directory.path(name);
     if succeeds("cc", &[options, &["-o", &path, source]].concat()) {
         return Some(path);
