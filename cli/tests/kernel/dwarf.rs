@@ -131,7 +131,7 @@ fn what_cannot_be_read_is_said() {
         ("uprobe:BIN:m* { print(args.b); }", "E0323", "have different parameters"),
         ("uprobe:BIN:handle_request { print(args.conn->nam); }", "E0322", "name"),
         ("uretprobe:BIN:handle_request { print(args.conn); }", "E0323", "save them at the entry"),
-        ("uretprobe:BIN:integers { print(retval->x); }", "E0321", "uint64"),
+        ("uretprobe:BIN:integers { print(retval->x); }", "E0321", "`integers` returns `int32`, which has no members"),
         ("uretprobe:BIN:integers { print((int32)retval); }", "", ""),
     ];
     for (script, code, words) in cases {

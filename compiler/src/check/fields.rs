@@ -123,7 +123,9 @@ fn no_fields(cx: &mut Body<'_, '_>, ty: &Type, field: &Ident, span: Span) -> typ
     let message = format!("{} has no field `{}`", cx.one(ty), field.text);
     let mut diagnostic = Diagnostic::error(Code(321), field.span, message);
     if ty.is_scalar() {
-        diagnostic = diagnostic.help("cast it to a struct first: `((struct NAME *)…).field`");
+        let cast = "cast it to a struct first: `((struct NAME *)…).field`";
+        let untyped = cx.seed.undescribed.as_ref().filter(|_| cx.seed.attach.at_return());
+        diagnostic = diagnostic.help(untyped.map_or(cast.into(), |why| format!("{cast}\n`retval` has no type: {why}")));
     }
     diagnostic.span = field.span.to(Span { start: span.end, end: span.end });
     cx.fail(diagnostic)

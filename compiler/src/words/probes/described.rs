@@ -107,6 +107,9 @@ fn result(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) {
     if matches!(&ty, Type::Pointer { to, .. } if matches!(**to, Type::Struct { .. })) {
         let kind = ExprKind::Register(result_register(target.arch()));
         seed.retval = Some(ArgField { name: "retval".into(), kind, ty });
+    } else {
+        let result = btf.describe(function.result);
+        seed.undescribed = Some(format!("the function `{}` returns `{result}`, which has no members", function.name));
     }
 }
 

@@ -140,8 +140,10 @@ impl<'data, 'index> Entries<'data, 'index> {
     fn code_of(&self, unit: &Unit<'data>) -> Option<Vec<(u64, u64)>> {
         let mut cursor = unit.entries();
         let root = cursor.next_dfs().ok()??;
+        // Such a unit has what several units share: types.
+        let has_code = root.tag() != constants::DW_TAG_partial_unit;
         let ranges = self.ranges(unit, root);
-        (!ranges.is_empty()).then_some(ranges)
+        (!ranges.is_empty() || !has_code).then_some(ranges)
     }
 
     /// The addresses of an entry's code.
