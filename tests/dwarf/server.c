@@ -75,6 +75,13 @@ KEPT int mixed(int a, double b, int c, struct pair d, int e, struct large f, int
     return a;
 }
 
+KEPT void one_alike(struct conn *conn, short n) { printf("alike %d %d\n", conn->peer.port, n); }
+
+KEPT void two_alike(struct conn *conn, short n) {
+    printf("alike %d %d\n", conn->peer.port, n);
+    sink = n;
+}
+
 KEPT struct large make(int a, int b) {
     struct large result = {{a, b}};
     printf("make %d %d\n", a, b);
@@ -119,6 +126,8 @@ int main(void) {
     many(1, -2, 3, -4, 5, -6, -7, 8, "nine");
     printf("returned %lu %s\n", (unsigned long)handle_request(&conn, -5, "hello")->id, last.name);
     mixed(1, 2.5, -3, (struct pair){4, 5}, 6, (struct large){{7, 8, 9, 10, 11}}, 12);
+    one_alike(&conn, 1);
+    two_alike(&last, -2);
     sink = make(21, -22).parts[1];
     sink = overwritten(31, 32);
     nothing();

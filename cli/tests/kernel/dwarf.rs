@@ -33,6 +33,7 @@ uprobe:BIN:handle_request {
 }
 uretprobe:BIN:handle_request { printf("returned %lu %s\n", retval->id, str(retval->name)); }
 fn:BIN:mixed { printf("mixed %d %d %d\n", args.a, args.c, args.e); }
+uprobe:BIN:*_alike { printf("alike %d %d\n", args.conn->peer.port, args.n); }
 uprobe:BIN:make { printf("make %d %d\n", args.a, args.b); }
 uprobe:BIN:overwritten { printf("overwritten %d\n", args.b); }
 uprobe:BIN:nothing { printf("nothing\n"); }

@@ -67,11 +67,6 @@ impl Added {
         self.named.get_or_insert(self.records.len() as u32);
     }
 
-    /// The number of types.
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
     /// Whether a reserved id has its record.
     pub fn is_complete(&self, id: BtfId) -> bool {
         place(id.0).and_then(|at| self.records.get(at)).is_some_and(|record| !record.is_empty())

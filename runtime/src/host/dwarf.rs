@@ -53,7 +53,7 @@ impl DebugInformation {
     /// # Errors
     /// Why there is none, as a sentence.
     pub fn of(path: &Path, arch: Arch) -> Result<DebugInformation, String> {
-        Ok(DebugInformation { file: File::find(path)?, arch, index: Mutex::default() })
+        Ok(DebugInformation { file: File::find(path, arch)?, arch, index: Mutex::default() })
     }
 
     /// The debug information in these bytes of a file.
@@ -61,7 +61,7 @@ impl DebugInformation {
     /// # Errors
     /// Why there is none, as a sentence.
     pub fn parse(bytes: &[u8], arch: Arch) -> Result<DebugInformation, String> {
-        Ok(DebugInformation { file: File::parse(bytes)?, arch, index: Mutex::default() })
+        Ok(DebugInformation { file: File::parse(bytes, arch)?, arch, index: Mutex::default() })
     }
 
     /// Describes functions; their types are added to `types`. An error is the reason why a function

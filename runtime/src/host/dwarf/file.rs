@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use gimli::{Dwarf, DwarfSections, EndianSlice, LittleEndian, SectionId};
 use object::read::ReadRef;
-use object::{CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _};
+use object::{Architecture, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _};
+use profiler_compiler::target::Arch;
 
 use super::super::bounded::{Bounded, open_regular};
 use crate::sys::inflate::inflate;
@@ -54,14 +55,14 @@ struct Links {
 
 impl File {
     /// Reads the program's own debug information, or that of its separate debug file.
-    pub(super) fn find(path: &Path) -> Result<File, String> {
-        let (own, links) = with_file(path, |file| Ok((read(file)?, links(file))))?;
+    pub(super) fn find(path: &Path, arch: Arch) -> Result<File, String> {
+        let (own, links) = with_file(path, |file| Ok((read(file, arch)?, links(file))))?;
         if own.has_functions() {
             return Ok(own);
         }
         let tried = separate_files(path, &links);
         for candidate in &tried {
-            let other = with_file(candidate, |file| Ok((read(file)?, self::links(file))));
+            let other = with_file(candidate, |file| Ok((read(file, arch)?, self::links(file))));
             let Ok((other, of_other)) = other else { continue };
             // A debug file of another build describes other code.
             if of_other.build_id.is_some() && of_other.build_id == links.build_id && other.has_functions() {
@@ -73,9 +74,9 @@ impl File {
     }
 
     /// Reads the debug information in the bytes of a file.
-    pub(super) fn parse(bytes: &[u8]) -> Result<File, String> {
+    pub(super) fn parse(bytes: &[u8], arch: Arch) -> Result<File, String> {
         let file = object::File::parse(bytes).map_err(|error| format!("this is not an ELF file: {error}"))?;
-        let own = read(&file)?;
+        let own = read(&file, arch)?;
         if own.has_functions() { Ok(own) } else { Err(format!("the file has no debug information: {INSTALL}")) }
     }
 
@@ -102,16 +103,21 @@ fn with_file<T>(
     path: &Path,
     read: impl FnOnce(&object::File<'_, &Bounded<std::fs::File>>) -> Result<T, String>,
 ) -> Result<T, String> {
-    let failed = |error: String| format!("{} cannot be read: {error}", path.display());
+    let failed = |error: String| format!("the debug information of {} cannot be read: {error}", path.display());
     let file = open_regular(path).map_err(|error| failed(error.to_string()))?;
     let bounded = Bounded::new(file, MAX_BYTES);
     let file = object::File::parse(&bounded).map_err(|error| failed(error.to_string()))?;
     read(&file).map_err(failed)
 }
 
-fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>) -> Result<File, String> {
-    if !file.is_little_endian() {
-        return Err("it is for a processor with another byte order".into());
+fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, arch: Arch) -> Result<File, String> {
+    let wanted = match arch {
+        Arch::X86_64 => Architecture::X86_64,
+        Arch::Aarch64 => Architecture::Aarch64,
+    };
+    // A 32-bit program has another calling convention.
+    if file.architecture() != wanted || !file.is_64() || !file.is_little_endian() {
+        return Err("it is not a 64-bit program for this processor".into());
     }
     let sections = DwarfSections::load(|id| section(file, id))?;
     let segments = file.segments().map(|segment| {

@@ -186,6 +186,8 @@ fn a_file_without_debug_information_says_so() {
     let object = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
     let bytes = object.write().expect("a small file");
     assert!(first(&bytes).is_err_and(|why| why.contains("has no debug information") && why.contains("-g")));
+    let other = Object::new(BinaryFormat::Elf, Architecture::I386, Endianness::Little).write().expect("a small file");
+    assert!(first(&other).is_err_and(|why| why.contains("not a 64-bit program for this processor")));
     assert!(first(b"#!/bin/sh").is_err_and(|why| why.contains("not an ELF file")));
 }
 
