@@ -15,7 +15,13 @@ use gimli::{AttributeValue, DebugInfoOffset, DebuggingInformationEntry, DwAt, Dw
 use super::file::Slice;
 
 /// Limit of entries read for one question.
-const MAX_STEPS: u64 = 100_000_000;
+const MAX_STEPS: u64 = 30_000_000;
+
+/// Limits of what is remembered: units, functions of a unit, children of an entry.
+const MAX_UNITS: usize = 1_000_000;
+const MAX_FUNCTIONS: usize = 2_000_000;
+/// BTF has 16 bits for the number of members.
+const MAX_CHILDREN: usize = 65_535;
 
 /// A question that takes this long is given up.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -119,6 +125,9 @@ impl<'data, 'index> Entries<'data, 'index> {
         let mut places = Vec::new();
         let mut headers = self.dwarf.units();
         while let (Ok(Some(header)), Some(())) = (headers.next(), self.step()) {
+            if places.len() == MAX_UNITS {
+                self.steps.set(0);
+            }
             let Some(start) = header.debug_info_offset() else { continue };
             let end = start.0.saturating_add(header.length_including_self());
             places.push(UnitPlace { start: start.0, end, ranges: None });
@@ -182,6 +191,9 @@ impl<'data, 'index> Entries<'data, 'index> {
         if let Some(unit) = self.unit_at(place.start) {
             let mut cursor = unit.entries();
             while let (Ok(Some(entry)), Some(())) = (cursor.next_dfs(), self.step()) {
+                if functions.len() > MAX_FUNCTIONS {
+                    self.steps.set(0);
+                }
                 if entry.tag() != constants::DW_TAG_subprogram {
                     continue;
                 }
@@ -243,7 +255,7 @@ impl<'data, 'index> Entries<'data, 'index> {
         let Ok(Some(first)) = cursor.next_dfs() else { return found };
         let depth = first.depth();
         while let (Ok(Some(entry)), Some(())) = (cursor.next_dfs(), self.step()) {
-            if entry.depth() <= depth {
+            if entry.depth() <= depth || found.len() == MAX_CHILDREN {
                 break;
             }
             if entry.depth() == depth + 1 && tags.contains(&entry.tag()) {

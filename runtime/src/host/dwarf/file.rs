@@ -15,11 +15,8 @@ use profiler_compiler::target::Arch;
 use super::super::bounded::{Bounded, open_regular};
 use crate::sys::inflate::inflate;
 
-/// Limit in bytes of what is read of one file.
+/// Limit in bytes of what is read of one file, and of its sections together.
 const MAX_BYTES: u64 = 1 << 30;
-
-/// Limit in bytes of a section that is stored compressed.
-const MAX_SECTION_BYTES: u64 = 512 << 20;
 
 /// The directory of separate debug files.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
@@ -119,7 +116,8 @@ fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, arch: A
     if file.architecture() != wanted || !file.is_64() || !file.is_little_endian() {
         return Err("it is not a 64-bit program for this processor".into());
     }
-    let sections = DwarfSections::load(|id| section(file, id))?;
+    let mut left_bytes = MAX_BYTES;
+    let sections = DwarfSections::load(|id| section(file, id, &mut left_bytes))?;
     let segments = file.segments().map(|segment| {
         let (file_offset, size_bytes) = segment.file_range();
         Segment { address: segment.address(), file_offset, size_bytes }
@@ -128,20 +126,26 @@ fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, arch: A
 }
 
 /// A section's bytes; empty if it is missing or not needed.
-fn section<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, id: SectionId) -> Result<Vec<u8>, String> {
+fn section<'data, Bytes: ReadRef<'data>>(
+    file: &object::File<'data, Bytes>,
+    id: SectionId,
+    left_bytes: &mut u64,
+) -> Result<Vec<u8>, String> {
     if matches!(id, SectionId::DebugMacinfo | SectionId::DebugMacro | SectionId::DebugNames | SectionId::DebugAranges) {
         return Ok(Vec::new());
     }
     let Some(section) = file.section_by_name(id.name()) else { return Ok(Vec::new()) };
     // Headers remain in the program when its sections are moved to a separate file, and vice versa.
     let Ok(data) = section.compressed_data() else { return Ok(Vec::new()) };
+    let left = left_bytes.checked_sub(data.uncompressed_size);
+    *left_bytes = left.ok_or_else(|| format!("it is larger than {} MiB", MAX_BYTES >> 20))?;
     match data.format {
         CompressionFormat::None => Ok(data.data.to_vec()),
-        CompressionFormat::Zlib if data.uncompressed_size <= MAX_SECTION_BYTES => {
+        CompressionFormat::Zlib => {
             let size_bytes = data.uncompressed_size as usize;
-            inflate(data.data, size_bytes).ok_or_else(|| format!("its section {} is damaged", id.name()))
+            inflate(data.data, size_bytes).ok_or_else(|| format!("the section {} is damaged", id.name()))
         }
-        _ => Err("its debug information is compressed; `objcopy --decompress-debug-sections` makes it readable".into()),
+        _ => Err("it is compressed, and not by zlib; `objcopy --decompress-debug-sections` makes it readable".into()),
     }
 }
 

@@ -17,6 +17,9 @@ use super::entries::{Entries, Found, Position, Value};
 /// Limit of types converted for one question.
 const MAX_TYPES: usize = 20_000;
 
+/// Limit in bytes of the names and offsets of all members and values.
+const MAX_SHAPES_BYTES: usize = 256 << 20;
+
 /// The longest chain of `const`, `volatile` and the like.
 const MAX_QUALIFIERS: usize = 32;
 
@@ -36,6 +39,7 @@ pub(super) struct Types<'e, 'data, 'index> {
     alike: BTreeMap<Vec<u8>, BtfId>,
     /// Types whose ids are known, but not yet what they are.
     queue: VecDeque<(Found<'data>, BtfId)>,
+    left_bytes: usize,
 }
 
 /// Follows typedefs (if `through_names`), `const` and the like to the type itself; `None` for
@@ -81,7 +85,8 @@ pub(super) fn lengths<'data>(entries: &Entries<'data, '_>, array: &Found<'data>)
 
 impl<'e, 'data, 'index> Types<'e, 'data, 'index> {
     pub(super) fn new(entries: &'e Entries<'data, 'index>, added: &'e mut Added) -> Types<'e, 'data, 'index> {
-        Types { entries, added, known: BTreeMap::new(), alike: BTreeMap::new(), queue: VecDeque::new() }
+        let (known, alike, queue) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        Types { entries, added, known, alike, queue, left_bytes: MAX_SHAPES_BYTES }
     }
 
     /// The id of the type at a position; of `void` if there is none.
@@ -138,6 +143,8 @@ impl<'e, 'data, 'index> Types<'e, 'data, 'index> {
         if let Some(id) = self.alike.get(&shape) {
             return *id;
         }
+        let Some(left_bytes) = self.left_bytes.checked_sub(shape.len()) else { return self.cut(&found) };
+        self.left_bytes = left_bytes;
         let id = self.queued(found);
         self.alike.insert(shape, id);
         id

@@ -10,9 +10,6 @@ use profiler_compiler::btf::{BtfId, NewMember};
 use super::super::entries::Found;
 use super::{Types, plain};
 
-/// Limit of members and values: BTF has 16 bits for their number.
-const MAX_PARTS: usize = 65_535;
-
 /// Offsets of members in bits, in a struct with bit-fields: BTF has 24 bits for them.
 const MAX_BITS_WITH_FIELDS: u64 = 1 << 24;
 
@@ -47,7 +44,7 @@ impl<'data> Types<'_, 'data, '_> {
         let has_bits = parts.iter().any(|part| part.entry.has_attr(constants::DW_AT_bit_size));
         let most_bits = if has_bits { MAX_BITS_WITH_FIELDS } else { u64::from(u32::MAX) };
         let mut members = Vec::new();
-        for part in parts.iter().take(MAX_PARTS) {
+        for part in &parts {
             // A static member is not in the struct.
             let is_static = part.flag(constants::DW_AT_external) || part.flag(constants::DW_AT_declaration);
             let place = placed(self, part).filter(|(offset, _)| *offset < most_bits && !is_static);
@@ -66,7 +63,6 @@ impl<'data> Types<'_, 'data, '_> {
         let parts = self.entries.children(found, &[constants::DW_TAG_enumerator]);
         let values: Vec<(String, i64)> = parts
             .iter()
-            .take(MAX_PARTS)
             .filter_map(|part| Some((self.name(part), number(part.entry.attr_value(constants::DW_AT_const_value)?)?)))
             .collect();
         let size_bytes = found.number(constants::DW_AT_byte_size).filter(|size| matches!(size, 1 | 2 | 4 | 8));
