@@ -91,7 +91,13 @@ pub fn stages_of(
     }
     let extended = (!added.is_empty()).then(|| Defined::new(target, added));
     let target = extended.as_ref().map_or(target, |extended| extended as &dyn Target);
-    let (typed, mut diagnostics) = check::check(&ast, catalogue, target, options);
+    let (mut typed, mut diagnostics) = check::check(&ast, catalogue, target, options);
+    // Only the expanded attach points say which functions of programs have to be described.
+    let described = (!typed.undescribed.is_empty()).then(|| Defined::with_functions(target, &typed.undescribed));
+    let target = described.as_ref().map_or(target, |described| described as &dyn Target);
+    if described.is_some() {
+        (typed, diagnostics) = check::check(&ast, catalogue, target, options);
+    }
     if source.is_declarative() {
         check::strict_units(&mut diagnostics);
     }

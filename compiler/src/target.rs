@@ -5,10 +5,12 @@
 //! Guarantee: the compiler accesses the kernel only through this trait.
 
 mod defined;
+mod program;
 
 pub use defined::Defined;
+pub use program::{ParameterPlace, ProgramFunction, ProgramFunctions, ProgramParameter};
 
-use crate::btf::{Btf, Kind};
+use crate::btf::{Added, Btf, Kind};
 use crate::types::Type;
 use crate::usdt::Argument;
 
@@ -69,6 +71,22 @@ pub trait Target: std::fmt::Debug {
     /// A symbol of a file, with its distance from `site` if that is given.
     fn variable(&self, _path: &str, _name: &str, _site: Option<u64>) -> Result<Variable, TargetError> {
         Err(TargetError::Missing { near: Vec::new() })
+    }
+    /// The functions of a file at these offsets, as the file's debug information describes them;
+    /// their types are added to `types`. An error is the reason why a function has no description,
+    /// as a sentence.
+    fn describe_functions(
+        &self,
+        _path: &str,
+        file_offsets: &[u64],
+        _types: &mut Added,
+    ) -> Vec<Result<ProgramFunction, String>> {
+        file_offsets.iter().map(|_| Err("debug information is not read here".into())).collect()
+    }
+    /// A function that [`Target::describe_functions`] has described for this script; `None` if it
+    /// was not asked to.
+    fn described_function(&self, _path: &str, _file_offset: u64) -> Option<&Result<ProgramFunction, String>> {
+        None
     }
     /// How kernel functions can be probed. The first call queries the kernel.
     fn function_probing(&self) -> FunctionProbing;

@@ -35,6 +35,7 @@ pub struct Entry {
 pub const ENTRIES: &[Entry] = &[
     Entry { name: "btf", shape: Shape::Words, run: readers::btf },
     Entry { name: "compile", shape: Shape::Script, run: compiler::compile },
+    Entry { name: "dwarf", shape: Shape::Words, run: readers::dwarf },
     Entry { name: "elf_listing", shape: Shape::Words, run: readers::elf_listing },
     Entry { name: "elf_symbols", shape: Shape::Words, run: readers::elf_symbols },
     Entry { name: "format", shape: Shape::Text, run: records::format },

@@ -6,10 +6,11 @@
 use std::io;
 use std::path::Path;
 
-use profiler_compiler::btf::{Btf, BtfId, Kind};
+use profiler_compiler::btf::{Added, Btf, BtfId, Kind};
 use profiler_compiler::target::Arch;
 use profiler_compiler::{glob as patterns, similar, tracepoint_format as formats, usdt as static_probes};
 use profiler_runtime::elf;
+use profiler_runtime::host::dwarf::{DebugInformation, Wanted};
 use profiler_runtime::host::elf::Symbols;
 use profiler_runtime::host::library;
 use profiler_runtime::load;
@@ -48,6 +49,35 @@ pub fn btf(input: &[u8]) {
         btf.raw_tracepoints().all().count(),
     );
     let _ = btf.raw_tracepoints().named(|_| true);
+}
+
+/// A program with debug information.
+pub fn dwarf(input: &[u8]) {
+    let Ok(symbols) = Symbols::parse(Path::new("x"), input) else { return };
+    let functions = symbols.functions("*").unwrap_or_default();
+    for arch in [Arch::X86_64, Arch::Aarch64] {
+        let Ok(information) = DebugInformation::parse(input, arch) else { continue };
+        let wanted: Vec<_> = functions
+            .iter()
+            .map(|function| Wanted {
+                file_offset: function.file_offset,
+                is_clone: symbols.is_clone(function.file_offset),
+            })
+            .collect();
+        let mut types = Added::default();
+        let described = information.describe(&wanted, &mut types);
+        assert_eq!(described.len(), wanted.len());
+        let types = Btf::with(None, types);
+        for function in described.into_iter().flatten() {
+            let _ = (function.described(&types), types.to_type(function.result));
+            for parameter in &function.parameters {
+                let pointee = types.pointee(parameter.ty).unwrap_or(parameter.ty);
+                for member in types.members(pointee).take(TYPES_ASKED as usize) {
+                    let _ = (types.find_member(pointee, member.name), types.size_bytes(member.ty));
+                }
+            }
+        }
+    }
 }
 
 /// An ELF file whose functions are to be traced.

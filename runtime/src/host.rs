@@ -8,6 +8,7 @@ mod binary;
 pub mod bounded;
 pub mod demangle;
 mod described;
+pub mod dwarf;
 pub mod elf;
 mod functions;
 mod kernel;
@@ -23,9 +24,10 @@ mod variables;
 
 use crate::sys::mmap::MappedFile;
 use elf::Symbols;
-use profiler_compiler::btf::Btf;
+use profiler_compiler::btf::{Added, Btf};
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat, Variable,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, ProgramFunction, StaticProbe, Target, TargetError,
+    TracepointFormat, Variable,
 };
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -56,6 +58,7 @@ pub struct Host {
     functions: OnceLock<Result<functions::Functions, TargetError>>,
     static_probes: Mutex<HashMap<PathBuf, Arc<Vec<StaticProbe>>>>,
     names: Mutex<HashMap<PathBuf, Arc<symbol_prefixes::Names>>>,
+    debug_information: dwarf::Cache,
 }
 
 /// Values that do not change while we run. They are cached because the compiler asks for them at
@@ -247,6 +250,22 @@ impl Target for Host {
 
     fn variable(&self, path: &str, name: &str, site: Option<u64>) -> Result<Variable, TargetError> {
         variables::find(Path::new(path), name, site)
+    }
+
+    fn describe_functions(
+        &self,
+        path: &str,
+        file_offsets: &[u64],
+        types: &mut Added,
+    ) -> Vec<Result<ProgramFunction, String>> {
+        let symbols = self.symbols(path).ok();
+        let is_clone = |offset| symbols.as_ref().is_some_and(|symbols| symbols.is_clone(offset));
+        let wanted = |file_offset| dwarf::Wanted { file_offset, is_clone: is_clone(file_offset) };
+        let wanted: Vec<_> = file_offsets.iter().copied().map(wanted).collect();
+        match self.debug_information.get(path, self.arch()) {
+            Ok(information) => information.describe(&wanted, types),
+            Err(why) => file_offsets.iter().map(|_| Err(why.clone())).collect(),
+        }
     }
 
     fn function_probing(&self) -> FunctionProbing {

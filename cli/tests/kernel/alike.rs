@@ -1,7 +1,8 @@
 //! Rows of different processes whose stacks or addresses print the same.
 //!
 //! In: a program that runs several times, at different addresses each time. Out: one row with the
-//! sum; separate rows under the name `bpftrace`.
+//! sum; separate rows under the name `bpftrace`. Stacks are walked by frame pointers: until a
+//! process has unwind tables, its stacks end with a line that others do not have.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -24,8 +25,8 @@ fn of_processes(command: impl FnOnce(&[&str]) -> Command, options: &[&str], body
     ended.stdout
 }
 
-const AGGREGATIONS: &str = "@count[ustack] = count(); @sum[ustack, 7] = sum(arg0); @avg[ustack] = avg(arg0); @min[ustack] = min(arg0);
-    @max[ustack] = max(arg0); @stats[usym(reg(\"ip\"))] = stats(arg0); @hist[ustack(1)] = hist(arg0); @lhist[ustack(1)] = lhist(arg0, 0, 10, 5);
+const AGGREGATIONS: &str = "@count[ustack(fp)] = count(); @sum[ustack(fp), 7] = sum(arg0); @avg[ustack(fp)] = avg(arg0); @min[ustack(fp)] = min(arg0);
+    @max[ustack(fp)] = max(arg0); @stats[usym(reg(\"ip\"))] = stats(arg0); @hist[ustack(1)] = hist(arg0); @lhist[ustack(1)] = lhist(arg0, 0, 10, 5);
     @dist[ustack(1)] = dist(arg0); @single = count(); @alone = hist(arg0); @linear = lhist(arg0, 0, 10, 5); @spread = dist(arg0);";
 
 #[test]
@@ -64,7 +65,7 @@ fn what_differs_in_more_than_addresses_or_cannot_be_merged_stays_apart() {
     let text = of_processes(
         profiler,
         &[],
-        "@pids[ustack, pid] = count(); @plain[ustack] = arg0; @args[ustack, arg0] = count(); @top[ustack] = count();",
+        "@pids[ustack(fp), pid] = count(); @plain[ustack(fp)] = arg0; @args[ustack(fp), arg0] = count(); @top[ustack(fp)] = count();",
     );
     let rows = |name: &str| text.matches(&format!("@{name}[")).count() as u64;
     assert_eq!((rows("pids"), rows("plain"), rows("args"), rows("top")), (PROCESSES, PROCESSES, CALLS, 1), "{text}");
@@ -75,7 +76,7 @@ fn rows_for_machines_are_merged_too() {
     if skip() {
         return;
     }
-    let body = "@stacks[ustack(2)] = count();";
+    let body = "@stacks[ustack(2, fp)] = count();";
     let json = of_processes(profiler, &["-f", "json"], body);
     let line = json.lines().find(|line| line.contains("@stacks")).expect("a map");
     let value: serde_json::Value = serde_json::from_str(line).expect("JSON");
@@ -106,7 +107,7 @@ fn under_the_name_of_bpftrace_each_process_has_its_row() {
             command
         },
         &[],
-        "@stacks[ustack] = count();",
+        "@stacks[ustack(fp)] = count();",
     );
     assert_eq!(text.matches("@stacks[").count() as u64, PROCESSES, "{text}");
 }

@@ -11,6 +11,7 @@ mod command_user;
 mod distributions;
 mod doctor;
 mod doctor_script;
+mod dwarf;
 mod endings;
 mod faults;
 mod hostile;

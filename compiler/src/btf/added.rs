@@ -28,6 +28,8 @@ pub struct Added {
     records: Vec<Vec<u8>>,
     /// The strings; each ends with a NUL.
     strings: Vec<u8>,
+    /// The number of types, from the first, that lookups by name find; `None` for all.
+    named: Option<u32>,
 }
 
 /// A member of a struct or union to be added.
@@ -60,6 +62,11 @@ impl Added {
         BtfId(MARK | (self.records.len() as u32 - 1))
     }
 
+    /// Hides all types that are added from now on from lookups by name.
+    pub fn hide_what_follows(&mut self) {
+        self.named.get_or_insert(self.records.len() as u32);
+    }
+
     /// Whether a reserved id has its record.
     pub fn is_complete(&self, id: BtfId) -> bool {
         place(id.0).and_then(|at| self.records.get(at)).is_some_and(|record| !record.is_empty())
@@ -84,24 +91,46 @@ impl Added {
         id
     }
 
+    /// Adds a floating-point number, which has no type in the language.
+    pub fn float(&mut self, name: &str, size_bytes: u32) -> BtfId {
+        let id = self.reserve();
+        self.put(id, name, of_kind(16, 0), size_bytes, &[]);
+        id
+    }
+
     /// Adds a pointer.
     pub fn pointer(&mut self, to: BtfId) -> BtfId {
         let id = self.reserve();
-        self.put(id, "", of_kind(2, 0), to.0, &[]);
+        self.pointer_type(id, to);
         id
     }
 
     /// Adds an array.
     pub fn array(&mut self, of: BtfId, len: u32) -> BtfId {
         let id = self.reserve();
-        self.put(id, "", of_kind(3, 0), 0, &[of.0, of.0, len]);
+        self.array_type(id, of, len);
         id
+    }
+
+    /// Adds the record of an array.
+    pub fn array_type(&mut self, id: BtfId, of: BtfId, len: u32) {
+        self.put(id, "", of_kind(3, 0), 0, &[of.0, of.0, len]);
+    }
+
+    /// Adds the record of a pointer.
+    pub fn pointer_type(&mut self, id: BtfId, to: BtfId) {
+        self.put(id, "", of_kind(2, 0), to.0, &[]);
+    }
+
+    /// Adds the record of a typedef.
+    pub fn typedef_type(&mut self, id: BtfId, name: &str, of: BtfId) {
+        self.put(id, name, of_kind(8, 0), of.0, &[]);
     }
 
     /// Adds a typedef.
     pub fn typedef(&mut self, name: &str, of: BtfId) -> BtfId {
         let id = self.reserve();
-        self.put(id, name, of_kind(8, 0), of.0, &[]);
+        self.typedef_type(id, name, of);
         id
     }
 
@@ -122,6 +151,20 @@ impl Added {
         let is_signed = values.iter().any(|(_, value)| *value < 0);
         let most = if is_signed { i64::from(i32::MAX) } else { i64::from(u32::MAX) };
         let is_wide = values.iter().any(|(_, value)| *value > most || *value < i64::from(i32::MIN));
+        let size_bytes = if is_wide { 8 } else { 4 };
+        self.enumeration_type(id, name, (size_bytes, is_signed), values);
+        size_bytes
+    }
+
+    /// Adds an enum of this size and signedness.
+    pub fn enumeration_type(
+        &mut self,
+        id: BtfId,
+        name: &str,
+        (size_bytes, is_signed): (u32, bool),
+        values: &[(String, i64)],
+    ) {
+        let is_wide = size_bytes > 4;
         let mut tail = Vec::with_capacity(values.len() * 3);
         for (name, value) in values {
             tail.extend([self.text(name), *value as u32]);
@@ -129,10 +172,9 @@ impl Added {
                 tail.push((*value >> 32) as u32);
             }
         }
-        let (kind, size_bytes) = if is_wide { (19, 8) } else { (6, 4) };
+        let kind = if is_wide { 19 } else { 6 };
         let flag = if is_signed { FLAG } else { 0 };
         self.put(id, name, of_kind(kind, flag | values.len() as u32), size_bytes, &tail);
-        size_bytes
     }
 
     fn put(&mut self, id: BtfId, name: &str, info: u32, size_or_type: u32, tail: &[u32]) {
@@ -154,9 +196,9 @@ impl Added {
         MARK | at
     }
 
-    /// The ids, last one first, because a later definition hides an earlier one.
+    /// The ids that have names, last one first, because a later definition hides an earlier one.
     pub(super) fn ids(&self) -> impl Iterator<Item = BtfId> + use<> {
-        (0..self.records.len() as u32).rev().map(|at| BtfId(MARK | at))
+        (0..self.named.unwrap_or(self.records.len() as u32)).rev().map(|at| BtfId(MARK | at))
     }
 
     pub(super) fn record(&self, place: usize) -> Option<Record<'_>> {

@@ -71,6 +71,11 @@ impl Btf {
         Btf { blob, added, modules }
     }
 
+    /// The added types.
+    pub fn added(&self) -> &Added {
+        &self.added
+    }
+
     /// Whether a type is an added one.
     pub fn is_added(&self, id: BtfId) -> bool {
         added::place(id.0).is_some()

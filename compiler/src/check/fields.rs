@@ -5,7 +5,7 @@
 
 use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName};
 use crate::btf::{BitUnit, Btf, BtfId, Member};
-use crate::check::{Body, spans, statistics};
+use crate::check::{Body, Seed, spans, statistics};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::similar;
@@ -123,7 +123,9 @@ fn no_fields(cx: &mut Body<'_, '_>, ty: &Type, field: &Ident, span: Span) -> typ
     let message = format!("{} has no field `{}`", cx.one(ty), field.text);
     let mut diagnostic = Diagnostic::error(Code(321), field.span, message);
     if ty.is_scalar() {
-        diagnostic = diagnostic.help("cast it to a struct first: `((struct NAME *)…).field`");
+        let cast = "cast it to a struct first: `((struct NAME *)…).field`";
+        let untyped = cx.seed.undescribed.as_ref().filter(|_| cx.seed.attach.at_return());
+        diagnostic = diagnostic.help(untyped.map_or(cast.into(), |why| format!("{cast}; `retval` has no type: {why}")));
     }
     diagnostic.span = field.span.to(Span { start: span.end, end: span.end });
     cx.fail(diagnostic)
@@ -182,10 +184,25 @@ fn member_type(cx: &mut Body<'_, '_>, id: BtfId, space: Space, field: &Ident) ->
     let member = find_member(cx, id, field)?;
     let (offset, unit_of) = (member.byte_offset(), member);
     let mut ty = btf.to_type(unit_of.ty);
+    if !has_value(&ty) {
+        let message =
+            format!("`{}` cannot be read: `{}` has no value in scripts", field.text, btf.describe(unit_of.ty));
+        let help = "programs in the kernel have no floating-point numbers";
+        cx.fail(Diagnostic::error(Code(378), field.span, message).help(help));
+        return None;
+    }
     retarget(&mut ty, space);
     let size_bytes = layout::of(&ty, Some(btf)).size_bytes;
     let unit = unit_of.bit_unit(size_bytes).filter(|unit| unit.first + unit.width <= 64 && unit.width > 0);
     Some((ty, offset, unit))
+}
+
+/// Whether a member of this type can be read.
+fn has_value(ty: &Type) -> bool {
+    match ty {
+        Type::Array { of, .. } => has_value(of),
+        ty => *ty != Type::Unknown,
+    }
 }
 
 /// `args.field`.
@@ -195,18 +212,30 @@ pub(super) fn arg(cx: &mut Body<'_, '_>, field: &Ident, span: Span) -> typed::Ex
         return typed::Expr { kind: arg.kind.clone(), ty: arg.ty.clone(), span };
     }
     let probe = seed.names.first().map_or("", String::as_str);
-    if seed.args.is_empty() {
+    if let Some((name, why)) = seed.unreadable.iter().find(|(name, _)| *name == field.text) {
+        let message = format!("`args.{name}` cannot be read: it {why}");
+        let help = "`profiler list -v PROBE` shows the parameters that can be read";
+        return cx.fail(Diagnostic::error(Code(378), field.span, message).help(help));
+    }
+    if seed.args.is_empty() && seed.unreadable.is_empty() {
         let message = format!("`{probe}` has no `args`");
-        return cx.fail(Diagnostic::error(Code(323), span, message).help(seed.no_args));
+        return cx.fail(Diagnostic::error(Code(323), span, message).help(why_no_args(seed)));
     }
     let message = format!("`{probe}` has no argument `{}`", field.text);
-    let near = similar::nearest(&field.text, seed.args.iter().map(|a| a.name.as_str()), 1);
-    let all = seed.args.iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names =
+        || seed.args.iter().map(|a| a.name.as_str()).chain(seed.unreadable.iter().map(|(name, _)| name.as_str()));
+    let near = similar::nearest(&field.text, names(), 1);
+    let all = names().collect::<Vec<_>>().join(", ");
     let help = match near.first() {
         Some(near) => format!("did you mean `{near}`? It has: {all}"),
         None => format!("it has: {all}"),
     };
     cx.fail(Diagnostic::error(Code(324), field.span, message).help(help))
+}
+
+/// Why a probe has no `args`, as help.
+pub(super) fn why_no_args(seed: &Seed) -> String {
+    seed.undescribed.clone().unwrap_or_else(|| seed.no_args.to_string())
 }
 
 /// `base.0`.
@@ -310,7 +339,7 @@ fn unit_type(unit: BitUnit, field: &Type) -> Type {
 
 /// Sets the address space of a type: pointers read through a user-space pointer point to user space
 /// too.
-pub(super) fn retarget(ty: &mut Type, to_space: Space) {
+pub fn retarget(ty: &mut Type, to_space: Space) {
     match ty {
         Type::Pointer { to, space } => {
             *space = to_space;

@@ -61,6 +61,7 @@ pub use declarations::{in_pages, no_length};
 pub use definitions::define;
 pub use env::{Env, LeftOut};
 pub use errors::Report;
+pub use fields::retarget;
 pub use header_constants::user_constant;
 pub use maps::{InferredMap, Maps};
 pub use module_types::module_types;
@@ -111,6 +112,7 @@ pub fn check(
         missing: settings.missing_probes,
         replaceable: Vec::new(),
         left_out: Vec::new(),
+        undescribed: Vec::new(),
         changed: false,
         guesses: false,
     };
@@ -133,6 +135,10 @@ pub fn check(
     unless::declare(script, &mut env);
     let work = expand(script, &mut env, &mut program.probe_names);
     limit_probes(&work, settings.max_probes, &mut env);
+    program.undescribed = std::mem::take(&mut env.undescribed);
+    if !program.undescribed.is_empty() {
+        return (program, env.report.finish());
+    }
     // Blocks whose probes exist are checked even when others are missing, so that all errors are
     // reported at once. But a map may get its value in a block that could not be checked.
     named::require_one(script, &work, &mut env);

@@ -65,7 +65,7 @@ fn all_args(cx: &mut Body<'_, '_>, span: Span) -> typed::Expr {
     let names: Vec<String> = cx.seed.args.iter().map(|arg| arg.name.clone()).collect();
     if names.is_empty() {
         let message = "this probe has no `args`";
-        return cx.fail(Diagnostic::error(Code(377), span, message).help(cx.seed.no_args));
+        return cx.fail(Diagnostic::error(Code(377), span, message).help(fields::why_no_args(cx.seed)));
     }
     let parts = names.iter().map(|name| fields::arg(cx, &Ident { text: name.clone(), span }, span)).collect();
     tuples::record(cx, names, parts, span)

@@ -36,8 +36,12 @@ pub struct Seed {
     pub pointer_space: Space,
     /// The fields of `args`.
     pub args: Vec<ArgField>,
+    /// The parameters that `args` lacks because they cannot be read, each with the reason.
+    pub unreadable: Vec<(String, String)>,
     /// Help for scripts that use `args` where there are none.
     pub no_args: &'static str,
+    /// Why there is no description of the arguments, if there might be one; replaces `no_args`.
+    pub undescribed: Option<String>,
     /// Whether `arg0`, `arg1`, ... are the `u64` words of the context.
     pub raw_args: bool,
     /// The value of `retval` at the exit of a function that BTF describes.
@@ -86,6 +90,8 @@ impl Seed {
             },
             pointer_space: Space::Kernel,
             args: Vec::new(),
+            unreadable: Vec::new(),
+            undescribed: None,
             no_args: "tracepoints have `args`; `profiler list -v PROBE` shows them",
             raw_args: false,
             retval: None,

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::ast::visit::{walk_expr, walk_stmts};
-use crate::ast::{Expr, ExprKind, ProbeBlock};
+use crate::ast::{Expr, ExprKind, ProbeBlock, UnaryOp};
 
 /// The names and `args` fields that a block uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct UsedNames {
     pub names: BTreeSet<String>,
     /// Fields of `args` that are read.
     pub arg_fields: BTreeSet<String>,
+    /// Names of which a field is read, or which are read through as pointers.
+    followed: BTreeSet<String>,
     /// Occurrences of `args` minus its field accesses: above 0 if `args` is used as a whole.
     whole_args: i32,
 }
@@ -47,6 +49,11 @@ impl UsedNames {
         self.names.contains(name)
     }
 
+    /// Whether a name is used as a struct or pointer: `name->x`, `name.x` or `*name`.
+    pub fn follows(&self, name: &str) -> bool {
+        self.followed.contains(name)
+    }
+
     /// Whether this field of `args` is read, alone or as part of all of `args`.
     pub fn takes_arg(&self, field: &str) -> bool {
         self.takes_all_args() || self.arg_fields.contains(field)
@@ -58,6 +65,11 @@ impl UsedNames {
     }
 
     fn note(&mut self, expr: &Expr) {
+        if let ExprKind::Field(base, _) | ExprKind::Unary(UnaryOp::Deref, base) = &expr.kind
+            && let ExprKind::Name(name) = &base.kind
+        {
+            self.followed.insert(name.clone());
+        }
         match &expr.kind {
             ExprKind::Name(name) => {
                 self.whole_args += i32::from(name == "args");

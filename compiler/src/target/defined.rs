@@ -1,9 +1,12 @@
-//! A target extended with types of kernel modules or of the script.
+//! A target extended with types of kernel modules, of the script or of programs.
 //!
 //! In: a [`Target`], types. Out: the same target, whose BTF includes these types.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat, Variable,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, ProgramFunction, ProgramFunctions, StaticProbe, Target,
+    TargetError, TracepointFormat, Variable,
 };
 use crate::btf::{Added, Btf};
 
@@ -12,17 +15,38 @@ use crate::btf::{Added, Btf};
 pub struct Defined<'a> {
     machine: &'a dyn Target,
     types: Btf,
+    /// Functions of programs, by path and file offset.
+    functions: BTreeMap<String, BTreeMap<u64, Result<ProgramFunction, String>>>,
 }
 
 impl<'a> Defined<'a> {
     /// Adds these types to those of the target.
     pub fn new(machine: &'a dyn Target, types: Added) -> Defined<'a> {
-        Defined { machine, types: Btf::with(machine.btf(), types) }
+        Defined { machine, types: Btf::with(machine.btf(), types), functions: BTreeMap::new() }
+    }
+
+    /// Adds the descriptions of functions of programs with their types, which lookups by name do
+    /// not find: a program may have other types of the same names as the kernel.
+    pub fn with_functions(machine: &'a dyn Target, wanted: &[ProgramFunctions]) -> Defined<'a> {
+        let mut types = machine.btf().map(Btf::added).cloned().unwrap_or_default();
+        types.hide_what_follows();
+        // All functions of a file at once, so that a type that several have is one type.
+        let mut offsets: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+        for ProgramFunctions { path, file_offsets } in wanted {
+            offsets.entry(path).or_default().extend(file_offsets);
+        }
+        let mut functions = BTreeMap::new();
+        for (path, offsets) in offsets {
+            let offsets: Vec<u64> = offsets.into_iter().collect();
+            let described = machine.describe_functions(path, &offsets, &mut types);
+            functions.insert(path.to_owned(), offsets.into_iter().zip(described).collect());
+        }
+        Defined { machine, types: Btf::with(machine.btf(), types), functions }
     }
 
     /// Replaces the target's types by `types`, which includes those of kernel modules.
     pub fn of_modules(machine: &'a dyn Target, types: Btf) -> Defined<'a> {
-        Defined { machine, types }
+        Defined { machine, types, functions: BTreeMap::new() }
     }
 }
 
@@ -101,6 +125,19 @@ impl Target for Defined<'_> {
 
     fn variable(&self, path: &str, name: &str, site: Option<u64>) -> Result<Variable, TargetError> {
         self.machine.variable(path, name, site)
+    }
+
+    fn describe_functions(
+        &self,
+        path: &str,
+        file_offsets: &[u64],
+        types: &mut Added,
+    ) -> Vec<Result<ProgramFunction, String>> {
+        self.machine.describe_functions(path, file_offsets, types)
+    }
+
+    fn described_function(&self, path: &str, file_offset: u64) -> Option<&Result<ProgramFunction, String>> {
+        self.functions.get(path)?.get(&file_offset)
     }
 
     fn kernel_symbol(&self, name: &str) -> Option<u64> {

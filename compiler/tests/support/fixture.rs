@@ -5,12 +5,12 @@
 //! program, one library.
 //! Guarantee: every kind of answer that a [`Target`] can give is given for some name.
 
-use profiler_compiler::btf::{Btf, BtfId};
+use profiler_compiler::btf::{Added, Btf, BtfId};
 use profiler_compiler::glob;
 use profiler_compiler::similar;
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, StaticSite, Target, TargetError,
-    TracepointField, TracepointFormat,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, ParameterPlace, ProgramFunction, ProgramParameter,
+    StaticProbe, StaticSite, Target, TargetError, TracepointField, TracepointFormat,
 };
 use profiler_compiler::usdt;
 
@@ -190,6 +190,32 @@ impl Target for Machine {
             return Err(TargetError::Missing { near });
         }
         Ok(found)
+    }
+
+    fn describe_functions(
+        &self,
+        path: &str,
+        file_offsets: &[u64],
+        types: &mut Added,
+    ) -> Vec<Result<ProgramFunction, String>> {
+        let int = types.int("int", 4, true);
+        let double = types.float("double", 8);
+        let parameter = |name: &str, ty, place| ProgramParameter { name: name.into(), ty, place };
+        let number = || ParameterPlace::Unreadable("is a floating-point number".into());
+        let function = |name: &str, parameters| ProgramFunction { name: name.into(), parameters, result: BtfId::VOID };
+        let described = |offset: &u64| match offset {
+            0x1100 => Ok(function("work", vec![parameter("depth", int, ParameterPlace::Register(112))])),
+            0x1200 => {
+                let parameters = vec![
+                    parameter("length", int, ParameterPlace::Register(112)),
+                    parameter("ratio", double, number()),
+                    parameter("last", int, ParameterPlace::Stack(8)),
+                ];
+                Ok(function("work_again", parameters))
+            }
+            _ => Err(format!("{path} has no debug information: compile it with `-g`")),
+        };
+        file_offsets.iter().map(described).collect()
     }
 
     fn functions_by_source_name(&self, _path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {

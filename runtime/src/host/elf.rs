@@ -24,6 +24,9 @@ pub const MAX_LISTED_BYTES: usize = 256 << 20;
 /// Limit in bytes of the names that are searched for ones similar to a missing name.
 const MAX_NEAR_BYTES: usize = 32 << 20;
 
+/// Parts of the names of functions that GCC makes from others.
+const CLONES: [&str; 4] = [".isra.", ".constprop.", ".part.", ".simdclone."];
+
 /// The parsed symbols of a file.
 #[derive(Debug)]
 pub struct Symbols {
@@ -139,6 +142,15 @@ impl Symbols {
             let within = address.checked_sub(segment.address)?;
             (within < segment.size_bytes).then(|| segment.file_offset.checked_add(within))?
         })
+    }
+
+    /// Whether the compiler made the function at this place from another one, which may be called
+    /// in another way: GCC marks the names of such functions.
+    pub fn is_clone(&self, file_offset: u64) -> bool {
+        let at = |entry: &Entry| self.file_offset(entry.address) == Some(file_offset);
+        let mut names = self.named().filter(|(_, entry)| at(entry)).map(|(name, _)| name).peekable();
+        let is_marked = |name: &str| CLONES.iter().any(|mark| name.contains(mark));
+        names.peek().is_some() && names.all(is_marked)
     }
 
     fn place(&self, name: &str, entry: Entry) -> Option<FunctionSymbol> {

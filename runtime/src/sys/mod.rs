@@ -9,6 +9,7 @@ pub mod account;
 pub mod bpf;
 pub mod bss;
 pub mod feature;
+pub mod inflate;
 pub mod link;
 pub mod map;
 pub mod mmap;

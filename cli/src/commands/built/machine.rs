@@ -11,9 +11,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 
-use profiler_compiler::btf::Btf;
+use profiler_compiler::btf::{Added, Btf};
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, StaticProbe, Target, TargetError, TracepointFormat, Variable,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, ProgramFunction, StaticProbe, Target, TargetError,
+    TracepointFormat, Variable,
 };
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +64,11 @@ pub(crate) enum Question {
         provider: String,
         name: String,
     },
+    /// Functions with their types, from debug information.
+    Described {
+        path: String,
+        file_offsets: Vec<u64>,
+    },
     KernelSymbol(String),
     Cgroup(String),
 }
@@ -79,7 +85,8 @@ impl fmt::Display for Question {
             Question::Functions { path, .. }
             | Question::FileOffset { path, .. }
             | Question::Variable { path, .. }
-            | Question::StaticProbes { path, .. } => write!(f, "`{path}`"),
+            | Question::StaticProbes { path, .. }
+            | Question::Described { path, .. } => write!(f, "`{path}`"),
             Question::KernelSymbol(name) => write!(f, "the address of `{name}`"),
             Question::Cgroup(path) => write!(f, "the control group `{path}`"),
         }
@@ -110,6 +117,11 @@ impl Question {
             Question::FileOffset { path, address } => of_debug(&target.file_offset(path, *address)),
             Question::Variable { path, name, site } => of_debug(&target.variable(path, name, *site)),
             Question::StaticProbes { path, provider, name } => of_debug(&target.static_probes(path, provider, name)),
+            Question::Described { path, file_offsets } => {
+                let mut types = Added::default();
+                let functions = target.describe_functions(path, file_offsets, &mut types);
+                of_debug(&(functions, types))
+            }
             Question::KernelSymbol(name) => of_debug(&target.kernel_symbol(name)),
             Question::Cgroup(path) => of_debug(&target.cgroup_id(path)),
         }
@@ -267,6 +279,16 @@ impl Target for Recorded<'_> {
     fn static_probes(&self, path: &str, provider: &str, name: &str) -> Result<Vec<StaticProbe>, TargetError> {
         self.note(Question::StaticProbes { path: path.into(), provider: provider.into(), name: name.into() });
         self.target.static_probes(path, provider, name)
+    }
+
+    fn describe_functions(
+        &self,
+        path: &str,
+        file_offsets: &[u64],
+        types: &mut Added,
+    ) -> Vec<Result<ProgramFunction, String>> {
+        self.note(Question::Described { path: path.into(), file_offsets: file_offsets.to_vec() });
+        self.target.describe_functions(path, file_offsets, types)
     }
 
     fn kernel_symbol(&self, name: &str) -> Option<u64> {

@@ -28,7 +28,7 @@ mod ppid;
 mod probe;
 mod probetype;
 mod rand;
-mod retval;
+pub(super) mod retval;
 mod sarg;
 mod start_time;
 mod tid;

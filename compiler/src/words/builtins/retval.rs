@@ -29,15 +29,18 @@ impl Builtin for Retval {
             let message = "only a return probe has `retval`";
             return cx.fail(Diagnostic::error(Code(333), span, message).help("probe the return: `uretprobe:PATH:FUNCTION`, `kretprobe:FUNCTION` or `fexit:FUNCTION`; the result of a system call is `args.ret` of its `sys_exit_` tracepoint"));
         }
-        // rax in x86's `pt_regs`; x0 on arm64.
-        let offset = match cx.env.target.arch() {
-            Arch::X86_64 => 80,
-            Arch::Aarch64 => 0,
-        };
-        typed::Expr { kind: ExprKind::Register(offset), ty: Type::U64, span }
+        typed::Expr { kind: ExprKind::Register(result_register(cx.env.target.arch())), ty: Type::U64, span }
     }
 
     fn lower(&self, _cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
         Value::None
+    }
+}
+
+/// Offset in `pt_regs` of the register with the result of a function: rax on x86, x0 on arm64.
+pub(crate) fn result_register(arch: Arch) -> u32 {
+    match arch {
+        Arch::X86_64 => 80,
+        Arch::Aarch64 => 0,
     }
 }

@@ -49,7 +49,7 @@ mod percpu_kaddr;
 mod print;
 mod printf;
 mod pton;
-mod reg;
+pub(super) mod reg;
 mod signal;
 mod signal_name;
 mod signal_thread;

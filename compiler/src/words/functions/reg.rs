@@ -61,7 +61,7 @@ const X86_64: [&str; 21] = [
 ];
 
 /// Offset of this register in a probe's saved registers.
-pub(super) fn register_offset(arch: Arch, name: &str) -> Option<u32> {
+pub(crate) fn register_offset(arch: Arch, name: &str) -> Option<u32> {
     let at = match arch {
         Arch::X86_64 => X86_64.iter().position(|r| *r == name || (name == "pc" && *r == "ip"))?,
         Arch::Aarch64 => match name {

@@ -5,6 +5,7 @@ use crate::catalogue::ProbeKind;
 mod begin;
 mod bench;
 mod counted;
+mod described;
 mod end;
 mod fentry;
 mod fexit;

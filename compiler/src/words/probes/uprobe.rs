@@ -10,10 +10,10 @@ use crate::glob;
 use crate::object::{Attach, Site};
 use crate::scope::Scope;
 use crate::source::Span;
-use crate::target::{FunctionSymbol, TargetError, shown_path};
+use crate::target::{FunctionSymbol, Target, TargetError, shown_path};
 use crate::typed::ContextKind;
 use crate::types::Space;
-use crate::words::probes::listing;
+use crate::words::probes::{described, listing};
 
 /// `uprobe`.
 #[derive(Debug)]
@@ -41,8 +41,12 @@ impl ProbeKind for Uprobe {
         Files::Always(InFile::Functions)
     }
 
+    fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
+        described::arguments(target, name, false)
+    }
+
     fn reads(&self) -> Reads {
-        Reads::Text("arg0 … arg5: arguments, as integers")
+        Reads::Text("args.NAME: parameters, with debug information; arg0 … arg5: arguments, as integers")
     }
 
     fn nature(&self, _name: &str) -> Nature {
@@ -166,7 +170,7 @@ struct FunctionPoint<'a> {
 
 impl FunctionPoint<'_> {
     /// The program for one file.
-    fn seed(&self, cx: &Points<'_, '_>, written: &str, path: &str) -> Result<Option<Seed>, TargetError> {
+    fn seed(&self, cx: &mut Points<'_, '_>, written: &str, path: &str) -> Result<Option<Seed>, TargetError> {
         let (path, sites) = match self.sites(cx, path) {
             Err(TargetError::Missing { near }) => match taken_in_by(path) {
                 Some(whole) => (whole.clone(), self.sites(cx, &whole)?),
@@ -206,7 +210,7 @@ impl FunctionPoint<'_> {
         Ok(distinct(found, distance))
     }
 
-    fn seed_at(&self, cx: &Points<'_, '_>, shown: &str, path: String, sites: Vec<Site>) -> Seed {
+    fn seed_at(&self, cx: &mut Points<'_, '_>, shown: &str, path: String, sites: Vec<Site>) -> Seed {
         let multi = cx.env.target.kernel() >= MULTI_SINCE;
         let kind = self.kind;
         let section = if multi { format!("{kind}.multi") } else { kind.to_string() };
@@ -231,7 +235,12 @@ impl FunctionPoint<'_> {
         seed.points = points;
         seed.pointer_space = Space::User;
         seed.context.preemptible = true;
-        seed.no_args = "functions have arg0, arg1, … and, at their return, retval";
+        seed.no_args = if self.at_return {
+            "arguments are no longer there at the return: save them at the entry, in a map with key `tid`"
+        } else {
+            "functions have arg0, arg1, …, and `args` if the program has debug information"
+        };
+        described::describe(cx, &mut seed, !self.function.text.contains('+') || self.by_source_name);
         seed
     }
 }

@@ -3,7 +3,8 @@
 use crate::ast::AttachPoint;
 use crate::catalogue::{Advice, Files, InFile, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
 use crate::check::{Points, Seed};
-use crate::words::probes::listing;
+use crate::target::Target;
+use crate::words::probes::{described, listing};
 
 /// `uretprobe`.
 #[derive(Debug)]
@@ -26,6 +27,10 @@ impl ProbeKind for Uretprobe {
 
     fn files(&self) -> Files {
         Files::Always(InFile::Functions)
+    }
+
+    fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
+        described::arguments(target, name, true)
     }
 
     fn reads(&self) -> Reads {

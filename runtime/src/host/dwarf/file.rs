@@ -1,0 +1,190 @@
+//! The file with a program's debug information: the program itself, or a separate file.
+//!
+//! In: a path. Out: the sections that describe functions and types, and the program's segments.
+//! Guarantee: the sections are copied into our own memory, at most a given number of bytes, so a
+//! file that changes meanwhile can give wrong answers but cannot crash us.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use gimli::{Dwarf, DwarfSections, EndianSlice, LittleEndian, SectionId};
+use object::read::ReadRef;
+use object::{Architecture, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _};
+use profiler_compiler::target::Arch;
+
+use super::super::bounded::{Bounded, open_regular};
+use crate::sys::inflate::inflate;
+
+/// Limit in bytes of what is read of one file, and of its sections together.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// The directory of separate debug files.
+const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
+
+/// What a diagnostic says where there is none.
+const INSTALL: &str = "install its debug symbols (Debian: the package's `-dbgsym`), or compile it with `-g`";
+
+/// A section's bytes.
+pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
+
+/// The sections of a file with debug information, and the segments of the program.
+#[derive(Debug)]
+pub(super) struct File {
+    sections: DwarfSections<Vec<u8>>,
+    segments: Vec<Segment>,
+}
+
+/// A loaded part of the program.
+#[derive(Debug)]
+struct Segment {
+    address: u64,
+    file_offset: u64,
+    size_bytes: u64,
+}
+
+/// What a program says about its separate debug file.
+#[derive(Debug, Default)]
+struct Links {
+    build_id: Option<String>,
+    /// The name in `.gnu_debuglink`.
+    name: Option<String>,
+}
+
+impl File {
+    /// Reads the program's own debug information, or that of its separate debug file.
+    pub(super) fn find(path: &Path, arch: Arch) -> Result<File, String> {
+        let (own, links) = with_file(path, |file| Ok((read(file, arch)?, links(file))))?;
+        if own.has_functions() {
+            return Ok(own);
+        }
+        let tried = separate_files(path, &links);
+        for candidate in &tried {
+            let other = with_file(candidate, |file| Ok((read(file, arch)?, self::links(file))));
+            let Ok((other, of_other)) = other else { continue };
+            // A debug file of another build describes other code.
+            if of_other.build_id.is_some() && of_other.build_id == links.build_id && other.has_functions() {
+                return Ok(File { sections: other.sections, segments: own.segments });
+            }
+        }
+        let looked = tried.first().map_or_else(String::new, |first| format!(", nor is there {}", first.display()));
+        Err(format!("{} has no debug information{looked}: {INSTALL}", path.display()))
+    }
+
+    /// Reads the debug information in the bytes of a file.
+    pub(super) fn parse(bytes: &[u8], arch: Arch) -> Result<File, String> {
+        let file = object::File::parse(bytes).map_err(|error| format!("this is not an ELF file: {error}"))?;
+        let own = read(&file, arch)?;
+        if own.has_functions() { Ok(own) } else { Err(format!("the file has no debug information: {INSTALL}")) }
+    }
+
+    /// The sections, to be read.
+    pub(super) fn dwarf(&self) -> Dwarf<Slice<'_>> {
+        self.sections.borrow(|section| EndianSlice::new(section, LittleEndian))
+    }
+
+    /// The address of a place in the file.
+    pub(super) fn address_of(&self, file_offset: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
+            let within = file_offset.checked_sub(segment.file_offset).filter(|within| *within < segment.size_bytes)?;
+            segment.address.checked_add(within)
+        })
+    }
+
+    fn has_functions(&self) -> bool {
+        self.dwarf().units().next().is_ok_and(|unit| unit.is_some())
+    }
+}
+
+/// Opens an ELF file and reads from it.
+fn with_file<T>(
+    path: &Path,
+    read: impl FnOnce(&object::File<'_, &Bounded<std::fs::File>>) -> Result<T, String>,
+) -> Result<T, String> {
+    let failed = |error: String| format!("the debug information of {} cannot be read: {error}", path.display());
+    let file = open_regular(path).map_err(|error| failed(error.to_string()))?;
+    let bounded = Bounded::new(file, MAX_BYTES);
+    let file = object::File::parse(&bounded).map_err(|error| failed(error.to_string()))?;
+    read(&file).map_err(failed)
+}
+
+fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, arch: Arch) -> Result<File, String> {
+    let wanted = match arch {
+        Arch::X86_64 => Architecture::X86_64,
+        Arch::Aarch64 => Architecture::Aarch64,
+    };
+    // A 32-bit program has another calling convention.
+    if file.architecture() != wanted || !file.is_64() || !file.is_little_endian() {
+        return Err("it is not a 64-bit program for this processor".into());
+    }
+    let mut left_bytes = MAX_BYTES;
+    let sections = DwarfSections::load(|id| section(file, id, &mut left_bytes))?;
+    let segments = file.segments().map(|segment| {
+        let (file_offset, size_bytes) = segment.file_range();
+        Segment { address: segment.address(), file_offset, size_bytes }
+    });
+    Ok(File { sections, segments: segments.collect() })
+}
+
+/// A section's bytes; empty if it is missing or not needed.
+fn section<'data, Bytes: ReadRef<'data>>(
+    file: &object::File<'data, Bytes>,
+    id: SectionId,
+    left_bytes: &mut u64,
+) -> Result<Vec<u8>, String> {
+    if matches!(id, SectionId::DebugMacinfo | SectionId::DebugMacro | SectionId::DebugNames | SectionId::DebugAranges) {
+        return Ok(Vec::new());
+    }
+    let Some(section) = file.section_by_name(id.name()) else { return Ok(Vec::new()) };
+    // Headers remain in the program when its sections are moved to a separate file, and vice versa.
+    let Ok(data) = section.compressed_data() else { return Ok(Vec::new()) };
+    let left = left_bytes.checked_sub(data.uncompressed_size);
+    *left_bytes = left.ok_or_else(|| format!("it is larger than {} MiB", MAX_BYTES >> 20))?;
+    match data.format {
+        CompressionFormat::None => Ok(data.data.to_vec()),
+        CompressionFormat::Zlib => {
+            let size_bytes = data.uncompressed_size as usize;
+            inflate(data.data, size_bytes).ok_or_else(|| format!("the section {} is damaged", id.name()))
+        }
+        _ => Err("it is compressed, and not by zlib; `objcopy --decompress-debug-sections` makes it readable".into()),
+    }
+}
+
+fn links<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>) -> Links {
+    let build_id = file.build_id().ok().flatten().map(hexadecimal);
+    let name = file.gnu_debuglink().ok().flatten().and_then(|(name, _)| std::str::from_utf8(name).ok());
+    Links { build_id, name: name.map(str::to_owned) }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Where the separate debug file of a program may be, best first: those places that gdb tries.
+fn separate_files(path: &Path, links: &Links) -> Vec<PathBuf> {
+    let mut tried = Vec::new();
+    if let Some((first, rest)) = links.build_id.as_ref().and_then(|id| id.split_at_checked(2)) {
+        tried.push(PathBuf::from(format!("{DEBUG_DIRECTORY}/.build-id/{first}/{rest}.debug")));
+    }
+    // The name is one of a file, not a path that leads elsewhere.
+    let name = links.name.as_ref().filter(|name| !name.is_empty() && !name.contains('/') && *name != "..");
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if let (Some(name), Some(directory)) = (name, real.parent()) {
+        tried.push(directory.join(name));
+        tried.push(directory.join(".debug").join(name));
+        let directory = directory.strip_prefix("/").unwrap_or(directory);
+        tried.push(Path::new(DEBUG_DIRECTORY).join(directory).join(name));
+    }
+    tried.retain(|candidate| *candidate != real);
+    tried
+}
+
+#[cfg(test)]
+impl File {
+    /// Treats offsets in the file as addresses.
+    pub(super) fn map_all(&mut self) {
+        self.segments = vec![Segment { address: 0, file_offset: 0, size_bytes: u64::MAX }];
+    }
+}
