@@ -11,6 +11,7 @@ mod described;
 pub mod dwarf;
 pub mod elf;
 mod functions;
+pub(crate) mod inflate;
 mod kernel;
 pub mod library;
 mod mapped;

@@ -7,18 +7,17 @@
 
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom};
-use std::iter;
 use std::rc::Rc;
 
 use addr2line::{Context, Frame};
 use gimli::{Dwarf, SectionId};
-use miniz_oxide::inflate::decompress_slice_iter_to_slice;
 use profiler_model::value::{Inlined, Origin, Source};
 
 use super::debug_sections::{DebugSections, Place};
 use super::metered::{Meter, Metered, Section};
 use crate::host::bounded::Bounded;
 use crate::host::demangle::{MAX_NAME_BYTES, readable};
+use crate::host::inflate::inflate;
 
 /// Limit of the sections of one file together, in bytes without compression. A file with more has
 /// no lines.
@@ -120,10 +119,7 @@ fn contents<File: Read + Seek>(file: &mut File, place: Place) -> Option<Vec<u8>>
     let mut bytes = Vec::with_capacity(usize::try_from(place.size_bytes).ok()?);
     file.take(place.size_bytes).read_to_end(&mut bytes).ok()?;
     let Some(unpacked_bytes) = place.unpacked_bytes else { return Some(bytes) };
-    let mut unpacked = vec![0; usize::try_from(unpacked_bytes).ok()?];
-    let input = iter::once(bytes.as_slice());
-    let length = decompress_slice_iter_to_slice(&mut unpacked, input, true, true).ok()?;
-    (length == unpacked.len()).then_some(unpacked)
+    inflate(&bytes, usize::try_from(unpacked_bytes).ok()?)
 }
 
 fn lookup(context: &Context<Metered>, address: u64) -> Option<Found> {

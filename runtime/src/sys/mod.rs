@@ -9,7 +9,6 @@ pub mod account;
 pub mod bpf;
 pub mod bss;
 pub mod feature;
-pub mod inflate;
 pub mod link;
 pub mod map;
 pub mod mmap;

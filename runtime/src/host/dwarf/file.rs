@@ -13,7 +13,7 @@ use object::{Architecture, CompressionFormat, Object as _, ObjectSection as _, O
 use profiler_compiler::target::Arch;
 
 use super::super::bounded::{Bounded, open_regular};
-use crate::sys::inflate::inflate;
+use super::super::inflate::inflate;
 
 /// Limit in bytes of what is read of one file, and of its sections together.
 const MAX_BYTES: u64 = 1 << 30;
