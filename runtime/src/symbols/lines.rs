@@ -2,7 +2,7 @@
 //!
 //! In: a file with DWARF, and addresses as in its headers. Out: their origins.
 //! Guarantee: a damaged or malicious file yields wrong origins or none. Sections above
-//! [`MAX_DWARF_BYTES`] are not read, and parsing takes a limited number of steps, of the same order
+//! 512 MiB are not read, and parsing takes a limited number of steps, of the same order
 //! for one address as for all addresses of a file.
 
 use std::fmt;
