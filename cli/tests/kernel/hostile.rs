@@ -60,11 +60,12 @@ impl Workload {
         self.process.id()
     }
 
-    /// Makes the generated code call getppid five times while a script counts the stacks. Returns
-    /// the script's standard output and standard error.
+    /// Makes the generated code call getppid five times while a script counts the stacks. They are
+    /// walked by frame pointers, so all are equal. Returns the script's standard output and
+    /// standard error.
     fn counted_stacks(&mut self, mode: &str) -> (String, String) {
         let script = format!(
-            "tracepoint:syscalls:sys_enter_getppid /pid == {}/ {{ @calls++; @[ustack({mode})] = count(); if (@calls == 5) {{ exit(); }} }}",
+            "tracepoint:syscalls:sys_enter_getppid /pid == {}/ {{ @calls++; @[ustack({mode}, fp)] = count(); if (@calls == 5) {{ exit(); }} }}",
             self.pid()
         );
         let running = attached(&["-e", &script]);
