@@ -40,6 +40,7 @@ pub const ENTRIES: &[Entry] = &[
     Entry { name: "elf_symbols", shape: Shape::Words, run: readers::elf_symbols },
     Entry { name: "format", shape: Shape::Text, run: records::format },
     Entry { name: "glob", shape: Shape::Text, run: readers::glob },
+    Entry { name: "jitdump", shape: Shape::Words, run: naming::jitdump },
     Entry { name: "kallsyms", shape: Shape::Text, run: readers::kallsyms },
     Entry { name: "library_cache", shape: Shape::Words, run: readers::library_cache },
     Entry { name: "lines", shape: Shape::Words, run: naming::lines },

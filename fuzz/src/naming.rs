@@ -1,6 +1,6 @@
 //! Fuzz targets for symbolization, from untrusted files to printed names.
 //!
-//! In: bytes of ELF files, perf maps and symbol names. Guarantee: what is kept of a file is
+//! In: bytes of ELF files, perf maps, jitdumps and symbol names. Guarantee: what is kept of a file is
 //! proportional to its size. Each name is bounded, and so are all names of a stack and of a listing
 //! together, whatever they expand to.
 
@@ -14,6 +14,7 @@ use profiler_runtime::host::demangle::{MAX_NAME_BYTES, readable};
 use profiler_runtime::host::elf;
 use profiler_runtime::symbols::counting::{Counting, Counts, MAX_LONG_BYTES, SHORT_BYTES};
 use profiler_runtime::symbols::image::{Image, NamedAddress};
+use profiler_runtime::symbols::jitdump::JitDump;
 use profiler_runtime::symbols::lines::Lines;
 use profiler_runtime::symbols::perf_map::PerfMap;
 
@@ -120,5 +121,17 @@ pub fn perf_map(input: &[u8]) {
     assert!(map.size_bytes() <= 16 * input.len() + 1024);
     let places = [0, 0x10, 0x1000, 0x7fff_0000, u64::MAX];
     let find = |place: usize| map.find(places[place % places.len()].saturating_add(place as u64));
+    show(&(0..2 * places.len()).map(find).collect::<Vec<_>>());
+}
+
+/// The contents of a `jit-PID.dump`, read in two parts.
+pub fn jitdump(input: &[u8]) {
+    let mut dump = JitDump::default();
+    for length in [input.len() / 2, input.len()] {
+        dump.read_on(Cursor::new(input), length as u64);
+    }
+    assert!(dump.size_bytes() <= 4 * input.len() + 1024, "{} bytes of {}", dump.size_bytes(), input.len());
+    let places = [0, 0x10, 0x1000, 0x7fff_0000, u64::MAX];
+    let find = |place: usize| dump.find(places[place % places.len()].saturating_add(place as u64));
     show(&(0..2 * places.len()).map(find).collect::<Vec<_>>());
 }

@@ -281,7 +281,7 @@ pub struct Shortfalls {
     pub cut_names: u64,
     /// Files with more symbols than are read.
     pub large_files: u64,
-    /// Perf maps that were not trusted: owned by another user, or not regular files.
+    /// Perf maps and jitdumps that were not trusted: owned by another user, or not regular files.
     pub refused_maps: u64,
     /// Addresses whose file or process could not be read.
     pub unanswered: u64,

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{chown, symlink};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -38,11 +38,16 @@ impl Workload {
     /// Starts a program that generates code at run time, and returns the address of that code.
     /// `None` on processors that it has no code for.
     fn that_makes_code() -> Option<(Workload, u64)> {
+        Workload::that_makes_code_with(&[])
+    }
+
+    /// The same with arguments for the workload.
+    fn that_makes_code_with(arguments: &[&str]) -> Option<(Workload, u64)> {
         if !cfg!(target_arch = "x86_64") {
             println!("SKIPPED: the workload makes code for x86-64 only");
             return None;
         }
-        let made = Workload::start(Command::new(workload()).arg("made"));
+        let made = Workload::start(Command::new(workload()).arg("made").args(arguments));
         let address = u64::from_str_radix(&made.answer(), 16).expect("an address");
         Some((made, address))
     }
@@ -113,7 +118,7 @@ fn a_fifo_in_the_place_of_a_perf_map_delays_nothing() {
     mkfifo(&map.0);
     let (stdout, stderr) = made.counted_stacks("bpftrace");
     assert!(stdout.contains(&format!("{:#x}", address + 18)), "{stdout}");
-    assert!(stderr.contains("perf maps that were not read: "), "{stderr}");
+    assert!(stderr.contains("perf maps and jitdumps that were not read: "), "{stderr}");
 }
 
 #[test]
@@ -130,7 +135,57 @@ fn perf_maps_of_the_processs_user_count_and_those_of_others_do_not() {
     chown(&map.0, Some(65534), None).expect("we are root");
     let (stdout, stderr) = made.counted_stacks("perf");
     assert!(!stdout.contains("made::code"), "{stdout}");
-    assert!(stderr.contains("perf maps that were not read: "), "{stderr}");
+    assert!(stderr.contains("perf maps and jitdumps that were not read: "), "{stderr}");
+}
+
+#[test]
+fn jitdumps_of_the_processs_user_count_and_those_of_others_do_not() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("hostile-jitdump");
+    let Some((mut made, address)) = Workload::that_makes_code_with(&[&directory.path("")]) else { return };
+    let dump = directory.path(&format!("jit-{}.dump", made.pid()));
+    let map = PerfMap::of(made.pid());
+    fs::write(&map.0, format!("{address:x} 40 in_the_perf_map\n")).expect("a file");
+    let (stdout, stderr) = made.counted_stacks("perf");
+    assert!(stdout.contains(&format!("workload_made+18 ({dump})\n")), "{stdout}");
+    assert!(!stderr.contains("were not read"), "{stderr}");
+    chown(&dump, Some(65534), None).expect("we are root");
+    let (stdout, stderr) = made.counted_stacks("perf");
+    assert!(stdout.contains(&format!("in_the_perf_map+18 ({})\n", map.0)), "{stdout}");
+    assert!(stderr.contains("perf maps and jitdumps that were not read: "), "{stderr}");
+    chown(&dump, Some(0), None).expect("we are root");
+    // The mapped file is read, not what is at its path now; and it grows.
+    let mut grown = fs::OpenOptions::new().append(true).open(&dump).expect("the file");
+    fs::remove_file(&dump).expect("it is there");
+    symlink(directory.path("none"), &dump).expect("a link");
+    let name = b"grown\0";
+    let length = 24 + 32 + name.len() as u32;
+    let words = [0, length, 0, 0, 1, 1].map(u32::to_ne_bytes).concat();
+    // Its code is not in the file yet.
+    let numbers = [address, address, 0x40, 9].map(u64::to_ne_bytes).concat();
+    let length_with_code = (length + 0x40).to_ne_bytes();
+    let record = [&words[..4], &length_with_code, &words[8..], &numbers, name].concat();
+    grown.write_all(&record).expect("written");
+    let (stdout, _) = made.counted_stacks("bpftrace");
+    assert!(stdout.contains("        grown+18\n"), "{stdout}");
+}
+
+#[test]
+fn generated_code_has_its_name_after_its_process_has_ended() {
+    if skip() {
+        return;
+    }
+    if !cfg!(target_arch = "x86_64") {
+        return println!("SKIPPED: the workload makes code for x86-64 only");
+    }
+    let directory = Directory::new("hostile-ended");
+    let command = format!("sh -c 'echo 5 | {} made {}'", workload(), directory.path(""));
+    let script = "tracepoint:syscalls:sys_enter_getppid / comm == \"workload\" / { @[ustack(fp)] = count(); }";
+    let ended = run(&["-e", script, "-c", &command]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    assert!(ended.stdout.contains("        workload_made+18\n"), "{}{}", ended.stdout, ended.stderr);
 }
 
 #[test]

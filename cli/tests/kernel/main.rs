@@ -26,6 +26,7 @@ mod merging;
 mod modules;
 mod moments;
 mod namespaces;
+mod node;
 mod open_spans;
 mod own_probes;
 mod parameters;

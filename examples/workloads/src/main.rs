@@ -36,7 +36,8 @@ workload static-probes [N]       passes workload:step N times with 0, … N-1 an
                                  without N, for each number on standard input the first two
 workload on-demand               for each number N on standard input: N calls each of getppid, of libc's getpid and of workload_step;
                                  for `become PATH`, runs PATH in the same process as `workload on-demand`
-workload made                    for each number N on standard input: N calls of getppid from code that it makes
+workload made [DIRECTORY]        for each number N on standard input: N calls of getppid from code that it makes, which
+                                 jit-PID.dump in DIRECTORY names, as just-in-time compilers do
 workload churn N                 maps code and unmaps it, N times
 workload touches N               writes the first byte of each of N fresh pages of 4096 bytes
 workload writes N                prints the address of a variable, waits for a line, then two threads write it N times each
@@ -103,7 +104,7 @@ fn run(words: &[String]) -> Result<()> {
             Ok(())
         }
         "on-demand" => on_demand(),
-        "made" => made(),
+        "made" => made(rest.first().map(String::as_str)),
         "churn" => sys::made::churn(number(rest, 0)?),
         "touches" => {
             touches(number(rest, 0)?);
@@ -340,8 +341,9 @@ fn on_demand() -> Result<()> {
     Ok(())
 }
 
-fn made() -> Result<()> {
+fn made(directory: Option<&str>) -> Result<()> {
     let code = sys::made::Made::new()?;
+    let _dump = directory.map(|directory| sys::made::Dump::of(&code, directory)).transpose()?;
     println!("{:x}", code.address());
     for line in std::io::stdin().lines() {
         let calls: u64 = line?.trim().parse().map_err(|_| Error::other("a line is not a number"))?;

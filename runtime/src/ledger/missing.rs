@@ -52,7 +52,7 @@ fn of_names(names: &Shortfalls) -> impl Iterator<Item = Missing> {
         ("user stacks that end at an address that is not code", names.broken_stacks, Some(frame_pointers)),
         ("names that were cut", names.cut_names, None),
         ("symbols of files with too many of them", names.large_files, None),
-        ("perf maps that were not read", names.refused_maps, Some(trust)),
+        ("perf maps and jitdumps that were not read", names.refused_maps, Some(trust)),
         ("names of addresses: their files or processes did not answer", names.unanswered, None),
         ("records of process mappings: ring buffer full", names.lost_records, None),
     ]

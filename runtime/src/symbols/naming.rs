@@ -5,7 +5,7 @@
 //! once per question. Blocking time is unbounded, because files can be on any file system, so the
 //! caller runs this in a thread of its own.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -17,16 +17,14 @@ use profiler_model::value::{Location, Shortfalls, SymbolName};
 
 use super::debug_files::Program;
 use super::files::{Files, ReadFile};
+use super::generated::{Generated, GeneratedCode};
 use super::image::NamedAddress;
-use super::perf_map::{self, Opened, PerfMap, Version};
 use super::processes::FilePlace;
 use super::recorder::Recording;
 use super::regions::{Region, Regions};
 use crate::host::bounded::open_regular;
 use crate::host::demangle::readable;
 
-/// Limit in bytes of cached perf maps; above it the cache is emptied.
-const MAX_KEPT_BYTES: usize = 128 << 20;
 /// Limit in bytes of `/proc/PID/maps`: the kernel allows 65,530 mappings, with long paths.
 const MAX_MAPS_BYTES: u64 = 32 << 20;
 /// End of user addresses.
@@ -62,8 +60,7 @@ type Places = Vec<(u64, u64)>;
 pub(super) struct Namer {
     files: Files,
     vdso: Option<ReadFile>,
-    perf_maps: HashMap<u32, (Version, PerfMap)>,
-    kept_bytes: usize,
+    generated: Generated,
     /// Of the current question.
     with_origins: bool,
     shortfalls: Shortfalls,
@@ -73,10 +70,9 @@ impl Namer {
     /// Nothing is read yet; `progress` counts the steps of reading.
     pub(super) fn new(progress: Arc<AtomicU64>) -> Namer {
         Namer {
-            files: Files::new(progress),
+            files: Files::new(Arc::clone(&progress)),
             vdso: None,
-            perf_maps: HashMap::new(),
-            kept_bytes: 0,
+            generated: Generated::new(progress),
             with_origins: false,
             shortfalls: Shortfalls::default(),
         }
@@ -85,6 +81,7 @@ impl Namer {
     /// Resolves the addresses of a process.
     pub(super) fn answer(&mut self, question: &Question) -> Answer {
         self.with_origins = question.with_origins;
+        self.generated.begin();
         let mut locations = BTreeMap::new();
         let maps = question.is_alive.then(|| read_maps(question.pid)).flatten().unwrap_or_default();
         let regions = Regions::parse(&maps);
@@ -96,7 +93,7 @@ impl Namer {
             }
         }
         for (region, addresses) in mapped {
-            self.in_region(question.pid, regions.get(region), &addresses, &mut locations);
+            self.in_region(question.pid, (&regions, region), &addresses, &mut locations);
         }
         let places = question.recording.as_ref().map(|recording| recording.find(question.pid, &left));
         let mut files: BTreeMap<(Arc<str>, u64), Places> = BTreeMap::new();
@@ -107,6 +104,7 @@ impl Namer {
                 }
                 // The current mappings are complete; for a process that has ended, only its files
                 // were recorded.
+                None if self.ended_name(question, address, &mut locations) => {}
                 None if !regions.is_empty() || address >= END_OF_USER_MEMORY => {
                     locations.insert(address, Location::NoCode);
                 }
@@ -118,12 +116,21 @@ impl Namer {
         }
         let location = |&address: &u64| (address, locations.remove(&address).unwrap_or(Location::Unknown));
         let locations = question.addresses.iter().map(location).collect();
-        self.shortfalls.large_files += self.files.take_large();
+        let (refused, large) = self.generated.take_counts();
+        self.shortfalls.refused_maps += refused;
+        self.shortfalls.large_files += self.files.take_large() + large;
         Answer { locations, shortfalls: std::mem::take(&mut self.shortfalls) }
     }
 
     /// Resolves the addresses in one mapping of a live process.
-    fn in_region(&mut self, pid: u32, region: Region<'_>, addresses: &[u64], into: &mut BTreeMap<u64, Location>) {
+    fn in_region(
+        &mut self,
+        pid: u32,
+        (regions, number): (&Regions<'_>, usize),
+        addresses: &[u64],
+        into: &mut BTreeMap<u64, Location>,
+    ) {
+        let region = regions.get(number);
         let root = format!("/proc/{pid}/root");
         let program = Program { path: Path::new(region.shown_path()), root: Path::new(&root) };
         let read = if region.path == VDSO {
@@ -137,7 +144,7 @@ impl Namer {
             let offset = region.offset_of(address);
             let found = read.as_ref().and_then(|read| self.in_file(read, offset, region.shown_path()));
             // Some runtimes map generated code from files without a name.
-            let found = found.or_else(|| self.jit_name(pid, address).map(Location::named));
+            let found = found.or_else(|| self.generated_name(pid, regions, address).map(Location::named));
             let file = || region.is_file().then(|| Location::Module(region.shown_path().to_owned()));
             into.insert(address, found.or_else(file).unwrap_or(Location::Unknown));
         }
@@ -172,30 +179,22 @@ impl Namer {
         self.vdso.get_or_insert_with(|| ReadFile::of_bytes(&own_vdso().unwrap_or_default())).clone()
     }
 
-    /// The name of JIT-generated code.
-    fn jit_name(&mut self, pid: u32, address: u64) -> Option<SymbolName> {
-        let (path, opened) = perf_map::open(pid, self.perf_maps.get(&pid).map(|(version, _)| *version));
-        match opened {
-            Opened::None => return None,
-            Opened::Refused => {
-                self.shortfalls.refused_maps += 1;
-                return None;
-            }
-            Opened::Same => {}
-            Opened::Read(version, map) => {
-                self.shortfalls.large_files += u64::from(map.is_cut);
-                self.kept_bytes += map.size_bytes();
-                if self.kept_bytes > MAX_KEPT_BYTES {
-                    self.perf_maps.clear();
-                    self.kept_bytes = map.size_bytes();
-                }
-                self.perf_maps.insert(pid, (version, map));
-            }
-        }
-        let (version, map) = self.perf_maps.remove(&pid)?;
-        let name = map.find(address).map(|found| self.named(found, Some(&path)));
-        self.perf_maps.insert(pid, (version, map));
-        name
+    /// The name of generated code.
+    fn generated_name(&mut self, pid: u32, regions: &Regions<'_>, address: u64) -> Option<SymbolName> {
+        let (symbol, is_cut) = symbol(&self.generated.find(pid, regions, address)?);
+        self.shortfalls.cut_names += u64::from(is_cut);
+        Some(symbol)
+    }
+
+    /// Resolves an address in code that a process generated which has ended; returns whether it
+    /// has a name.
+    fn ended_name(&mut self, question: &Question, address: u64, into: &mut BTreeMap<u64, Location>) -> bool {
+        let Some(recording) = question.recording.as_ref().filter(|_| !question.is_alive) else { return false };
+        let Some(found) = self.generated.find_ended(question.pid, recording, address) else { return false };
+        let (symbol, is_cut) = symbol(&found);
+        self.shortfalls.cut_names += u64::from(is_cut);
+        into.insert(address, Location::named(symbol));
+        true
     }
 
     fn named(&mut self, found: NamedAddress<'_>, module: Option<&str>) -> SymbolName {
@@ -203,6 +202,12 @@ impl Namer {
         self.shortfalls.cut_names += u64::from(name.is_cut);
         SymbolName { name: name.text, offset: found.offset, module: module.map(str::to_owned) }
     }
+}
+
+/// The name of generated code, and whether it was truncated.
+fn symbol(code: &GeneratedCode<'_>) -> (SymbolName, bool) {
+    let name = readable(code.name.name);
+    (SymbolName { name: name.text, offset: code.name.offset, module: Some(code.path.to_owned()) }, name.is_cut)
 }
 
 /// Opens the mapped file itself, even if it was deleted or is in another mount namespace; without

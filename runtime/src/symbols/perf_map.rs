@@ -6,7 +6,6 @@
 //! `/tmp`.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -14,6 +13,7 @@ use std::path::Path;
 use crate::host::bounded::open_regular_no_link;
 use crate::host::demangle::MAX_NAME_BYTES;
 
+use super::generated::Writer;
 use super::image::NamedAddress;
 
 /// Limit in bytes per file. The file of a large Java server has about 20 million bytes.
@@ -61,26 +61,32 @@ pub(super) enum Opened {
 
 /// Reads the perf map of a process unless it is still the `known` version. The path is resolved in
 /// the mount namespace of the process, with the PID as the process sees it.
-pub(super) fn open(pid: u32, known: Option<Version>) -> (String, Opened) {
-    let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-    let status = String::from_utf8_lossy(&status);
-    let own_pid = number(&status, "NStgid:", usize::MAX).unwrap_or(pid);
-    let name = format!("/tmp/perf-{own_pid}.map");
-    // The second number is the effective user id, which owns files the process creates.
-    let Some(user) = number(&status, "Uid:", 1) else { return (name, Opened::None) };
-    let opened = read(Path::new(&format!("/proc/{pid}/root{name}")), user, known);
+pub(super) fn open(pid: u32, writer: Writer, known: Option<Version>) -> (String, Opened) {
+    let name = format!("/tmp/perf-{}.map", writer.own_pid);
+    let opened = read(Path::new(&format!("/proc/{pid}/root{name}")), &[writer.user], known, None);
     (name, opened)
 }
 
-fn read(path: &Path, user: u32, known: Option<Version>) -> Opened {
+/// Reads the perf map of a process that has ended, if it was written since a moment, in seconds
+/// since 1970, and belongs to root or to one of `users`.
+pub(super) fn open_of_ended(pid: u32, users: &[u32], since: i64) -> (String, Opened) {
+    let name = format!("/tmp/perf-{pid}.map");
+    let opened = read(Path::new(&name), users, None, Some(since));
+    (name, opened)
+}
+
+fn read(path: &Path, users: &[u32], known: Option<Version>, since: Option<i64>) -> Opened {
     let file = match open_regular_no_link(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Opened::None,
         Err(_) => return Opened::Refused,
     };
     let Ok(meta) = file.metadata() else { return Opened::Refused };
-    if meta.uid() != user && meta.uid() != 0 {
+    if meta.uid() != 0 && !users.contains(&meta.uid()) {
         return Opened::Refused;
+    }
+    if since.is_some_and(|since| meta.mtime() < since) {
+        return Opened::None;
     }
     let changed = (meta.mtime(), meta.mtime_nsec());
     let version = Version { inode: meta.ino(), size_bytes: meta.len(), changed };
@@ -143,20 +149,9 @@ fn function(line: &[u8]) -> Option<(Function, &[u8])> {
     (!name.is_empty()).then_some((Function { start, size_bytes, name: (0, 0) }, name))
 }
 
-/// A number in a line of `/proc/PID/status`: the one at index `place`, or the last.
-fn number(status: &str, label: &str, place: usize) -> Option<u32> {
-    let numbers = status.lines().find_map(|line| line.strip_prefix(label))?;
-    let mut numbers = numbers.split_ascii_whitespace();
-    match place {
-        usize::MAX => numbers.next_back(),
-        place => numbers.nth(place),
-    }?
-    .parse()
-    .ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::{OpenOptionsExt as _, chown, symlink};
     use std::process::Command;
 
@@ -201,16 +196,18 @@ mod tests {
         symlink(path("own"), path("link")).expect("a link");
         let made = Command::new("mkfifo").arg(path("fifo")).status().is_ok_and(|status| status.success());
         let own = fs::metadata(path("own")).expect("it is there").uid();
-        let Opened::Read(version, map) = read(&path("own"), own, None) else { panic!("not read") };
+        let Opened::Read(version, map) = read(&path("own"), &[own], None, None) else { panic!("not read") };
         assert!(map.find(0x10).is_some());
-        assert!(matches!(read(&path("own"), own, Some(version)), Opened::Same));
-        assert!(matches!(read(&path("link"), own, None), Opened::Refused));
-        assert!(!made || matches!(read(&path("fifo"), own, None), Opened::Refused));
-        assert!(matches!(read(&path("none"), own, None), Opened::None));
-        assert!(matches!(read(&directory, own, None), Opened::Refused));
+        assert!(matches!(read(&path("own"), &[own], Some(version), None), Opened::Same));
+        assert!(matches!(read(&path("own"), &[own], None, Some(i64::MAX)), Opened::None), "of another time");
+        assert!(matches!(read(&path("own"), &[own], None, Some(0)), Opened::Read(..)));
+        assert!(matches!(read(&path("link"), &[own], None, None), Opened::Refused));
+        assert!(!made || matches!(read(&path("fifo"), &[own], None, None), Opened::Refused));
+        assert!(matches!(read(&path("none"), &[own], None, None), Opened::None));
+        assert!(matches!(read(&directory, &[own], None, None), Opened::Refused));
         write("other");
         match chown(path("other"), Some(65534), None) {
-            Ok(()) => assert!(matches!(read(&path("other"), own, None), Opened::Refused)),
+            Ok(()) => assert!(matches!(read(&path("other"), &[own], None, None), Opened::Refused)),
             Err(error) => println!("SKIPPED: chown: {error}"),
         }
         fs::remove_dir_all(directory).expect("our own directory");

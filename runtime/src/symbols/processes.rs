@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use super::generated::is_dump_path;
 use super::regions::Regions;
 
 /// Limit of remembered processes.
@@ -94,6 +95,13 @@ impl Processes {
             let offset = (address - start).checked_add(mapping.file.offset)?;
             (address < mapping.end).then(|| FilePlace { offset, ..mapping.file.clone() })
         })
+    }
+
+    /// The jitdump that a process has mapped, or had when it ended or ran another program.
+    pub(super) fn dump(&self, pid: u32) -> Option<FilePlace> {
+        let process = self.known.get(&pid)?;
+        let mappings = [&process.mappings, &process.earlier].into_iter().flat_map(|mappings| mappings.values());
+        mappings.map(|mapping| &mapping.file).find(|file| is_dump_path(&file.path)).cloned()
     }
 
     /// Adds the mappings of `/proc/PID/maps`.

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use crate::attach::sampling::online_cpus;
 use crate::background::{Background, End};
-use crate::sys::poll;
 use crate::sys::process_events::ProcessEvents;
+use crate::sys::{poll, time};
 
 use super::processes::{FilePlace, Processes};
 
@@ -41,6 +41,8 @@ pub(super) struct Recording {
     state: Arc<Mutex<State>>,
     /// Records dropped because the kernel's buffer was full.
     lost: Arc<AtomicU64>,
+    /// When recording began, in seconds since 1970.
+    began: i64,
 }
 
 #[derive(Debug, Default)]
@@ -81,6 +83,18 @@ impl Recording {
         self.drain(&mut state);
         addresses.iter().map(|address| state.processes.find(pid, *address)).collect()
     }
+
+    /// The jitdump that a process has mapped, or had when it ended.
+    pub(super) fn dump(&self, pid: u32) -> Option<FilePlace> {
+        let mut state = self.lock();
+        self.drain(&mut state);
+        state.processes.dump(pid)
+    }
+
+    /// When recording began, in seconds since 1970.
+    pub(super) fn began(&self) -> i64 {
+        self.began
+    }
 }
 
 impl Recorder {
@@ -90,7 +104,8 @@ impl Recorder {
         let cpus = online_cpus().unwrap_or_default();
         let cpus = cpus.into_iter().map_while(|cpu| ProcessEvents::open(cpu).ok()).collect();
         let state = Arc::new(Mutex::new(State { cpus, processes: Processes::default() }));
-        let recording = Recording { state, lost: Arc::default() };
+        let began = i64::try_from(time::realtime_ns() / 1_000_000_000).unwrap_or_default();
+        let recording = Recording { state, lost: Arc::default(), began };
         let thread = start_thread(&recording, processes.to_vec()).ok();
         Recorder { recording, _thread: thread }
     }

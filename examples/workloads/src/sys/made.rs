@@ -1,10 +1,10 @@
 //! Code generated at run time, and executable mappings that come and go.
 //!
 //! In: how often. Out: calls of getppid from code outside of any file, below a frame whose return
-//! address is text; executable mappings of a file.
+//! address is text; a jitdump that names that code; executable mappings of a file.
 
 use std::fs::File;
-use std::io::{Error, Result};
+use std::io::{Error, Result, Write as _};
 use std::os::fd::AsRawFd as _;
 
 const PAGE_BYTES: usize = 4096;
@@ -61,6 +61,48 @@ impl Made {
         let function = unsafe { std::mem::transmute::<*mut u8, extern "C" fn() -> i64>(self.0) };
         function();
     }
+}
+
+/// A jitdump, of which a page is mapped as code: that is how tracers find it.
+pub struct Dump(*mut libc::c_void);
+
+impl Dump {
+    /// Writes `jit-PID.dump`: an earlier function at the code's address, then `workload_made`,
+    /// which moves there from another address.
+    pub fn of(code: &Made, directory: &str) -> Result<Dump> {
+        let pid = std::process::id();
+        let path = format!("{directory}/jit-{pid}.dump");
+        let mut file = File::options().read(true).write(true).create_new(true).open(path)?;
+        let (address, elsewhere, size_bytes) = (code.address() as u64, 0x1000, 64);
+        let head = [0x4a69_5444, 1, 40, 62, 0, pid, 0, 0, 0, 0].map(u32::to_ne_bytes).concat();
+        let loads = [(address, 1, "workload_replaced"), (elsewhere, 2, "workload_made")]
+            .map(|(at, index, name)| {
+                record(0, &[at, at, size_bytes, index], &[name.as_bytes(), &[0; 65]].concat())
+            })
+            .concat();
+        let moved = record(1, &[address, elsewhere, address, size_bytes, 2], &[]);
+        file.write_all(&[head, loads, moved].concat())?;
+        let access = libc::PROT_READ | libc::PROT_EXEC;
+        // SAFETY: the kernel chooses a free address range.
+        let page =
+            unsafe { libc::mmap(std::ptr::null_mut(), PAGE_BYTES, access, libc::MAP_PRIVATE, file.as_raw_fd(), 0) };
+        if page == libc::MAP_FAILED { Err(Error::last_os_error()) } else { Ok(Dump(page)) }
+    }
+}
+
+impl Drop for Dump {
+    fn drop(&mut self) {
+        // SAFETY: the page was mapped by `of`, and nothing else uses it.
+        unsafe { libc::munmap(self.0, PAGE_BYTES) };
+    }
+}
+
+/// A record of a jitdump: kind, length, time, PID and TID, numbers, and what follows them.
+fn record(kind: u32, numbers: &[u64], rest: &[u8]) -> Vec<u8> {
+    let length = 24 + 8 * numbers.len() + rest.len();
+    let words = [kind, length as u32, 0, 0, std::process::id(), std::process::id()];
+    let numbers = numbers.iter().flat_map(|number| number.to_ne_bytes());
+    words.iter().flat_map(|word| word.to_ne_bytes()).chain(numbers).chain(rest.iter().copied()).collect()
 }
 
 #[cfg(target_arch = "x86_64")]
