@@ -44,7 +44,7 @@ use super::exit::{Failure, MISTAKE, REFUSED};
 use super::run_as::RunAs;
 use super::script::Origin;
 use super::streams::{self, notes};
-use super::{maps, progress};
+use super::{cache, maps, progress};
 
 pub(super) use profiler_compiler::Compiled;
 /// Compiles for this machine. `child` is the process of `-c`.
@@ -279,6 +279,7 @@ pub(super) fn run(
         no_warnings: arguments.script.no_warnings,
         rows_apart: arguments.rows_apart,
         progress: progress::is_wanted(arguments),
+        unwind_cache: cache::of_unwind_tables(),
         values,
     };
     let terminal = arguments.output.is_none().then(streams::terminal).flatten();
@@ -362,6 +363,7 @@ pub(super) fn run_at_prompt(
         when_attached: Some(&|| attached(object)),
         locate: Some(&|span| SourceLocation::of(source, span)),
         requests: Some(requests),
+        unwind_cache: cache::of_unwind_tables(),
         ..RunOptions::default()
     };
     let on_terminal = std::io::stdout().is_terminal();

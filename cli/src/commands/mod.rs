@@ -8,6 +8,7 @@
 mod args;
 mod build;
 mod built;
+mod cache;
 mod check;
 mod colours;
 pub mod diagnostics;

@@ -223,7 +223,7 @@ fn damaged_bytes_give_a_sorted_table() {
     }
 }
 
-/// The code of a simple row, as the layout in `model` describes it.
+/// The code of a simple row, as the layout in `model` describes it. Larger frames have none.
 fn simple(row: &UnwindTableRow<usize>) -> Option<u16> {
     let (CfaRule::RegisterAndOffset { register, offset }, Some(RegisterRule::Offset(-8))) =
         (row.cfa(), row.register(X86_64::RA))
@@ -236,8 +236,8 @@ fn simple(row: &UnwindTableRow<usize>) -> Option<u16> {
     };
     let words = (*offset / 8) as u16;
     match register.0 {
-        7 => Some(slot << 12 | words),
-        6 => Some(0x8000 | slot << 7 | words),
+        7 if words < 1 << 12 => Some(slot << 12 | words),
+        6 if words < 1 << 7 => Some(0x8000 | slot << 7 | words),
         _ => None,
     }
 }

@@ -83,7 +83,7 @@ impl Recorded {
 }
 
 fn new(store: Recorded) -> Server<Recorded> {
-    Server::new(store, Arc::default())
+    Server::new(store, Files::default(), Arc::default())
 }
 
 fn own() -> u32 {
