@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use profiler_model::output::{MapPrint, Section, ViewSnapshot, Window};
+use profiler_model::output::{Cell, MapPrint, Section, ViewSnapshot, Window};
 use profiler_model::view::View;
 
 use super::{RunError, Session, system};
@@ -102,6 +102,11 @@ impl Display<'_, '_> {
             is_remainder,
             quality: self.quality,
         };
+        let cells = table.rows.iter().flatten();
+        self.actions.symbols.expect(&mut cells.filter_map(|cell| match cell {
+            Cell::Value(value) => Some(value),
+            Cell::Missing | Cell::Number(_) => None,
+        }));
         self.actions.output.view(&snapshot, self.actions.symbols);
     }
 

@@ -23,6 +23,8 @@ const MAX_BYTES: u64 = 256 << 20;
 const MAX_ROWS: u64 = 4 << 20;
 /// First bytes of an entry. The number changes with the encoding of rows and with how they are made.
 const MAGIC: [u8; 8] = *b"unwind01";
+/// Rights of all users but the owner.
+const OTHERS: u32 = 0o077;
 const SECRET: &str = "key";
 const SECRET_BYTES: usize = 16;
 
@@ -93,7 +95,7 @@ impl Cache {
 }
 
 fn is_private(metadata: &Metadata) -> bool {
-    metadata.uid() == effective_uid() && metadata.mode() & 0o077 == 0
+    metadata.uid() == effective_uid() && metadata.mode() & OTHERS == 0
 }
 
 /// Opens a file that is not a link. Opening does not block, whatever it is.
