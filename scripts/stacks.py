@@ -50,7 +50,7 @@ class Loaded:
         return process
 
     def start(self, seconds):
-        """Starts the program and a load that lasts so long."""
+        """Starts the program and a load that lasts for this many seconds."""
         raise NotImplementedError
 
     def stop(self):

@@ -21,7 +21,7 @@ const MIN_SECTION_BYTES: usize = 64 << 10;
 const MAX_BYTES: u64 = 256 << 20;
 /// Limit of an entry, in rows.
 const MAX_ROWS: u64 = 4 << 20;
-/// First bytes of an entry. The number changes with the encoding of rows and with how they are made.
+/// First bytes of an entry. The number changes with the encoding of rows and with their making.
 const MAGIC: [u8; 8] = *b"unwind01";
 /// Rights of all users but the owner.
 const OTHERS: u32 = 0o077;

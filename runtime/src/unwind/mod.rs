@@ -58,8 +58,8 @@ pub(crate) struct Unwinder {
 }
 
 impl Unwinder {
-    /// Starts the thread for a loaded object. Tables of large files are kept in a private directory,
-    /// if one is given. Returns when these processes have tables, or the
+    /// Starts the thread for a loaded object. Tables of large files are kept in the private
+    /// directory `cache`, if there is one. Returns when these processes have tables, or the
     /// busiest ones if none is named; but waits no longer than [`PATIENCE`] or [`PREPARATION`].
     pub(crate) fn start(
         unwinding: &Unwinding,
