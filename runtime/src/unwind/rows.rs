@@ -9,13 +9,13 @@ use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, FrameDescriptionEntry, LittleEndian,
     PartialFrameDescriptionEntry, UnwindContext, UnwindSection, X86_64,
 };
-use profiler_model::unwind::{FROM_RBX, RBX_WORDS_BITS, Rule, SPECIAL, Special, row};
+use profiler_model::unwind::{
+    END_OF_ADDRESSES, FROM_RBX, RBX_WORDS_BITS, Rule, SPECIAL, Special, address_of, row, rule_of,
+};
 
 use super::rule::{Bytes, rule, saved_rbx};
 use super::sections::Sections;
 
-/// End of the addresses that a row can have.
-const END_OF_ADDRESSES: u64 = 1 << 48;
 /// Limit of rows in a file before equal ones are merged.
 const MAX_ROWS: usize = 16 << 20;
 /// Limit of bytes of call-frame instructions, those of common entries counted for each function.
@@ -62,7 +62,7 @@ struct Function {
     first: usize,
     rows: usize,
     /// How many words below the CFA it saves RBX; 0 if it does not.
-    saved_rbx: u16,
+    saved_rbx: u32,
 }
 
 impl Entries {
@@ -128,7 +128,7 @@ impl Entries {
         section: &Section,
         bases: &BaseAddresses,
         context: &mut UnwindContext<usize>,
-    ) -> gimli::Result<u16> {
+    ) -> gimli::Result<u32> {
         let mut table = entry.rows(section, bases, context)?;
         let mut function_rbx = 0;
         while let Some(found) = table.next_row()? {
@@ -161,7 +161,7 @@ impl Entries {
 
     /// Where the functions that these instructions call save RBX, if they agree on a place. Bytes
     /// that are no call hardly ever lead to the first one of a function.
-    fn saved_by_called(&self, address: u64, instructions: &[u8]) -> Option<u16> {
+    fn saved_by_called(&self, address: u64, instructions: &[u8]) -> Option<u32> {
         let mut places = (address..).zip(instructions.windows(CALL_BYTES)).filter_map(|(at, bytes)| {
             let (opcode, distance) = bytes.split_first()?;
             let distance = i32::from_le_bytes(distance.try_into().ok()?);
@@ -179,7 +179,7 @@ impl Entries {
         for (index, function) in self.functions.iter().enumerate() {
             let next = self.functions.get(index + 1).map_or(u64::MAX, |next| next.start);
             let rows = &self.rows[function.first..function.first + function.rows];
-            for row in rows.iter().take_while(|row| **row >> 16 < next) {
+            for row in rows.iter().take_while(|row| address_of(**row) < next) {
                 push(&mut sorted, *row);
             }
             // No code is in the padding between two functions, so it needs no row.
@@ -194,13 +194,13 @@ impl Entries {
 
 /// Whether this row's rule is a `Rule::FromRbx`.
 fn is_from_rbx(row: u64) -> bool {
-    (FROM_RBX..SPECIAL).contains(&(row as u16))
+    (FROM_RBX..SPECIAL).contains(&rule_of(row))
 }
 
 /// The row with the place where RBX is saved.
-fn with_saved_rbx(from: u64, saved: u16) -> u64 {
-    let words = from as u16 & ((1 << RBX_WORDS_BITS) - 1);
-    row(from >> 16, Rule::FromRbx { words, saved }.code())
+fn with_saved_rbx(from: u64, saved: u32) -> u64 {
+    let words = rule_of(from) & ((1 << RBX_WORDS_BITS) - 1);
+    row(address_of(from), Rule::FromRbx { words, saved }.code())
 }
 
 /// Parses an entry. Its common entry is usually that of the one before.
@@ -221,7 +221,7 @@ fn parse<'data, Section: UnwindSection<Bytes<'data>>>(
 
 /// Appends a row unless it has the same rule as the one before it.
 fn push(rows: &mut Vec<u64>, row: u64) {
-    if rows.last().is_none_or(|last| *last as u16 != row as u16) {
+    if rows.last().is_none_or(|last| rule_of(*last) != rule_of(row)) {
         rows.push(row);
     }
 }
