@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Limit of an entry, in rows.
 const MAX_ROWS: u64 = 4 << 20;
 /// First bytes of an entry. The number changes with the encoding of rows and with their making.
-const MAGIC: [u8; 8] = *b"unwind02";
+const MAGIC: [u8; 8] = *b"unwind03";
 /// Rights of all users but the owner.
 const OTHERS: u32 = 0o077;
 const SECRET: &str = "key";
@@ -59,7 +59,7 @@ impl Cache {
         let mut hasher = DefaultHasher::new();
         (self.secret, MAGIC, sections.eh_frame, sections.debug_frame).hash(&mut hasher);
         let bases = &sections.bases.eh_frame;
-        (bases.section, bases.text, bases.data).hash(&mut hasher);
+        (bases.section, bases.text, bases.data, sections.entry).hash(&mut hasher);
         Some(Digest(hasher.finish()))
     }
 

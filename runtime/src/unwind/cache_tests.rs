@@ -84,7 +84,7 @@ fn damaged_entries_are_absent() {
     assert_eq!(read(&entry(&[])), Some(Vec::new()));
     let whole = entry(&[4, 5]);
     let unsorted = entry(&[5, 4]);
-    for bytes in [b"".as_slice(), b"unwind", b"unwind01\0\0\0\0\0\0\0\0", &whole[..whole.len() - 1], &unsorted] {
+    for bytes in [b"".as_slice(), b"unwind", b"unwind02\0\0\0\0\0\0\0\0", &whole[..whole.len() - 1], &unsorted] {
         assert_eq!(read(bytes), None, "{bytes:?}");
     }
 }

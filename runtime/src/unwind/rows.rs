@@ -24,6 +24,9 @@ const MAX_WORK_BYTES: usize = 256 << 20;
 const PADDING_BYTES: u64 = 15;
 
 const NONE: Rule = Rule::Special(Special::None);
+/// Limit of the code where a program begins, if nothing says where it ends: that of the dynamic
+/// linker has 80 bytes.
+const MAX_BEGINNING_BYTES: u64 = 256;
 /// Opcode of a call with the distance to the function, and their size.
 const CALL: u8 = 0xe8;
 const CALL_BYTES: usize = 5;
@@ -36,13 +39,16 @@ pub(super) type Instructions<'a, 'data> = &'a dyn Fn(u64, u64) -> Option<&'data 
 /// The rows of a file; empty if it has no call-frame information or too much of it.
 pub(super) fn rows<'data>(sections: &Sections<'data>, instructions: Instructions<'_, 'data>) -> Vec<u64> {
     let eh_frame = EhFrame::new(sections.eh_frame, LittleEndian);
-    let rows = Entries::read(&eh_frame, &sections.bases, instructions);
-    if !rows.is_empty() {
-        return rows;
+    let mut entries = Entries::read(&eh_frame, &sections.bases, instructions);
+    if entries.rows.is_empty() {
+        let mut debug_frame = DebugFrame::new(sections.debug_frame, LittleEndian);
+        debug_frame.set_address_size(8);
+        entries = Entries::read(&debug_frame, &sections.bases, instructions);
     }
-    let mut debug_frame = DebugFrame::new(sections.debug_frame, LittleEndian);
-    debug_frame.set_address_size(8);
-    Entries::read(&debug_frame, &sections.bases, instructions)
+    if !entries.rows.is_empty() {
+        entries.add_beginning(sections.entry);
+    }
+    entries.arrange()
 }
 
 /// The functions of a file with their rows, in the order of the file.
@@ -70,7 +76,7 @@ impl Entries {
         section: &Section,
         bases: &BaseAddresses,
         instructions: Instructions<'_, 'data>,
-    ) -> Vec<u64> {
+    ) -> Entries {
         let mut read = Entries::default();
         let mut context = UnwindContext::new();
         let mut common = None;
@@ -81,13 +87,28 @@ impl Entries {
             let Some(entry) = parse(&entry, &mut common) else { continue };
             read.work_bytes += entry.entry_len() + entry.cie().entry_len();
             if read.work_bytes > MAX_WORK_BYTES || read.rows.len() > MAX_ROWS {
-                return Vec::new();
+                return Entries::default();
             }
             read.add(&entry, section, bases, &mut context);
         }
         read.functions.sort_by_key(|function| function.start);
         read.find_rbx(instructions);
-        read.arrange()
+        read
+    }
+
+    /// The code where the program begins has no caller. That of the dynamic linker has no entry: it
+    /// calls the functions that prepare the program, and all constructors.
+    fn add_beginning(&mut self, start: u64) {
+        let next = self.functions.partition_point(|function| function.start <= start);
+        let is_known = next.checked_sub(1).is_some_and(|before| self.functions[before].end > start);
+        if start == 0 || start >= END_OF_ADDRESSES || is_known {
+            return;
+        }
+        let end = start + MAX_BEGINNING_BYTES;
+        let end = self.functions.get(next).map_or(end, |function| end.min(function.start));
+        let function = Function { start, end, first: self.rows.len(), rows: 1, saved_rbx: 0 };
+        self.rows.push(row(start, Rule::Special(Special::Outermost).code()));
+        self.functions.insert(next, function);
     }
 
     /// Adds the rows of an entry, or nothing if it has an error.

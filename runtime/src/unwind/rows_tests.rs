@@ -86,6 +86,26 @@ fn instructions_become_rules() {
 }
 
 #[test]
+fn the_code_where_a_program_begins_has_no_caller() {
+    let begins = |entry: u64, functions: &[(u64, u64, &[u8])], expected: &[(u64, Rule)]| {
+        let eh_frame = section("zR", 16, functions);
+        let bases = BaseAddresses::default().set_eh_frame(0x100);
+        let sections = Sections { eh_frame: &eh_frame, bases, entry, ..Sections::default() };
+        assert_eq!(rows(&sections, &|_, _| None), coded(expected), "{entry:#x}");
+    };
+    let outermost = Rule::Special(Special::Outermost);
+    let functions = [(0x1000, 0x20, &[][..]), (0x1080, 0x20, &[])];
+    let known = [(0x1000, AT_CALL), (0x1020, NONE), (0x1080, AT_CALL), (0x10a0, NONE)];
+    begins(0, &functions, &known);
+    begins(0x1010, &functions, &known);
+    begins(0x1050, &functions, &[known[0], known[1], (0x1050, outermost), known[2], known[3]]);
+    begins(0x900, &functions, &[&[(0x900, outermost), (0xa00, NONE)], &known[..]].concat());
+    begins(0x1020, &functions[..1], &[known[0], (0x1020, outermost), (0x1120, NONE)]);
+    begins(0x1020, &[], &[]);
+    begins(u64::MAX, &functions, &known);
+}
+
+#[test]
 fn other_instructions_are_not_supported() {
     for instructions in [
         // Another register, an odd offset, a frame that is too large.
