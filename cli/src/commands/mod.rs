@@ -33,6 +33,7 @@ mod run_as;
 mod script;
 mod script_arguments;
 mod shells;
+mod stack_files;
 mod streams;
 
 use std::ffi::OsString;

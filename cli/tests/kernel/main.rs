@@ -38,6 +38,7 @@ mod returns;
 mod scope;
 mod span_properties;
 mod spans;
+mod stack_files;
 mod stacks;
 mod static_probes;
 mod trials;
