@@ -21,7 +21,7 @@
 //! | records arrive | events in the order of the records; [`map`] where the script says `print(@x)` |
 //! | a period of a view is over | [`view`] for all views with that period |
 //! | records were dropped | [`lost`], at most once a second |
-//! | the run is over | events of `END`, [`lost`] if there are more, [`end_of_run`], [`map`] for each map that no view shows, [`view`] for each view, [`spans`], [`quality`] |
+//! | the run is over | events of `END`, [`lost`] if there are more, [`stacks`] for each map that has some, [`end_of_run`], [`map`] for each map that no view shows, [`view`] for each view, [`spans`], [`quality`] |
 //!
 //! [`flush`] follows each group of calls, and is the last call of a run. With `--test` and
 //! `--bench`, [`trial`] is called for each test or benchmark instead of everything but events. A
@@ -48,6 +48,7 @@
 //! [`trial`]: EventSink::trial
 //! [`map`]: SnapshotSink::map
 //! [`view`]: SnapshotSink::view
+//! [`stacks`]: SnapshotSink::stacks
 //! [`end_of_run`]: SnapshotSink::end_of_run
 //! [`spans`]: SnapshotSink::spans
 //! [`quality`]: SnapshotSink::quality
@@ -218,6 +219,12 @@ pub trait SnapshotSink: Flush {
     fn wants_tables(&self) -> bool {
         false
     }
+    /// Whether maps that have stacks in their keys should be passed to [`SnapshotSink::stacks`].
+    fn wants_stacks(&self) -> bool {
+        false
+    }
+    /// A map with stacks in its keys, at the end of the run, whether a view shows it or not.
+    fn stacks(&mut self, _map: &MapSnapshot, _symbols: &dyn Symbols) {}
     /// Whether programs rather than people read the output.
     fn is_for_machines(&self) -> bool {
         false

@@ -242,6 +242,16 @@ impl Type {
         }
     }
 
+    /// Whether values of this type contain stacks.
+    pub fn has_stacks(&self) -> bool {
+        match self {
+            Type::Stack(_) => true,
+            Type::Tuple(parts) => parts.iter().any(Type::has_stacks),
+            Type::Record(parts) => parts.iter().any(|(_, ty)| ty.has_stacks()),
+            _ => false,
+        }
+    }
+
     /// Whether a value fits in a register: integers, booleans, enums and pointers.
     pub fn is_scalar(&self) -> bool {
         matches!(self, Type::Bool | Type::Int(_) | Type::Pointer { .. } | Type::Enum { .. })

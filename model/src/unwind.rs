@@ -5,8 +5,9 @@
 //! Guarantee: plain constants and pure functions; both sides take every number from here.
 //!
 //! A row says how to find the caller from an address on, up to the next row. It is one word: the
-//! address in the file, in the upper 48 bits, and a [`Rule`] in the lower 16. Rows are sorted, so
-//! the row for an address is the last word that is not above `address << 16 | 0xffff`.
+//! address in the file, in the upper 40 bits, and a [`Rule`] in the lower [`RULE_BITS`]. Rows are
+//! sorted, so the row for an address is the last word that is not above its own with all bits of
+//! the rule set.
 //!
 //! Rows lie in segments, which are entries of a hash map. A table of up to [`SEGMENT_WORDS`] rows
 //! is part of one segment. A longer table fills consecutive segments, and its mapping refers to an
@@ -129,9 +130,26 @@ impl Mapping {
     }
 }
 
-/// A row from an address in the file on. Addresses have at most 48 bits.
-pub fn row(address: u64, rule: u16) -> u64 {
-    address << 16 | u64::from(rule)
+/// Bits of a rule in a row.
+pub const RULE_BITS: u32 = 24;
+/// The mask of these bits.
+pub const RULE_MASK: u64 = (1 << RULE_BITS) - 1;
+/// End of the addresses that a row can have.
+pub const END_OF_ADDRESSES: u64 = 1 << (u64::BITS - RULE_BITS);
+
+/// A row from an address in the file on, which is below [`END_OF_ADDRESSES`].
+pub fn row(address: u64, rule: u32) -> u64 {
+    address << RULE_BITS | u64::from(rule)
+}
+
+/// The address of a row.
+pub fn address_of(row: u64) -> u64 {
+    row >> RULE_BITS
+}
+
+/// The code of a row's rule.
+pub fn rule_of(row: u64) -> u32 {
+    (row & RULE_MASK) as u32
 }
 
 /// How to find the caller: where the canonical frame address (CFA) is, and where the function saved
@@ -139,52 +157,55 @@ pub fn row(address: u64, rule: u16) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     /// The CFA is this many words above RSP.
-    FromRsp { words: u16, rbp: SavedRbp },
+    FromRsp { words: u32, rbp: SavedRbp },
     /// The CFA is this many words above RBP.
-    FromRbp { words: u16, rbp: SavedRbp },
+    FromRbp { words: u32, rbp: SavedRbp },
     /// The CFA is stored this many words below RBP, and RBP's old value where RBP points: a
     /// function that realigns its stack.
-    Realigned { words: u16 },
+    Realigned { words: u32 },
     /// The word this many words above RSP is one word below the CFA's: assembly that keeps its
     /// caller's stack pointer in memory.
-    Stored { words: u16, rbp: SavedRbp },
+    Stored { words: u32, rbp: SavedRbp },
     /// The CFA is this many words above RBX. Where RBX is not known, the function that this one
     /// calls has saved it `saved` words below its own CFA; with 0, nothing says where.
-    FromRbx { words: u16, saved: u16 },
+    FromRbx { words: u32, saved: u32 },
     /// Anything else.
     Special(Special),
 }
 
 /// Words between the CFA and the saved RBP (1 is the return address itself, so it is at least 2);
 /// 0 if RBP still has the caller's value.
-pub type SavedRbp = u16;
+pub type SavedRbp = u32;
 
-/// Bits of a `Rule::FromRsp`: words (0–11), saved RBP minus 1 (12–14).
-pub const RSP_WORDS_BITS: u32 = 12;
-/// Bits of a `Rule::FromRbp`: words (0–6), saved RBP minus 1 (7–9), marked by [`RBP_FLAG`].
-pub const RBP_WORDS_BITS: u32 = 7;
+/// Bits of a `Rule::FromRsp`: words (0–19), saved RBP minus 1 (20–22). Frames can be large: the
+/// Rust compiler has some of 600 KB.
+pub const RSP_WORDS_BITS: u32 = 20;
+/// Bits of a `Rule::FromRbp`: words (0–15), saved RBP minus 1 (16–18), marked by [`RBP_FLAG`].
+pub const RBP_WORDS_BITS: u32 = 16;
 /// Bits of the saved RBP.
 pub const SAVED_BITS: u32 = 3;
 /// Set for every rule but `Rule::FromRsp`.
-pub const RBP_FLAG: u16 = 0x8000;
-/// With [`RBP_FLAG`]: a `Rule::Realigned`, words in the lower 12 bits.
-pub const REALIGNED_FLAG: u16 = 0x4000;
+pub const RBP_FLAG: u32 = 0x80_0000;
+/// With [`RBP_FLAG`]: a `Rule::Realigned`, words in the lower bits.
+pub const REALIGNED_FLAG: u32 = 0x40_0000;
+/// Bits of the words of a `Rule::Realigned`.
+pub const REALIGNED_WORDS_BITS: u32 = 16;
 /// Rules from this value on are a `Rule::Stored`: words (0–7), saved RBP minus 1 (8–10).
-pub const STORED: u16 = 0xd000;
+pub const STORED: u32 = 0xd0_0000;
 /// Bits of the words of a `Rule::Stored`.
 pub const STORED_WORDS_BITS: u32 = 8;
 /// Rules from this value on are a `Rule::FromRbx`: words (0–5), where RBX is saved (6–9).
-pub const FROM_RBX: u16 = 0xe000;
+pub const FROM_RBX: u32 = 0xe0_0000;
 /// Bits of the words of a `Rule::FromRbx`.
 pub const RBX_WORDS_BITS: u32 = 6;
 /// Bits of the place of RBX.
 pub const SAVED_RBX_BITS: u32 = 4;
 /// Rules from this value on are special: [`SPECIAL`] plus the [`Special`].
-pub const SPECIAL: u16 = 0xf000;
+pub const SPECIAL: u32 = 0xf0_0000;
 
 /// Rules without numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u16)]
+#[repr(u32)]
 pub enum Special {
     /// No function has this address.
     None = 0,
@@ -205,8 +226,8 @@ pub enum Special {
 
 impl Rule {
     /// The encoded rule; `Special::Unsupported` if its numbers are too large.
-    pub fn code(self) -> u16 {
-        let unsupported = SPECIAL + Special::Unsupported as u16;
+    pub fn code(self) -> u32 {
+        let unsupported = SPECIAL + Special::Unsupported as u32;
         let saved = |rbp: SavedRbp| match rbp {
             0 => Some(0),
             1 => None,
@@ -221,7 +242,7 @@ impl Rule {
                 Some(slot) if words < 1 << RBP_WORDS_BITS => RBP_FLAG | slot << RBP_WORDS_BITS | words,
                 _ => unsupported,
             },
-            Rule::Realigned { words } if words < 1 << 12 => RBP_FLAG | REALIGNED_FLAG | words,
+            Rule::Realigned { words } if words < 1 << REALIGNED_WORDS_BITS => RBP_FLAG | REALIGNED_FLAG | words,
             Rule::Realigned { .. } => unsupported,
             Rule::Stored { words, rbp } => match saved(rbp) {
                 Some(slot) if words < 1 << STORED_WORDS_BITS => STORED | slot << STORED_WORDS_BITS | words,
@@ -231,7 +252,7 @@ impl Rule {
                 FROM_RBX | saved << RBX_WORDS_BITS | words
             }
             Rule::FromRbx { .. } => unsupported,
-            Rule::Special(special) => SPECIAL + special as u16,
+            Rule::Special(special) => SPECIAL + special as u32,
         }
     }
 }
@@ -290,14 +311,19 @@ mod tests {
     fn rules_have_distinct_codes() {
         let rsp = |words, rbp| Rule::FromRsp { words, rbp }.code();
         let rbp = |words, rbp| Rule::FromRbp { words, rbp }.code();
-        assert_eq!((rsp(1, 0), rsp(2, 2), rsp(7, 8)), (1, 0x1002, 0x7007));
-        assert_eq!((rbp(2, 2), rbp(127, 8), Rule::Realigned { words: 1 }.code()), (0x8082, 0x83ff, 0xc001));
+        assert_eq!((rsp(1, 0), rsp(2, 2), rsp(0xf_ffff, 8)), (1, 0x10_0002, 0x7f_ffff));
+        assert_eq!((rbp(2, 2), rbp(0xffff, 8)), (0x81_0002, 0x87_ffff));
+        let realigned = |words| Rule::Realigned { words }.code();
+        assert_eq!((realigned(1), realigned(0xffff)), (0xc0_0001, 0xc0_ffff));
         let stored = |words, rbp| Rule::Stored { words, rbp }.code();
         let rbx = |words, saved| Rule::FromRbx { words, saved }.code();
-        assert_eq!((stored(0, 0), stored(255, 8), rbx(7, 0), rbx(63, 15)), (0xd000, 0xd7ff, 0xe007, 0xe3ff));
+        assert_eq!(
+            (stored(0, 0), stored(255, 8), rbx(7, 0), rbx(63, 15)),
+            (0xd0_0000, 0xd0_07ff, 0xe0_0007, 0xe0_03ff)
+        );
         let unsupported = Rule::Special(Special::Unsupported).code();
-        assert_eq!(unsupported, 0xf003);
-        assert_eq!([rsp(4096, 0), rsp(1, 1), rsp(9, 9), rbp(128, 0)], [unsupported; 4]);
+        assert_eq!(unsupported, 0xf0_0003);
+        assert_eq!([rsp(1 << 20, 0), rsp(1, 1), rsp(9, 9), rbp(1 << 16, 0), realigned(1 << 16)], [unsupported; 5]);
         assert_eq!([stored(256, 0), stored(1, 9), rbx(64, 0), rbx(1, 16)], [unsupported; 4]);
     }
 

@@ -101,6 +101,16 @@ pub struct Stack {
     pub end: Option<End>,
 }
 
+impl Stack {
+    /// The addresses at which its frames are resolved. All frames but the first are return
+    /// addresses, and a call may be the last instruction of its function: what counts is the byte
+    /// before.
+    pub fn call_sites(&self) -> Vec<u64> {
+        let frames = self.frames.iter().enumerate();
+        frames.map(|(index, frame)| frame.saturating_sub(u64::from(index > 0))).collect()
+    }
+}
+
 /// A histogram: consecutive buckets from the first to the last non-empty one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Histogram {
@@ -153,12 +163,9 @@ pub trait Symbols {
     }
     /// Whether user stacks get source lines and inlined functions; called before any lookup.
     fn show_origins(&self, _is_shown: bool) {}
-    /// Resolves the frames of a stack, innermost first. All but the first are return addresses, and
-    /// the call may be the last instruction of its function: what counts is the byte before.
+    /// Resolves the frames of a stack, innermost first, at their [`Stack::call_sites`].
     fn locate_stack(&self, stack: &Stack) -> Vec<Location> {
-        let back = |index: usize| u64::from(index > 0);
-        let frames = stack.frames.iter().enumerate();
-        let addresses: Vec<u64> = frames.map(|(index, frame)| frame.saturating_sub(back(index))).collect();
+        let addresses = stack.call_sites();
         let mut locations = match stack.space {
             Space::User => self.locate_user(stack.pid, &addresses),
             Space::Kernel => {
@@ -168,7 +175,7 @@ pub trait Symbols {
         };
         for (index, location) in locations.iter_mut().enumerate() {
             if let Location::Symbol(symbol, _) = location {
-                symbol.offset += back(index);
+                symbol.offset += u64::from(index > 0);
             }
         }
         locations
@@ -178,6 +185,9 @@ pub trait Symbols {
         let locate = |address: &u64| self.user(pid, *address).map_or(Location::Unknown, Location::named);
         addresses.iter().map(locate).collect()
     }
+    /// Announces values that are about to be printed, so that their user addresses can be resolved
+    /// together.
+    fn expect(&self, _values: &mut dyn Iterator<Item = &Value>) {}
     /// Announces that user addresses will be resolved, possibly after their processes have ended.
     /// Of the processes that already run, only `processes` are scanned, or all if it is empty.
     fn record_processes(&self, _processes: &[u32]) {}

@@ -13,6 +13,7 @@
 //! | [`table`] | a table as lines of a given width |
 //! | [`screen`] | redrawing of views in place |
 //! | [`progress`] | an output with a progress line on the terminal |
+//! | [`stacks`] | stacks of maps as folded lines and as a flame graph |
 //! | [`escaping`] | a writer that makes bytes of traced programs harmless for terminals |
 //!
 //! # Another format
@@ -108,6 +109,7 @@ mod fixtures;
 pub mod json;
 pub mod progress;
 pub mod screen;
+pub mod stacks;
 pub mod table;
 pub mod text;
 mod trials;

@@ -172,6 +172,14 @@ impl SnapshotSink for ProgressLine<'_> {
         self.render.wants_tables()
     }
 
+    fn wants_stacks(&self) -> bool {
+        self.render.wants_stacks()
+    }
+
+    fn stacks(&mut self, map: &MapSnapshot, symbols: &dyn Symbols) {
+        self.render.stacks(map, symbols);
+    }
+
     fn is_for_machines(&self) -> bool {
         self.render.is_for_machines()
     }

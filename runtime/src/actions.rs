@@ -111,6 +111,11 @@ impl<'a> Actions<'a> {
     /// Prints a map snapshot.
     pub(crate) fn show(&mut self, snapshot: Option<MapSnapshot>, print: MapPrint) {
         if let Some(snapshot) = snapshot {
+            // Of a part, the rows are not known yet.
+            if print.top == 0 {
+                let keys = snapshot.entries.iter().filter_map(|(key, _)| key.as_ref());
+                self.symbols.expect(&mut keys.chain(snapshot.entries.iter().map(|(_, value)| value)));
+            }
             self.output.map(&snapshot, print, self.symbols);
         }
     }

@@ -22,6 +22,7 @@ mod views;
 
 use std::cell::Cell;
 use std::io;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
@@ -104,7 +105,11 @@ pub fn run(
         symbols.record_processes(&options.pids);
     }
     // The first events already need tables.
-    let unwinder = if options.dry_run { None } else { start_unwinder(object, &loaded, &options.pids) };
+    let unwinder = if options.dry_run {
+        None
+    } else {
+        start_unwinder(object, &loaded, &options.pids, options.unwind_cache.clone())
+    };
     let actions = Actions {
         object,
         loaded: &loaded,
@@ -166,8 +171,8 @@ pub fn run(
 }
 
 /// Starts to answer requests for unwind tables. Without answers, stacks say so.
-fn start_unwinder(object: &Object, loaded: &Loaded, processes: &[u32]) -> Option<Unwinder> {
-    Unwinder::start(object.unwinding.as_ref()?, loaded, processes).ok()
+fn start_unwinder(object: &Object, loaded: &Loaded, processes: &[u32], cache: Option<PathBuf>) -> Option<Unwinder> {
+    Unwinder::start(object.unwinding.as_ref()?, loaded, processes, cache).ok()
 }
 
 fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>> {

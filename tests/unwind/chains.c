@@ -58,6 +58,13 @@ NOINLINE void chain_array(void) {
     USE(array);
 }
 
+NOINLINE void chain_large(void) {
+    char array[40000];
+    USE(array);
+    CONTINUE();
+    USE(array);
+}
+
 /* A frame whose size is not known in advance. */
 NOINLINE void chain_variable(void) {
     char array[state % 500 + 1];
@@ -170,7 +177,7 @@ NOINLINE void chain_jump(void) {
 #endif
 
 static void (*const functions[])(void) = {
-    chain_small, chain_array, chain_variable, chain_aligned, chain_values, chain_arguments, chain_search,
+    chain_small, chain_array, chain_large, chain_variable, chain_aligned, chain_values, chain_arguments, chain_search,
 #ifdef WITH_STORED
     chain_stored,
 #endif

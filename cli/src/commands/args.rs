@@ -25,7 +25,7 @@ use profiler_runtime::session::Mode;
 
 pub(super) use command::{
     BuildArguments, CheckArguments, Command, DoctorArguments, FormatArguments, ListArguments, RunArguments,
-    ScriptArguments, ScriptWord,
+    ScriptArguments, ScriptWord, StackFiles,
 };
 pub(super) use notice::Notice;
 
@@ -185,6 +185,7 @@ fn run_arguments(matches: &mut ArgMatches, script_words: Vec<ScriptWord>) -> Res
     let stages = matches.remove_many::<String>("dump").into_iter().flatten();
     Ok(RunArguments {
         rows_apart: false,
+        stacks: StackFiles { flame: matches.remove_one("flame"), folded: matches.remove_one("folded") },
         command: matches.remove_one("command"),
         run_as: RunAs::of_option(matches.remove_one("user")),
         output: matches.remove_one("output"),

@@ -44,7 +44,7 @@ use super::exit::{Failure, MISTAKE, REFUSED};
 use super::run_as::RunAs;
 use super::script::Origin;
 use super::streams::{self, notes};
-use super::{maps, progress};
+use super::{cache, maps, progress, stack_files};
 
 pub(super) use profiler_compiler::Compiled;
 /// Compiles for this machine. `child` is the process of `-c`.
@@ -279,6 +279,7 @@ pub(super) fn run(
         no_warnings: arguments.script.no_warnings,
         rows_apart: arguments.rows_apart,
         progress: progress::is_wanted(arguments),
+        unwind_cache: cache::of_unwind_tables(),
         values,
     };
     let terminal = arguments.output.is_none().then(streams::terminal).flatten();
@@ -300,17 +301,18 @@ pub(super) fn run(
         Format::Json => Box::new(Json::new(out, arguments.quiet)),
         Format::BpftraceJson => Box::new(Json::new(out, arguments.quiet).of_bpftrace()),
     };
-    let mut output = progress::in_front_of(output, arguments);
+    let output = progress::in_front_of(output, arguments);
     let symbols = HostSymbols::new();
-    let outcome =
-        session::run(object, &CATALOGUE, options, output.as_mut(), &symbols).map_err(|error| match error {
+    let stack_files = stack_files::open(&arguments.stacks, object)?;
+    let outcome = stack_files.around(output, &arguments.script.origin.title(), |output| {
+        session::run(object, &CATALOGUE, options, output, &symbols).map_err(|error| match error {
             RunError::Output(error) => {
                 let target = arguments.output.as_ref().map_or("standard output".into(), |path| format!("`{path}`"));
                 Failure::output(&target, &error)
             }
             error => refused(source, &arguments.script, child_pid, &error),
-        })?;
-    drop(output);
+        })
+    })?;
     for note in symbols.take_notes() {
         // A closed standard error has no reader.
         let _ = writeln!(std::io::stderr(), "note: {note}");
@@ -362,6 +364,7 @@ pub(super) fn run_at_prompt(
         when_attached: Some(&|| attached(object)),
         locate: Some(&|span| SourceLocation::of(source, span)),
         requests: Some(requests),
+        unwind_cache: cache::of_unwind_tables(),
         ..RunOptions::default()
     };
     let on_terminal = std::io::stdout().is_terminal();

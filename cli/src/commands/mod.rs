@@ -8,6 +8,7 @@
 mod args;
 mod build;
 mod built;
+mod cache;
 mod check;
 mod colours;
 pub mod diagnostics;
@@ -32,6 +33,7 @@ mod run_as;
 mod script;
 mod script_arguments;
 mod shells;
+mod stack_files;
 mod streams;
 
 use std::ffi::OsString;

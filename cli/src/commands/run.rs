@@ -4,19 +4,13 @@
 //! code.
 //! Guarantee: the output file is touched only when the script compiles.
 
-use std::fs::{OpenOptions, Permissions};
 use std::io::{Write, stdout};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use super::args::RunArguments;
 use super::engine::{self, Compiled};
 use super::exit::{Failure, MISTAKE, OK, REFUSED};
 use super::{built, diagnostics, parameters, streams};
-
-/// Mode of result files: they contain data about other users' processes, so only the owner may read
-/// them.
-const OWNER_ONLY: u32 = 0o600;
 
 /// Runs a script, or a prebuilt object.
 pub(super) fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -118,15 +112,10 @@ fn has_ended(pid: u32) -> bool {
 
 /// Where results go: a file that only its owner can read, or standard output.
 fn output(path: Option<&str>) -> Result<Box<dyn Write>, Failure> {
-    let Some(path) = path else { return streams::output() };
-    let failed = |error: std::io::Error| Failure::output(&format!("`{path}`"), &error);
-    // Results describe other users' processes.
-    let file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(OWNER_ONLY).open(path).map_err(failed)?;
-    if file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o777 != OWNER_ONLY) {
-        file.set_permissions(Permissions::from_mode(OWNER_ONLY)).map_err(failed)?;
+    match path {
+        Some(path) => Ok(Box::new(streams::result_file(path)?)),
+        None => streams::output(),
     }
-    Ok(Box::new(file))
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub(super) const MACHINE_BPF: [u8; 2] = 247_u16.to_le_bytes();
 /// Limit in bytes of a script: far above any real one, low enough for 32-bit spans and for memory.
 const LIMIT_BYTES: u64 = 4 * 1024 * 1024;
 
+/// The longest text of a script in a heading.
+const MAX_TITLE_CHARS: usize = 80;
 const UNREADABLE: Code = Code(1);
 const TOO_LARGE: Code = Code(2);
 const NOT_TEXT: Code = Code(3);
@@ -41,6 +43,21 @@ pub(super) enum Origin {
 }
 
 impl Origin {
+    /// What a heading calls the script: its file, or its text up to a limit.
+    pub(super) fn title(&self) -> String {
+        match self {
+            Origin::File(path) if path == "-" => "script on standard input".into(),
+            Origin::File(path) => path.clone(),
+            Origin::Inline(text) | Origin::Foreign(text) => {
+                let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                match words.char_indices().nth(MAX_TITLE_CHARS) {
+                    Some((end, _)) => format!("{}…", &words[..end]),
+                    None => words,
+                }
+            }
+        }
+    }
+
     /// Reads the script and the files that it imports.
     pub(super) fn load(&self) -> Result<Source, Failure> {
         let (mut source, directory) = self.read()?;

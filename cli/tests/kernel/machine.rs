@@ -175,6 +175,13 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Repeats a test with twice as many calls until it has seen what it is about (`true`): on a busy
+/// machine the timers may come only after a short workload has ended.
+pub fn with_enough_calls(first: u64, test: impl Fn(u64) -> bool) {
+    let is_seen = (0..7).any(|doublings| test(first << doublings));
+    assert!(is_seen, "the timers came too late for {} calls", first << 6);
+}
+
 /// The path of the workload program, built next to `profiler` unless `PROFILER_WORKLOAD` names
 /// another one.
 pub fn workload() -> &'static str {

@@ -39,6 +39,7 @@ mod returns;
 mod scope;
 mod span_properties;
 mod spans;
+mod stack_files;
 mod stacks;
 mod static_probes;
 mod trials;

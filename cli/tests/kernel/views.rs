@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::machine::{Directory, Ended, copy, run, run_beside, skip, workload};
+use super::machine::{Directory, Ended, copy, run, run_beside, skip, with_enough_calls, workload};
 
 /// Sums of the rows of all tables of comma-separated values, by view and column, and the windows.
 #[derive(Debug, Default)]
@@ -56,7 +56,6 @@ fn the_windows_of_every_kind_of_map_add_up_to_what_happened() {
     if skip() {
         return;
     }
-    let calls = 1_000_000;
     let script = r#"
         view "keyed" { of @counted, @assigned, @spread  show @counted.count, @assigned.sum, @spread.count  every 10ms clear }
         view "bare" { of @all  show count  every 10ms clear }
@@ -66,20 +65,20 @@ fn the_windows_of_every_kind_of_map_add_up_to_what_happened() {
             @counted[$key] = count(); @assigned[$key]++; @spread[$key] = lhist($key, 0, 3000, 1000);
             @all = count(); @number++; @total = count();
         }"#;
-    let (_, sums) = results(script, &format!("sh -c 'exec {} getppid {} 2 >/dev/null'", workload(), calls / 2));
-    for what in [
-        "keyed counted.count",
-        "keyed assigned.sum",
-        "keyed spread.count",
-        "bare count",
-        "number value",
-        "@total count",
-    ] {
-        assert_eq!(sums.totals.get(what), Some(&calls), "{what}: {:?}", sums.totals);
-    }
-    for view in ["keyed", "bare", "number"] {
-        assert!(sums.windows[view].len() > 1, "no window was closed under load: {:?}", sums.windows);
-    }
+    with_enough_calls(1_000_000, |calls| {
+        let (_, sums) = results(script, &format!("sh -c 'exec {} getppid {} 2 >/dev/null'", workload(), calls / 2));
+        for what in [
+            "keyed counted.count",
+            "keyed assigned.sum",
+            "keyed spread.count",
+            "bare count",
+            "number value",
+            "@total count",
+        ] {
+            assert_eq!(sums.totals.get(what), Some(&calls), "{what}: {:?}", sums.totals);
+        }
+        ["keyed", "bare", "number"].iter().all(|view| sums.windows[*view].len() > 1)
+    });
 }
 
 #[test]
@@ -87,7 +86,7 @@ fn a_run_that_is_under_way_when_a_window_ends_is_in_that_window_with_all_that_it
     if skip() {
         return;
     }
-    let (calls, updates) = (12, 150_000);
+    let updates = 150_000;
     let script = format!(
         r#"view "long" {{ of @counted, @bare  show @counted.count, @bare.count  every 5ms clear }}
         view "one" {{ of @one  show count  every 5ms clear }}
@@ -95,13 +94,15 @@ fn a_run_that_is_under_way_when_a_window_ends_is_in_that_window_with_all_that_it
             for $i : 0..{updates} {{ @counted[$i % 500] = count(); @bare[$i % 7] = lhist($i, 0, 10, 5); @one = count(); }}
         }}"#
     );
-    let (_, sums) = results(&script, &format!("sh -c 'exec {} getppid {} 2 >/dev/null'", workload(), calls / 2));
-    for what in ["long counted.count", "long bare.count", "one count"] {
-        assert_eq!(sums.totals.get(what), Some(&(calls * updates)), "{what}: {:?}", sums.totals);
-    }
-    assert!(sums.windows["one"].len() > 1, "no window was closed under load: {:?}", sums.windows);
-    let torn: Vec<_> = sums.by_window.iter().filter(|(_, count)| **count % updates != 0).collect();
-    assert!(torn.is_empty(), "windows with a part of a run: {torn:?}");
+    with_enough_calls(12, |calls| {
+        let (_, sums) = results(&script, &format!("sh -c 'exec {} getppid {} 2 >/dev/null'", workload(), calls / 2));
+        for what in ["long counted.count", "long bare.count", "one count"] {
+            assert_eq!(sums.totals.get(what), Some(&(calls * updates)), "{what}: {:?}", sums.totals);
+        }
+        let torn: Vec<_> = sums.by_window.iter().filter(|(_, count)| **count % updates != 0).collect();
+        assert!(torn.is_empty(), "windows with a part of a run: {torn:?}");
+        sums.windows["one"].len() > 1
+    });
 }
 
 /// Programs attached to user functions can be preempted in the middle.
@@ -110,7 +111,7 @@ fn the_windows_of_preemptible_programs_add_up() {
     if skip() {
         return;
     }
-    let (processes, calls) = (6, 60_000);
+    let processes = 6;
     let directory = Directory::new("views");
     let program = directory.path("workload");
     copy(workload(), &program);
@@ -118,14 +119,19 @@ fn the_windows_of_preemptible_programs_add_up() {
         r#"view "steps" {{ of @steps  show count, sum  every 10ms clear }}
         uprobe:{program}:workload_step {{ @steps[arg0 % 2000] = stats(1); @total = count(); }}"#
     );
-    let command = vec![format!("{program} functions {calls}"); processes].join(" & ") + " & wait";
-    let output = directory.path("out");
-    let ended = run_beside(&["-q", "-f", "csv", "-o", &output, "-e", &script], &command);
-    assert_eq!((ended.code(), ended.stderr.lines().count()), (0, 0), "{}", ended.stderr);
-    let sums = sums(&std::fs::read_to_string(&output).expect("results"));
-    let all = processes as u64 * calls;
-    assert_eq!((sums.totals["steps count"], sums.totals["steps sum"], sums.totals["@total count"]), (all, all, all));
-    assert!(sums.windows["steps"].len() > 1, "{:?}", sums.windows);
+    with_enough_calls(60_000, |calls| {
+        let command = vec![format!("{program} functions {calls}"); processes].join(" & ") + " & wait";
+        let output = directory.path("out");
+        let ended = run_beside(&["-q", "-f", "csv", "-o", &output, "-e", &script], &command);
+        assert_eq!((ended.code(), ended.stderr.lines().count()), (0, 0), "{}", ended.stderr);
+        let sums = sums(&std::fs::read_to_string(&output).expect("results"));
+        let all = processes as u64 * calls;
+        assert_eq!(
+            (sums.totals["steps count"], sums.totals["steps sum"], sums.totals["@total count"]),
+            (all, all, all)
+        );
+        sums.windows["steps"].len() > 1
+    });
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub fn merge(object: &Object, contents: &mut BTreeMap<usize, Contents>, lookup: 
     if all.len() < 2 {
         return;
     }
+    symbols.expect(&mut decoded.iter().flatten());
     let mut groups = Groups::default();
     let places: Vec<Vec<usize>> = merged
         .iter()

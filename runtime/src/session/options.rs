@@ -4,6 +4,7 @@
 //! Guarantee: the default is a run that traces, prints what it attached, and ends only by a signal.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use profiler_model::object::Object;
@@ -75,6 +76,10 @@ pub struct RunOptions<'a> {
     pub locate: Option<Locate<'a>>,
     /// Control commands for the running session. The caller then handles signals.
     pub requests: Option<Requests>,
+    /// A directory, only for this user, in which unwind tables of large programs are kept between
+    /// runs. It is made when a script first needs such tables. Without it, each run reads the
+    /// programs.
+    pub unwind_cache: Option<PathBuf>,
     /// Parameter values that replace those the object was built with.
     pub values: Option<Values>,
 }

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use profiler_model::output::{MapPrint, Section, ViewSnapshot, Window};
+use profiler_model::output::{Cell, MapPrint, Section, ViewSnapshot, Window};
+use profiler_model::types::Type;
 use profiler_model::view::View;
 
 use super::{RunError, Session, system};
@@ -102,6 +103,11 @@ impl Display<'_, '_> {
             is_remainder,
             quality: self.quality,
         };
+        let cells = table.rows.iter().flatten();
+        self.actions.symbols.expect(&mut cells.filter_map(|cell| match cell {
+            Cell::Value(value) => Some(value),
+            Cell::Missing | Cell::Number(_) => None,
+        }));
         self.actions.output.view(&snapshot, self.actions.symbols);
     }
 
@@ -175,6 +181,23 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Passes the maps that have stacks in their keys to an output that wants them.
+    fn pass_stacks(&mut self) {
+        if !self.actions.output.wants_stacks() {
+            return;
+        }
+        for (index, map) in self.actions.object.maps.iter().enumerate() {
+            let has_stacks = map.key.as_ref().is_some_and(Type::has_stacks);
+            if !has_stacks || map.is_state() {
+                continue;
+            }
+            if let Some(snapshot) = self.actions.snapshot(index) {
+                self.actions.symbols.expect(&mut snapshot.entries.iter().filter_map(|(key, _)| key.as_ref()));
+                self.actions.output.stacks(&snapshot, self.actions.symbols);
+            }
+        }
+    }
+
     /// Prints all maps and views at the end of the run.
     pub(super) fn print_results(&mut self, quality: &[Section]) -> Result<(), RunError> {
         let object = self.actions.object;
@@ -189,6 +212,7 @@ impl<'a> Session<'a> {
             })
             .collect();
         let at_prompt = self.sources.requests.is_some();
+        self.pass_stacks();
         let mut display = self.display(quality);
         // Everything is read before anything is shown: resolving the symbols of one map takes long
         // enough for the next one to change.

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use profiler_model::strftime::Zone;
-use profiler_model::value::{Location, Origin, Shortfalls, SymbolName, Symbols};
+use profiler_model::value::{Location, Origin, Shortfalls, SymbolName, Symbols, Value};
 
 /// Total bytes of names beyond [`SHORT_BYTES`] that are returned in one run.
 pub const MAX_LONG_BYTES: u64 = 16 << 20;
@@ -105,6 +105,10 @@ impl Symbols for Counting<'_> {
 
     fn record_processes(&self, processes: &[u32]) {
         self.symbols.record_processes(processes);
+    }
+
+    fn expect(&self, values: &mut dyn Iterator<Item = &Value>) {
+        self.symbols.expect(values);
     }
 
     fn show_origins(&self, is_shown: bool) {

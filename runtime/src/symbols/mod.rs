@@ -9,6 +9,7 @@
 pub mod counting;
 mod debug_files;
 mod debug_sections;
+mod expected;
 mod files;
 mod generated;
 pub mod image;
@@ -30,7 +31,7 @@ use std::collections::HashMap;
 use std::fs;
 
 use profiler_model::strftime::Zone;
-use profiler_model::value::{Location, Shortfalls, SymbolName, Symbols};
+use profiler_model::value::{Location, Shortfalls, SymbolName, Symbols, Value};
 
 use crate::sys::time;
 use kernel::KernelSymbols;
@@ -103,6 +104,10 @@ impl Symbols for HostSymbols {
 
     fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
         self.user.borrow_mut().locate_code(pid, addresses)
+    }
+
+    fn expect(&self, values: &mut dyn Iterator<Item = &Value>) {
+        self.user.borrow_mut().expect(values);
     }
 
     fn show_origins(&self, is_shown: bool) {

@@ -11,9 +11,11 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use profiler_model::value::{Location, Shortfalls, SymbolName};
+use profiler_model::value::{Location, Shortfalls, SymbolName, Value};
 
+use super::expected::Expected;
 use super::naming::{Answer, Namer, Question};
 use super::recorder::Recorder;
 use super::service::{Limits, Service};
@@ -23,6 +25,10 @@ use crate::host::stat::{START_STACK, STARTED_TICKS, Stat};
 const MAX_REMEMBERED: usize = 1 << 18;
 /// Limit in bytes of cached names; when it is reached, the cache is emptied.
 const MAX_REMEMBERED_BYTES: usize = 64 << 20;
+
+/// A process that was seen this recently is not looked at again: that takes longer than to find a
+/// cached name.
+const RECENT: Duration = Duration::from_millis(5);
 
 /// Fields of `/proc/PID/stat` that identify a program, besides the start time of the process: start
 /// and end of its code, start of its stack, start of its data and of its arguments.
@@ -45,6 +51,8 @@ pub(super) struct UserSymbols {
 #[derive(Debug, Default)]
 struct Known {
     program: Option<Program>,
+    /// When the process was last seen to run this program.
+    checked: Option<Instant>,
     locations: HashMap<u64, Cached>,
     /// A lookup in this process got no answer in time.
     is_stuck: bool,
@@ -103,6 +111,20 @@ impl UserSymbols {
         }
     }
 
+    /// Resolves the addresses of values that are about to be printed.
+    pub(super) fn expect(&mut self, values: &mut dyn Iterator<Item = &Value>) {
+        let Expected { frames, symbols } = Expected::of(values, MAX_REMEMBERED / 2);
+        let with_origins = self.with_origins;
+        for (addresses, with_origins) in [(frames, with_origins), (symbols, false)] {
+            for (pid, addresses) in addresses {
+                // The idle task has no memory of its own.
+                if pid != 0 {
+                    self.look_up(pid, &addresses.into_iter().collect::<Vec<_>>(), with_origins);
+                }
+            }
+        }
+    }
+
     /// What could not be resolved so far, and why.
     pub(super) fn shortfalls(&self) -> Shortfalls {
         let lost_records = self.recorder.as_ref().map_or(0, Recorder::lost);
@@ -132,7 +154,10 @@ impl UserSymbols {
             self.processes.clear();
             (self.remembered, self.remembered_bytes) = (0, 0);
         }
-        let program = Program::of(pid);
+        let program = match self.processes.get(&pid) {
+            Some(known) if known.was_just_checked() => known.program.clone(),
+            _ => Program::of(pid),
+        };
         // Nothing can be learned about a process that has ended and was not recorded, so nothing is
         // cached.
         if program.is_none() && self.recorder.is_none() {
@@ -142,6 +167,9 @@ impl UserSymbols {
         let is_alive = program.is_some();
         if is_alive && known.program != program {
             *known = Known { program, ..Known::default() };
+        }
+        if is_alive && !known.was_just_checked() {
+            known.checked = Some(Instant::now());
         }
         let is_enough = |cached: &Cached| cached.has_origin || !with_origins;
         let is_new = |address: &u64| !known.locations.get(address).is_some_and(is_enough);
@@ -174,6 +202,12 @@ impl UserSymbols {
     }
 }
 
+impl Known {
+    fn was_just_checked(&self) -> bool {
+        self.checked.is_some_and(|at| at.elapsed() < RECENT)
+    }
+}
+
 impl Program {
     fn of(pid: u32) -> Option<Program> {
         let stat = Stat::of(pid)?;
@@ -193,7 +227,7 @@ mod tests {
 
     fn known(program: Option<Program>) -> Known {
         let cached = Cached { location: Location::named(main()), has_origin: false };
-        Known { program, locations: HashMap::from([(0x10, cached)]), is_stuck: false }
+        Known { program, locations: HashMap::from([(0x10, cached)]), ..Known::default() }
     }
 
     #[test]

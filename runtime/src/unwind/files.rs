@@ -5,7 +5,7 @@
 //! regular files are read, within limits. Reading can block, because files can be on any file
 //! system.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,6 +14,7 @@ use std::rc::Rc;
 use object::read::ReadRef;
 use profiler_model::unwind::{Mapping, Table};
 
+use super::cache::Cache;
 use super::mappings::{self, Tables};
 use super::rows::rows;
 use super::sections::Sections;
@@ -33,6 +34,7 @@ type FileKey = (u64, u64, u64, (i64, i64));
 pub(super) struct Files {
     known: HashMap<Option<FileKey>, Known>,
     segments: Segments,
+    cache: Option<Cache>,
     vdso: OnceCell<Rc<[u8]>>,
 }
 
@@ -52,6 +54,11 @@ pub(super) struct Mapped {
 }
 
 impl Files {
+    /// No file is known yet. Rows of large files are kept in a cache.
+    pub(super) fn new(cache: Option<Cache>) -> Files {
+        Files { cache, ..Files::default() }
+    }
+
     /// The mappings for the regions of a process. Their segments are to be written first.
     pub(super) fn map(&mut self, pid: u32, regions: &[Region<'_>]) -> Mapped {
         let mut mapped = Mapped { mappings: Vec::new(), is_complete: true };
@@ -116,12 +123,33 @@ impl Files {
 
     fn place<'data, Bytes: ReadRef<'data>>(&mut self, data: Bytes) -> Known {
         let Some(sections) = Sections::find(data) else { return Known::bare() };
-        let rows = rows(&sections, &|address, size_bytes| sections.instructions(data, address, size_bytes));
+        let rows = self.rows(&sections, data);
         let rows = if rows.len() > MAX_ROWS { &[] } else { rows.as_slice() };
         match self.segments.place(rows) {
             Some(parts) => Known::Placed(Rc::new(Tables { code: sections.code, parts })),
             None => Known::LeftOut(rows.len()),
         }
+    }
+}
+
+impl Files {
+    /// The rows of a file, from the cache if they are there.
+    fn rows<'data, Bytes: ReadRef<'data>>(&self, sections: &Sections<'data>, data: Bytes) -> Vec<u64> {
+        let entry = self.cache.as_ref().and_then(|cache| Some((cache, cache.digest(sections)?)));
+        if let Some(rows) = entry.and_then(|(cache, digest)| cache.read(digest)) {
+            return rows;
+        }
+        let reads_code = Cell::new(false);
+        let rows = rows(sections, &|address, size_bytes| {
+            reads_code.set(true);
+            sections.instructions(data, address, size_bytes)
+        });
+        // The digest does not cover instructions. Only few and small files need them.
+        if let Some((cache, digest)) = entry.filter(|_| !reads_code.get()) {
+            // Without an entry, the next run reads the file.
+            let _ = cache.write(digest, &rows);
+        }
+        rows
     }
 }
 

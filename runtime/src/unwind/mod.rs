@@ -6,6 +6,7 @@
 //! Stopping takes at most [`PATIENCE`], whatever file is being read.
 
 mod busy;
+mod cache;
 mod files;
 mod mappings;
 mod requests;
@@ -20,6 +21,7 @@ pub(crate) mod used;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -35,6 +37,8 @@ use crate::sys::map::OwnedMap;
 use crate::sys::poll;
 use crate::sys::process_events::ProcessEvents;
 use crate::sys::ring::MappedRing;
+use cache::Cache;
+use files::Files;
 use server::Server;
 use store::{Maps, open};
 use used::{Used, Written};
@@ -54,9 +58,15 @@ pub(crate) struct Unwinder {
 }
 
 impl Unwinder {
-    /// Starts the thread for a loaded object. Returns when these processes have tables, or the
+    /// Starts the thread for a loaded object. Tables of large files are kept in the private
+    /// directory `cache`, if there is one. Returns when these processes have tables, or the
     /// busiest ones if none is named; but waits no longer than [`PATIENCE`] or [`PREPARATION`].
-    pub(crate) fn start(unwinding: &Unwinding, loaded: &Loaded, processes: &[u32]) -> io::Result<Unwinder> {
+    pub(crate) fn start(
+        unwinding: &Unwinding,
+        loaded: &Loaded,
+        processes: &[u32],
+        cache: Option<PathBuf>,
+    ) -> io::Result<Unwinder> {
         let maps = Maps::open(unwinding, loaded)?;
         let requests = open(&unwinding.requests, loaded)?;
         let written = Arc::new(Written::default());
@@ -66,7 +76,8 @@ impl Unwinder {
         let thread = Background::start("unwinder", STACK_BYTES, move |end| {
             let first = if named.is_empty() { busy::busiest() } else { named };
             let ahead = Ahead { processes: first.into(), is_done: Some(prepared) };
-            drop(listen(Server::new(maps, counted), &requests, ahead, end));
+            let cache = cache.and_then(|directory| Cache::open(&directory).ok());
+            drop(listen(Server::new(maps, Files::new(cache), counted), &requests, ahead, end));
         })?;
         let patience = if processes.is_empty() { PREPARATION } else { PATIENCE };
         // The thread drops its end when it is done.

@@ -9,13 +9,13 @@ use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, FrameDescriptionEntry, LittleEndian,
     PartialFrameDescriptionEntry, UnwindContext, UnwindSection, X86_64,
 };
-use profiler_model::unwind::{FROM_RBX, RBX_WORDS_BITS, Rule, SPECIAL, Special, row};
+use profiler_model::unwind::{
+    END_OF_ADDRESSES, FROM_RBX, RBX_WORDS_BITS, Rule, SPECIAL, Special, address_of, row, rule_of,
+};
 
 use super::rule::{Bytes, rule, saved_rbx};
 use super::sections::Sections;
 
-/// End of the addresses that a row can have.
-const END_OF_ADDRESSES: u64 = 1 << 48;
 /// Limit of rows in a file before equal ones are merged.
 const MAX_ROWS: usize = 16 << 20;
 /// Limit of bytes of call-frame instructions, those of common entries counted for each function.
@@ -24,6 +24,9 @@ const MAX_WORK_BYTES: usize = 256 << 20;
 const PADDING_BYTES: u64 = 15;
 
 const NONE: Rule = Rule::Special(Special::None);
+/// Limit of the code where a program begins, if nothing says where it ends: that of the dynamic
+/// linker has 80 bytes.
+const MAX_BEGINNING_BYTES: u64 = 256;
 /// Opcode of a call with the distance to the function, and their size.
 const CALL: u8 = 0xe8;
 const CALL_BYTES: usize = 5;
@@ -36,13 +39,16 @@ pub(super) type Instructions<'a, 'data> = &'a dyn Fn(u64, u64) -> Option<&'data 
 /// The rows of a file; empty if it has no call-frame information or too much of it.
 pub(super) fn rows<'data>(sections: &Sections<'data>, instructions: Instructions<'_, 'data>) -> Vec<u64> {
     let eh_frame = EhFrame::new(sections.eh_frame, LittleEndian);
-    let rows = Entries::read(&eh_frame, &sections.bases, instructions);
-    if !rows.is_empty() {
-        return rows;
+    let mut entries = Entries::read(&eh_frame, &sections.bases, instructions);
+    if entries.rows.is_empty() {
+        let mut debug_frame = DebugFrame::new(sections.debug_frame, LittleEndian);
+        debug_frame.set_address_size(8);
+        entries = Entries::read(&debug_frame, &sections.bases, instructions);
     }
-    let mut debug_frame = DebugFrame::new(sections.debug_frame, LittleEndian);
-    debug_frame.set_address_size(8);
-    Entries::read(&debug_frame, &sections.bases, instructions)
+    if !entries.rows.is_empty() {
+        entries.add_beginning(sections.entry);
+    }
+    entries.arrange()
 }
 
 /// The functions of a file with their rows, in the order of the file.
@@ -62,7 +68,7 @@ struct Function {
     first: usize,
     rows: usize,
     /// How many words below the CFA it saves RBX; 0 if it does not.
-    saved_rbx: u16,
+    saved_rbx: u32,
 }
 
 impl Entries {
@@ -70,7 +76,7 @@ impl Entries {
         section: &Section,
         bases: &BaseAddresses,
         instructions: Instructions<'_, 'data>,
-    ) -> Vec<u64> {
+    ) -> Entries {
         let mut read = Entries::default();
         let mut context = UnwindContext::new();
         let mut common = None;
@@ -81,13 +87,28 @@ impl Entries {
             let Some(entry) = parse(&entry, &mut common) else { continue };
             read.work_bytes += entry.entry_len() + entry.cie().entry_len();
             if read.work_bytes > MAX_WORK_BYTES || read.rows.len() > MAX_ROWS {
-                return Vec::new();
+                return Entries::default();
             }
             read.add(&entry, section, bases, &mut context);
         }
         read.functions.sort_by_key(|function| function.start);
         read.find_rbx(instructions);
-        read.arrange()
+        read
+    }
+
+    /// The code where the program begins has no caller. That of the dynamic linker has no entry: it
+    /// calls the functions that prepare the program, and all constructors.
+    fn add_beginning(&mut self, start: u64) {
+        let next = self.functions.partition_point(|function| function.start <= start);
+        let is_known = next.checked_sub(1).is_some_and(|before| self.functions[before].end > start);
+        if start == 0 || start >= END_OF_ADDRESSES || is_known {
+            return;
+        }
+        let end = start + MAX_BEGINNING_BYTES;
+        let end = self.functions.get(next).map_or(end, |function| end.min(function.start));
+        let function = Function { start, end, first: self.rows.len(), rows: 1, saved_rbx: 0 };
+        self.rows.push(row(start, Rule::Special(Special::Outermost).code()));
+        self.functions.insert(next, function);
     }
 
     /// Adds the rows of an entry, or nothing if it has an error.
@@ -128,7 +149,7 @@ impl Entries {
         section: &Section,
         bases: &BaseAddresses,
         context: &mut UnwindContext<usize>,
-    ) -> gimli::Result<u16> {
+    ) -> gimli::Result<u32> {
         let mut table = entry.rows(section, bases, context)?;
         let mut function_rbx = 0;
         while let Some(found) = table.next_row()? {
@@ -161,7 +182,7 @@ impl Entries {
 
     /// Where the functions that these instructions call save RBX, if they agree on a place. Bytes
     /// that are no call hardly ever lead to the first one of a function.
-    fn saved_by_called(&self, address: u64, instructions: &[u8]) -> Option<u16> {
+    fn saved_by_called(&self, address: u64, instructions: &[u8]) -> Option<u32> {
         let mut places = (address..).zip(instructions.windows(CALL_BYTES)).filter_map(|(at, bytes)| {
             let (opcode, distance) = bytes.split_first()?;
             let distance = i32::from_le_bytes(distance.try_into().ok()?);
@@ -179,7 +200,7 @@ impl Entries {
         for (index, function) in self.functions.iter().enumerate() {
             let next = self.functions.get(index + 1).map_or(u64::MAX, |next| next.start);
             let rows = &self.rows[function.first..function.first + function.rows];
-            for row in rows.iter().take_while(|row| **row >> 16 < next) {
+            for row in rows.iter().take_while(|row| address_of(**row) < next) {
                 push(&mut sorted, *row);
             }
             // No code is in the padding between two functions, so it needs no row.
@@ -194,13 +215,13 @@ impl Entries {
 
 /// Whether this row's rule is a `Rule::FromRbx`.
 fn is_from_rbx(row: u64) -> bool {
-    (FROM_RBX..SPECIAL).contains(&(row as u16))
+    (FROM_RBX..SPECIAL).contains(&rule_of(row))
 }
 
 /// The row with the place where RBX is saved.
-fn with_saved_rbx(from: u64, saved: u16) -> u64 {
-    let words = from as u16 & ((1 << RBX_WORDS_BITS) - 1);
-    row(from >> 16, Rule::FromRbx { words, saved }.code())
+fn with_saved_rbx(from: u64, saved: u32) -> u64 {
+    let words = rule_of(from) & ((1 << RBX_WORDS_BITS) - 1);
+    row(address_of(from), Rule::FromRbx { words, saved }.code())
 }
 
 /// Parses an entry. Its common entry is usually that of the one before.
@@ -221,7 +242,7 @@ fn parse<'data, Section: UnwindSection<Bytes<'data>>>(
 
 /// Appends a row unless it has the same rule as the one before it.
 fn push(rows: &mut Vec<u64>, row: u64) {
-    if rows.last().is_none_or(|last| *last as u16 != row as u16) {
+    if rows.last().is_none_or(|last| rule_of(*last) != rule_of(row)) {
         rows.push(row);
     }
 }

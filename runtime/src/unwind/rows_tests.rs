@@ -64,6 +64,8 @@ fn instructions_become_rules() {
     for (instructions, rule) in [
         (vec![], AT_CALL),
         (vec![0x0e, 48, 0x86, 6], Rule::FromRsp { words: 6, rbp: 6 }),
+        // A frame of 1 MiB.
+        (vec![0x0e, 0x80, 0x80, 0x40, 0x86, 2], Rule::FromRsp { words: 1 << 17, rbp: 2 }),
         (vec![0x0c, 6, 16, 0x86, 2], Rule::FromRbp { words: 2, rbp: 2 }),
         // RBP is free for other use, or keeps its value.
         (vec![0x07, 6], AT_CALL),
@@ -84,12 +86,32 @@ fn instructions_become_rules() {
 }
 
 #[test]
+fn the_code_where_a_program_begins_has_no_caller() {
+    let begins = |entry: u64, functions: &[(u64, u64, &[u8])], expected: &[(u64, Rule)]| {
+        let eh_frame = section("zR", 16, functions);
+        let bases = BaseAddresses::default().set_eh_frame(0x100);
+        let sections = Sections { eh_frame: &eh_frame, bases, entry, ..Sections::default() };
+        assert_eq!(rows(&sections, &|_, _| None), coded(expected), "{entry:#x}");
+    };
+    let outermost = Rule::Special(Special::Outermost);
+    let functions = [(0x1000, 0x20, &[][..]), (0x1080, 0x20, &[])];
+    let known = [(0x1000, AT_CALL), (0x1020, NONE), (0x1080, AT_CALL), (0x10a0, NONE)];
+    begins(0, &functions, &known);
+    begins(0x1010, &functions, &known);
+    begins(0x1050, &functions, &[known[0], known[1], (0x1050, outermost), known[2], known[3]]);
+    begins(0x900, &functions, &[&[(0x900, outermost), (0xa00, NONE)], &known[..]].concat());
+    begins(0x1020, &functions[..1], &[known[0], (0x1020, outermost), (0x1120, NONE)]);
+    begins(0x1020, &[], &[]);
+    begins(u64::MAX, &functions, &known);
+}
+
+#[test]
 fn other_instructions_are_not_supported() {
     for instructions in [
         // Another register, an odd offset, a frame that is too large.
         vec![0x0c, 10, 8],
         vec![0x0e, 12],
-        vec![0x0e, 0x80, 0x80, 0x40],
+        vec![0x0e, 0x80, 0x80, 0x80, 4],
         // The return address elsewhere, unchanged, or in a register.
         vec![0x90, 2],
         vec![0x08, 16],
@@ -140,7 +162,7 @@ fn the_place_of_rbx_is_that_of_the_function_called() {
     ] {
         let code: Vec<u8> = (0..).step_by(6).zip(calls).flat_map(|(at, to)| call(at, to)).collect();
         let found = read_with(&section, &|address, _| Some(&code[..]).filter(|_| address == 0x1000));
-        let at = |address| found.iter().find(|row| **row >> 16 == address).map(|row| *row as u16);
+        let at = |address| found.iter().find(|row| address_of(**row) == address).map(|row| rule_of(*row));
         assert_eq!(at(0x1008), Some(Rule::FromRbx { words: 7, saved }.code()), "{saved}: {found:x?}");
         assert_eq!((at(0x1000), at(0x1018)), (Some(AT_CALL.code()), Some(AT_CALL.code())));
     }
@@ -184,7 +206,7 @@ fn entries_with_errors_are_left_out() {
         (0, 0x20, good),
         (0x2000, 0, good),
         (0x2000, u64::MAX, good),
-        (1 << 48, 0x20, good),
+        (END_OF_ADDRESSES, 0x20, good),
     ] {
         let expected = [(0x1000, AT_CALL), (0x1020, NONE), (0x3000, AT_CALL), (0x3020, NONE)];
         expect(&[(0x1000, 0x20, good), damaged, (0x3000, 0x20, good)], &expected);
@@ -217,27 +239,27 @@ fn damaged_bytes_give_a_sorted_table() {
         for change in [0xff, 0x80, 1] {
             let mut bytes = vdso.clone();
             bytes[at] ^= change;
-            assert!(read(&bytes).is_sorted_by(|a, b| a >> 16 < b >> 16), "byte {at} ^ {change}");
+            assert!(read(&bytes).is_sorted_by(|a, b| address_of(*a) < address_of(*b)), "byte {at} ^ {change}");
         }
         assert!(read(&vdso[..at]).len() <= read(&vdso).len());
     }
 }
 
-/// The code of a simple row, as the layout in `model` describes it.
-fn simple(row: &UnwindTableRow<usize>) -> Option<u16> {
+/// The code of a simple row, as the layout in `model` describes it. Larger frames have none.
+fn simple(row: &UnwindTableRow<usize>) -> Option<u32> {
     let (CfaRule::RegisterAndOffset { register, offset }, Some(RegisterRule::Offset(-8))) =
         (row.cfa(), row.register(X86_64::RA))
     else {
         return None;
     };
     let slot = match row.register(X86_64::RBP) {
-        Some(RegisterRule::Offset(below)) => (-below / 8 - 1) as u16,
+        Some(RegisterRule::Offset(below)) => (-below / 8 - 1) as u32,
         _ => 0,
     };
-    let words = (*offset / 8) as u16;
+    let words = (*offset / 8) as u32;
     match register.0 {
-        7 => Some(slot << 12 | words),
-        6 => Some(0x8000 | slot << 7 | words),
+        7 if words < 1 << 20 => Some(slot << 20 | words),
+        6 if words < 1 << 16 => Some(0x80_0000 | slot << 16 | words),
         _ => None,
     }
 }
@@ -256,14 +278,15 @@ fn the_rows_of_this_program_are_those_of_gimli() {
     let text = file.section_by_name(".text").expect("every program has it");
     let (mut context, mut compared) = (UnwindContext::new(), 0);
     for address in (text.address()..text.address() + text.size()).step_by(text.size() as usize / 5000) {
-        let found = rows[..rows.partition_point(|row| row >> 16 <= address)].last().map_or(0, |row| *row as u16);
+        let found =
+            rows[..rows.partition_point(|row| address_of(*row) <= address)].last().map_or(0, |row| rule_of(*row));
         let cie = EhFrame::cie_from_offset;
         match table.unwind_info_for_address(&eh_frame, &bases, &mut context, address, cie).map(simple) {
             Ok(Some(code)) => {
                 assert_eq!(found, code, "{address:#x}");
                 compared += 1;
             }
-            Ok(None) => assert!(found >= 0xc000, "{address:#x}: {found:#x}"),
+            Ok(None) => assert!(found >= 0xc0_0000, "{address:#x}: {found:#x}"),
             // Outside of functions, or in the padding between two.
             Err(_) => {}
         }

@@ -78,7 +78,7 @@ fn from_expression<'data, Section: UnwindSection<Bytes<'data>>>(
 }
 
 /// N of the expression "what is stored N words below RBP".
-fn realigned(mut expression: Bytes<'_>) -> Option<u16> {
+fn realigned(mut expression: Bytes<'_>) -> Option<u32> {
     let first = expression.read_u8().ok()?;
     let offset = expression.read_sleb128().ok()?;
     let is_stored = first == constants::DW_OP_breg6.0 && expression.slice() == [constants::DW_OP_deref.0];
@@ -86,7 +86,7 @@ fn realigned(mut expression: Bytes<'_>) -> Option<u16> {
 }
 
 /// N of the expression "8 more than what is stored N words above RSP".
-fn stored(mut expression: Bytes<'_>) -> Option<u16> {
+fn stored(mut expression: Bytes<'_>) -> Option<u32> {
     let first = expression.read_u8().ok()?;
     let offset = expression.read_sleb128().ok()?;
     let rest = [constants::DW_OP_deref.0, constants::DW_OP_plus_uconst.0, WORD_BYTES as u8];
@@ -94,7 +94,7 @@ fn stored(mut expression: Bytes<'_>) -> Option<u16> {
 }
 
 /// How many words below the CFA a function saved RBX; 0 if it did not.
-pub(super) fn saved_rbx(row: &UnwindTableRow<usize>) -> u16 {
+pub(super) fn saved_rbx(row: &UnwindTableRow<usize>) -> u32 {
     match row.register(X86_64::RBX) {
         Some(RegisterRule::Offset(offset)) => offset.checked_neg().and_then(words).unwrap_or(0),
         _ => 0,
@@ -111,6 +111,6 @@ fn saved(rbp: Option<&RegisterRule<usize>>) -> Option<SavedRbp> {
     }
 }
 
-fn words(offset_bytes: i64) -> Option<u16> {
-    if offset_bytes % WORD_BYTES == 0 { u16::try_from(offset_bytes / WORD_BYTES).ok() } else { None }
+fn words(offset_bytes: i64) -> Option<u32> {
+    if offset_bytes % WORD_BYTES == 0 { u32::try_from(offset_bytes / WORD_BYTES).ok() } else { None }
 }

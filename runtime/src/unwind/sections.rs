@@ -25,6 +25,8 @@ pub(super) struct Sections<'data> {
     pub debug_frame: &'data [u8],
     /// The addresses to which pointers in these sections are relative.
     pub bases: BaseAddresses,
+    /// Where the program begins; 0 if it does not say.
+    pub entry: u64,
     pub code: Vec<CodeSegment>,
 }
 
@@ -43,7 +45,8 @@ impl<'data> Sections<'data> {
         if header.e_machine(LittleEndian) != elf::EM_X86_64 {
             return None;
         }
-        let mut found = Sections { code: code(header, data)?, ..Sections::default() };
+        let mut found =
+            Sections { code: code(header, data)?, entry: header.e_entry(LittleEndian), ..Sections::default() };
         let Ok(table) = header.sections(LittleEndian, data) else { return Some(found) };
         let address = |name: &[u8]| Some(table.section_by_name(LittleEndian, name)?.1.sh_addr(LittleEndian));
         if let Some((address, bytes)) = contents(&table, data, b".eh_frame") {

@@ -4,13 +4,12 @@
 //! Guarantee: a segment is handed out to be written once, so no program reads it while it changes.
 //! Numbers increase until [`Segments::clear`].
 
-use profiler_model::unwind::{MAX_SEGMENTS, SEGMENT_WORDS, Table, UNUSED};
+use profiler_model::unwind::{MAX_SEGMENTS, RULE_MASK, SEGMENT_WORDS, Table, UNUSED, address_of};
 
 /// Limit of rows in a file: half of the segments.
 pub(super) const MAX_ROWS: usize = MAX_SEGMENTS as usize / 2 * SEGMENT_WORDS;
 /// Rows to which an index can refer: its words are in one segment.
 const INDEXED_ROWS: usize = SEGMENT_WORDS * SEGMENT_WORDS;
-const RULE_BITS: u64 = 0xffff;
 
 /// The rows of a file from an address on, up to the next part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +58,7 @@ impl Segments {
             return None;
         }
         let place = |(index, rows): (usize, &[u64])| {
-            let start = if index == 0 { 0 } else { address(rows[0]) };
+            let start = if index == 0 { 0 } else { address_of(rows[0]) };
             Part { start, table: self.place_part(rows) }
         };
         Some(rows.chunks(INDEXED_ROWS).enumerate().map(place).collect())
@@ -72,7 +71,7 @@ impl Segments {
         let indexed = self.next;
         let mut index = Vec::with_capacity(rows.len().div_ceil(SEGMENT_WORDS));
         for (distance, rows) in (0..).zip(rows.chunks(SEGMENT_WORDS)) {
-            index.push(rows[0] & !RULE_BITS | distance);
+            index.push(rows[0] & !RULE_MASK | distance);
             let segment = self.start(rows);
             self.finish(segment);
         }
@@ -121,11 +120,6 @@ impl Segments {
     }
 }
 
-/// The address of a row.
-fn address(row: u64) -> u64 {
-    row >> 16
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use std::collections::HashMap;
@@ -153,14 +147,14 @@ pub(super) mod tests {
 
     /// The row for an address, found as programs find it.
     pub(in crate::unwind) fn find(written: &Written, table: Table, address: u64) -> Option<u64> {
-        let wanted = address << 16 | RULE_BITS;
+        let wanted = row(address, RULE_MASK as u32);
         let last = |segment: u32, first: usize, count: usize| {
             let words = written.get(&segment)?.get(first..first + count)?;
             words.get(search(words, SEGMENT_WORDS, wanted)).copied()
         };
         let mut found = last(table.segment, table.first.into(), table.words.into())?;
         if let Some(indexed) = table.indexed {
-            found = last(indexed + (found & RULE_BITS) as u32, 0, SEGMENT_WORDS)?;
+            found = last(indexed + (found & RULE_MASK) as u32, 0, SEGMENT_WORDS)?;
         }
         Some(found).filter(|found| *found <= wanted)
     }
@@ -173,7 +167,7 @@ pub(super) mod tests {
     }
 
     fn rows(count: usize) -> Vec<u64> {
-        (0..count as u64).map(|index| row(0x1000 + index * 8, (index % 7) as u16)).collect()
+        (0..count as u64).map(|index| row(0x1000 + index * 8, (index % 7) as u32)).collect()
     }
 
     /// Whether a program finds each row at its address and at the one before the next.
@@ -181,7 +175,7 @@ pub(super) mod tests {
         let table =
             |address| parts.iter().rev().find(|part| part.start <= address).expect("the first starts at 0").table;
         for row in rows {
-            let at = address(*row);
+            let at = address_of(*row);
             assert_eq!(find(written, table(at), at), Some(*row));
             assert_eq!(find(written, table(at + 7), at + 7), Some(*row));
         }
@@ -219,7 +213,7 @@ pub(super) mod tests {
         let rows = rows(INDEXED_ROWS + 3000);
         let parts = segments.place(&rows).expect("space");
         write(&mut segments, &mut written);
-        assert_eq!((parts.len(), parts[1].start), (2, address(rows[INDEXED_ROWS])));
+        assert_eq!((parts.len(), parts[1].start), (2, address_of(rows[INDEXED_ROWS])));
         expect_each(&written, &parts, &rows);
     }
 

@@ -43,10 +43,10 @@ pub(super) struct Server<S> {
 
 impl<S: Store> Server<S> {
     /// Nothing is in the store yet. What will be is counted in `written`.
-    pub(super) fn new(store: S, written: Arc<Written>) -> Server<S> {
+    pub(super) fn new(store: S, files: Files, written: Arc<Written>) -> Server<S> {
         Server {
             store,
-            files: Files::default(),
+            files,
             requests: Requests::default(),
             version: 0,
             pruned: Instant::now(),

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 
 use profiler_model::unwind::{
-    INDEX_FLAG, MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, Rule, SEGMENT_WORDS, Table, VERSION_OFFSET,
+    INDEX_FLAG, MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, Rule, SEGMENT_WORDS, SPECIAL, Table, VERSION_OFFSET,
+    address_of, row, rule_of,
 };
 
 use super::*;
@@ -83,7 +84,7 @@ impl Recorded {
 }
 
 fn new(store: Recorded) -> Server<Recorded> {
-    Server::new(store, Arc::default())
+    Server::new(store, Files::default(), Arc::default())
 }
 
 fn own() -> u32 {
@@ -105,7 +106,7 @@ fn this_process_gets_the_rows_of_its_files() {
     let rows = rows(&Sections::find(bytes.as_slice()).expect("an ELF file"), &|_, _| None);
     for address in (0..200).map(|step| own_code() + step * 97) {
         let (bias, found) = server.store.at(own(), address).expect("it is mapped");
-        let expected = rows[..rows.partition_point(|row| row >> 16 <= address - bias)].last();
+        let expected = rows[..rows.partition_point(|row| address_of(*row) <= address - bias)].last();
         assert_eq!(found, expected.copied(), "{address:#x}");
     }
     let used = Used::of(&server.written);
@@ -113,7 +114,7 @@ fn this_process_gets_the_rows_of_its_files() {
     assert_eq!(used.size_bytes, server.store.segments.len() as u64 * 8192 + value.len() as u64);
     let library = libc::getppid as *const () as u64;
     let (_, found) = server.store.at(own(), library).expect("it is mapped");
-    assert_eq!(found.map(|row| row as u16), Some(Rule::FromRsp { words: 1, rbp: 0 }.code()), "at a call");
+    assert_eq!(found.map(rule_of), Some(Rule::FromRsp { words: 1, rbp: 0 }.code()), "at a call");
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn a_repeated_request_is_answered_with_a_pause() {
 #[test]
 fn tables_that_do_not_fit_replace_all_others_but_not_always() {
     let mut server = new(Recorded::default());
-    let no_rows: Vec<u64> = (0..MAX_ROWS as u64).map(|address| address << 16 | 0xf000).collect();
+    let no_rows: Vec<u64> = (0..MAX_ROWS as u64).map(|address| row(address, SPECIAL)).collect();
     let fill = |server: &mut Server<Recorded>| {
         server.files.forget();
         while server.files.segments().place(&no_rows).is_some() {}

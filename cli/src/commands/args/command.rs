@@ -103,11 +103,22 @@ pub(crate) struct ScriptWord {
     pub is_after_dashes: bool,
 }
 
+/// Files that get the stacks of maps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StackFiles {
+    /// An SVG file.
+    pub flame: Option<String>,
+    /// A file of lines.
+    pub folded: Option<String>,
+}
+
 /// Arguments of `run`.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 pub(crate) struct RunArguments {
     pub script: ScriptArguments,
+    /// Files for the stacks of maps.
+    pub stacks: StackFiles,
     /// The command of `-c`.
     pub command: Option<String>,
     /// The user to run the command as.

@@ -65,6 +65,20 @@ fn run_command() -> clap::Command {
         .arg(user())
         .arg(option("output", 'o', "FILE", "Writes results to FILE instead of standard output").long("output"))
         .arg(
+            Arg::new("flame")
+                .long("flame")
+                .value_name("FILE")
+                .help("Also draws the stacks of all maps as a flame graph:\nan SVG file for a browser")
+                .conflicts_with_all(["test", "bench"]),
+        )
+        .arg(
+            Arg::new("folded")
+                .long("folded")
+                .value_name("FILE")
+                .help("Also writes the stacks of all maps as folded lines,\nwhich tools for flame graphs read")
+                .conflicts_with_all(["test", "bench"]),
+        )
+        .arg(
             option("format", 'f', "FORMAT", "Sets the output format: text, json or csv\n[default: text]")
                 .long("format")
                 .value_parser(["text", "json", "csv"])

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use clap::{Arg, ArgAction, ArgMatches};
 
 use crate::commands::args::choices::{Format, Stage};
-use crate::commands::args::{Notice, RunArguments, ScriptArguments, parameters};
+use crate::commands::args::{Notice, RunArguments, ScriptArguments, StackFiles, parameters};
 use crate::commands::processes::Processes;
 use crate::commands::run_as::RunAs;
 use crate::commands::script::Origin;
@@ -245,6 +245,7 @@ fn run(matches: &mut ArgMatches, dry_dump: bool) -> Result<Arguments, Notice> {
         run: RunArguments {
             run_as: RunAs::Unchanged,
             stats: false,
+            stacks: StackFiles::default(),
             script,
             command: matches.remove_one("cmd"),
             output: matches.remove_one("output"),

@@ -11,7 +11,8 @@ use crate::ir::{Addr, BinOp, BlockId, CmpOp, Likely, Size, VReg, Width};
 use crate::lower::Body;
 use crate::lower::stacks::{WINDOW, WalkState};
 use crate::unwind::{
-    End, FROM_RBX, RBX_WORDS_BITS, SAVED_BITS, SAVED_RBX_BITS, SPECIAL, STORED, STORED_WORDS_BITS, Special,
+    End, FROM_RBX, RBX_WORDS_BITS, REALIGNED_WORDS_BITS, SAVED_BITS, SAVED_RBX_BITS, SPECIAL, STORED,
+    STORED_WORDS_BITS, Special,
 };
 
 /// RBX is at most this far above the stack pointer where it leads to the caller: the dynamic linker
@@ -56,7 +57,7 @@ pub(super) fn apply_rare(
 /// The caller's stack pointer is stored below RBP, and RBP's old value where it points.
 fn realigned_frame(cx: &mut Body<'_, '_>, step: &Step<'_>, rule: VReg) {
     let bp = cx.b.load(Addr::reg(step.buffer, WalkState::BP), Size::B8);
-    let words = bits(cx, rule, 0, 0xfff);
+    let words = bits(cx, rule, 0, (1 << REALIGNED_WORDS_BITS) - 1);
     let bytes = cx.b.bin(BinOp::Shl, Width::W64, words, 3);
     let at = cx.b.bin(BinOp::Sub, Width::W64, bp, bytes);
     let copy = read_user(cx, step, at, 8.into());

@@ -6,7 +6,9 @@
 use super::step::{Step, end_with, special};
 use crate::ir::{Addr, BinOp, CmpOp, Likely, Operand, Size, VReg, Width};
 use crate::lower::{Body, maps};
-use crate::unwind::{End, INDEX_FLAG, MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, SEGMENT_WORDS, Special};
+use crate::unwind::{
+    End, INDEX_FLAG, MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, RULE_BITS, RULE_MASK, SEGMENT_WORDS, Special,
+};
 
 /// The address of the last mapping that does not start above an address, or the first one.
 pub(super) fn mapping_of(cx: &mut Body<'_, '_>, mappings: VReg, at: VReg) -> VReg {
@@ -27,8 +29,8 @@ pub(super) fn mapping_of(cx: &mut Body<'_, '_>, mappings: VReg, at: VReg) -> VRe
 /// The rule for an address of a table.
 pub(super) fn rule_of(cx: &mut Body<'_, '_>, step: &Step<'_>, address: VReg, table: VReg) -> VReg {
     let [indexed, done, covered, before] = std::array::from_fn(|_| cx.b.new_block());
-    let shifted = cx.b.bin(BinOp::Shl, Width::W64, address, 16);
-    let wanted = cx.b.bin(BinOp::Or, Width::W64, shifted, 0xffff);
+    let shifted = cx.b.bin(BinOp::Shl, Width::W64, address, i64::from(RULE_BITS));
+    let wanted = cx.b.bin(BinOp::Or, Width::W64, shifted, RULE_MASK as i64);
     let segment = bits(cx, table, 32, 0xffff);
     let rows = segment_at(cx, step, segment);
     let first = bits(cx, table, 0, 0x7fff);
@@ -39,7 +41,7 @@ pub(super) fn rule_of(cx: &mut Body<'_, '_>, step: &Step<'_>, address: VReg, tab
     let flag = cx.b.bin(BinOp::And, Width::W64, table, INDEX_FLAG as i64);
     cx.b.branch(CmpOp::Ne, Width::W64, flag, 0, indexed, done, Likely::Unknown);
     cx.b.switch_to(indexed);
-    let number = bits(cx, row, 0, 0xffff);
+    let number = bits(cx, row, 0, RULE_MASK as i64);
     let base = bits(cx, table, 48, 0xffff);
     let segment = cx.b.bin(BinOp::Add, Width::W64, base, number);
     let rows = segment_at(cx, step, segment);
@@ -48,7 +50,7 @@ pub(super) fn rule_of(cx: &mut Body<'_, '_>, step: &Step<'_>, address: VReg, tab
     cx.b.jump(done);
     cx.b.switch_to(done);
     let rule = cx.b.new_vreg();
-    let low = bits(cx, row, 0, 0xffff);
+    let low = bits(cx, row, 0, RULE_MASK as i64);
     cx.b.assign(rule, low);
     cx.b.branch(CmpOp::Le, Width::W64, row, wanted, covered, before, Likely::Then);
     cx.b.switch_to(before);

@@ -12,13 +12,18 @@ use crate::lower::Body;
 use crate::lower::stacks::{MULTIPLIER, WINDOW, WalkState};
 use crate::lower::storage::StackMaps;
 use crate::unwind::{
-    End, RBP_FLAG, RBP_WORDS_BITS, REALIGNED_FLAG, RSP_WORDS_BITS, SAVED_BITS, SPECIAL, Special, VERSION_OFFSET,
+    End, RBP_FLAG, RBP_WORDS_BITS, REALIGNED_FLAG, RSP_WORDS_BITS, RULE_BITS, SAVED_BITS, SPECIAL, Special,
+    VERSION_OFFSET,
 };
 
-/// The cache: for each CPU, two words at a hash of an address. The first has the address in the
-/// lower 48 bits and its rule in the upper 16, the second the version of the mappings.
+/// The cache: for each CPU, two words at a hash of an address. The first has the rest of the
+/// address's hash above its rule, the second the version of the mappings. A program that interrupts
+/// this one writes there too, so an address and its rule are in one word.
 const CACHE_BITS: u32 = 10;
-const CACHE_ADDRESS_BITS: i64 = 48;
+/// An address times an odd number, as far as addresses have bits: different for each.
+const HASH_BITS: i64 = 48;
+/// What remains after the place in the cache.
+const REST_BITS: i64 = HASH_BITS - CACHE_BITS as i64;
 /// Size of the cache of a CPU.
 pub(super) const CACHE_BYTES: u32 = 16 << CACHE_BITS;
 
@@ -49,23 +54,22 @@ pub(super) fn step(cx: &mut Body<'_, '_>, maps: &StackMaps, frame: VReg) {
     let step = Step { maps, buffer, at, cfa, slot };
     let rule = cx.b.new_vreg();
     let version = cx.b.load(Addr::reg(mappings, VERSION_OFFSET as i32), Size::B8);
-    let entry = cache_entry(cx, cache, at);
+    let (entry, rest) = cache_entry(cx, cache, at);
     let word = cx.b.load(Addr::reg(entry, 0), Size::B8);
     let entry_version = cx.b.load(Addr::reg(entry, 8), Size::B8);
-    let difference = cx.b.bin(BinOp::Xor, Width::W64, word, at);
-    let address_differs = cx.b.bin(BinOp::Shl, Width::W64, difference, 64 - CACHE_ADDRESS_BITS);
+    // The rule, if nothing but the rule differs.
+    let difference = cx.b.bin(BinOp::Xor, Width::W64, word, rest);
+    let address_differs = cx.b.bin(BinOp::Shr, Width::W64, difference, i64::from(RULE_BITS));
     let version_differs = cx.b.bin(BinOp::Xor, Width::W64, version, entry_version);
     let differs = cx.b.bin(BinOp::Or, Width::W64, address_differs, version_differs);
     cx.b.branch(CmpOp::Eq, Width::W64, differs, 0, cached, unknown, Likely::Then);
     cx.b.switch_to(cached);
-    let found = cx.b.bin(BinOp::Shr, Width::W64, word, CACHE_ADDRESS_BITS);
-    cx.b.assign(rule, found);
+    cx.b.assign(rule, difference);
     cx.b.jump(apply_rule);
     cx.b.switch_to(unknown);
     let found = find_rule(cx, &step, mappings);
     cx.b.assign(rule, found);
-    let shifted = cx.b.bin(BinOp::Shl, Width::W64, rule, CACHE_ADDRESS_BITS);
-    let word = cx.b.bin(BinOp::Or, Width::W64, shifted, at);
+    let word = cx.b.bin(BinOp::Or, Width::W64, rest, rule);
     // A program that interrupts this one must not take the new version for that of the old word.
     cx.b.store(Addr::reg(entry, 8), 0, Size::B8);
     cx.b.store(Addr::reg(entry, 0), word, Size::B8);
@@ -79,12 +83,15 @@ pub(super) fn step(cx: &mut Body<'_, '_>, maps: &StackMaps, frame: VReg) {
     read_caller(cx, &step);
 }
 
-/// The entry of this CPU's cache for an address.
-fn cache_entry(cx: &mut Body<'_, '_>, cache: VReg, at: VReg) -> VReg {
+/// The entry of this CPU's cache for an address, and its first word without the rule.
+fn cache_entry(cx: &mut Body<'_, '_>, cache: VReg, at: VReg) -> (VReg, VReg) {
     let mixed = cx.b.bin(BinOp::Mul, Width::W64, at, MULTIPLIER);
-    let index = cx.b.bin(BinOp::Shr, Width::W64, mixed, 64 - i64::from(CACHE_BITS));
+    let index = bits(cx, mixed, REST_BITS, (1 << CACHE_BITS) - 1);
     let offset = cx.b.bin(BinOp::Shl, Width::W64, index, 4);
-    cx.b.bin(BinOp::Add, Width::W64, cache, offset)
+    let entry = cx.b.bin(BinOp::Add, Width::W64, cache, offset);
+    let above = cx.b.bin(BinOp::Shl, Width::W64, mixed, 64 - REST_BITS);
+    let rest = cx.b.bin(BinOp::Shr, Width::W64, above, 64 - REST_BITS - i64::from(RULE_BITS));
+    (entry, rest)
 }
 
 /// The rule for the step's address from the tables. Ends the stack if the address is in no mapping.

@@ -1,0 +1,98 @@
+//! Stacks of a run as files: `--folded` and `--flame`.
+//!
+//! In: a workload that calls a function a known number of times. Out: the files.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::machine::{Directory, run, skip, workload};
+
+#[test]
+fn the_numbers_of_the_files_are_those_of_the_map() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("stacks");
+    let [folded, flame] = ["folded", "svg"].map(|name| directory.path(name));
+    let script = format!("uprobe:{0}:workload_step {{ @[comm, ustack(fp)] = count(); }}", workload());
+    let command = format!("{} functions 1000", workload());
+    let ended = run(&["-q", "-e", &script, "-c", &command, "--folded", &folded, "--flame", &flame]);
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    assert!(ended.stdout.contains("workload_step"), "the map is printed as well: {}", ended.stdout);
+    let text = fs::read_to_string(&folded).expect("written");
+    let rows: Vec<(&str, u64)> = text
+        .lines()
+        .map(|line| {
+            let (stack, count) = line.rsplit_once(' ').expect("a number");
+            (stack, count.parse().expect("a number"))
+        })
+        .collect();
+    assert_eq!(rows.iter().map(|(_, count)| count).sum::<u64>(), 1000, "{text}");
+    for (stack, _) in rows {
+        assert!(stack.starts_with("workload;") && stack.ends_with(";workload_step"), "{stack}");
+    }
+    let svg = fs::read_to_string(&flame).expect("written");
+    assert!(svg.starts_with("<?xml") && svg.contains("<title>workload_step (1,000 in total, 100.00%)</title>"));
+    for path in [&folded, &flame] {
+        let mode = fs::metadata(path).expect("written").permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{path}: stacks of other users' processes");
+    }
+}
+
+#[test]
+fn stacks_of_a_view_that_clears_are_those_of_its_last_window() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("stacks");
+    let folded = directory.path("folded");
+    let script = format!(
+        "uprobe:{}:workload_step {{ @s[ustack(fp)] = count(); }}
+        view \"v\" {{ of @s  show key1, count  every 1h clear }}",
+        workload()
+    );
+    let ended = run(&["-q", "-e", &script, "-c", &format!("{} functions 100", workload()), "--folded", &folded]);
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    let text = fs::read_to_string(&folded).expect("written");
+    let sum: u64 = text.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
+    assert_eq!(sum, 100, "{text}");
+}
+
+#[test]
+fn what_cannot_be_written_is_reported_before_anything_runs() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("stacks");
+    let (marker, missing) = (directory.path("ran"), directory.path("no/such"));
+    let touch = format!("touch {marker}");
+    let with_stacks = "profile:hz:1 { @[kstack] = count(); }";
+    for (script, path, words) in [
+        (with_stacks, missing.as_str(), "no/such"),
+        ("BEGIN { @x = count(); }", "/dev/null", "no map of this script has stacks in its keys"),
+    ] {
+        let ended = run(&["-q", "-e", script, "-c", &touch, "--flame", path]);
+        assert_ne!(ended.code(), 0);
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    }
+    assert!(fs::metadata(&marker).is_err(), "the command ran");
+}
+
+#[test]
+fn a_run_without_stacks_says_that_the_picture_is_empty() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("stacks");
+    let flame = directory.path("svg");
+    let ended = run(&[
+        "-q",
+        "-e",
+        "profile:hz:1 / pid == 0 && pid == 1 / { @[kstack] = count(); } BEGIN { exit(); }",
+        "--flame",
+        &flame,
+    ]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("no stacks were counted"), "{}", ended.stderr);
+    assert_eq!(fs::metadata(&flame).expect("opened").len(), 0);
+}

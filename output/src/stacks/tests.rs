@@ -1,0 +1,129 @@
+use profiler_model::unwind::End;
+use profiler_model::value::{Inlined, Location, Origin, Stack, SymbolName};
+
+use super::*;
+use crate::fixtures::Paper;
+use crate::json::Json;
+use profiler_model::strftime::Zone;
+use profiler_model::types::{Space, StackMode};
+
+/// Names by address; the caller of 0x20 was inlined into `outer`.
+struct Code;
+
+impl Symbols for Code {
+    fn kernel(&self, address: u64) -> Option<SymbolName> {
+        (address == 1).then(|| named("vfs_read", None))
+    }
+    fn user(&self, _: u32, address: u64) -> Option<SymbolName> {
+        match address {
+            0x10 => Some(named("leaf;a", Some("/bin/a"))),
+            0x1f => Some(named("outer", Some("/bin/a"))),
+            0x30 => Some(named("jitted", Some("/tmp/perf-7.map"))),
+            _ => None,
+        }
+    }
+    fn username(&self, _: u32) -> Option<String> {
+        None
+    }
+    fn boot_time_ns(&self) -> u64 {
+        0
+    }
+    fn zone(&self, _: u64) -> Zone {
+        Zone::default()
+    }
+    fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
+        let inlined = vec![Inlined { name: "inner".into(), source: None }];
+        let locate = |address: &u64| match self.user(pid, *address) {
+            Some(name) if *address == 0x1f => Location::Symbol(name, Origin { source: None, inlined: inlined.clone() }),
+            Some(name) => Location::named(name),
+            None if *address == 0 => Location::NoCode,
+            None => Location::Unknown,
+        };
+        addresses.iter().map(locate).collect()
+    }
+}
+
+fn named(name: &str, module: Option<&str>) -> SymbolName {
+    SymbolName { name: name.into(), offset: 0, module: module.map(str::to_owned) }
+}
+
+fn stack(space: Space, frames: &[u64], end: Option<End>) -> Value {
+    Value::Stack(Stack { space, mode: StackMode::Bpftrace, pid: 7, frames: frames.to_vec(), end })
+}
+
+fn map(name: &str, entries: Vec<(Value, u64)>) -> MapSnapshot {
+    let entries = entries.into_iter().map(|(key, count)| (Some(key), Value::Uint(count))).collect();
+    MapSnapshot { name: name.into(), keyed: true, aggregation: None, entries, processes: Vec::new() }
+}
+
+fn folded(maps: &[MapSnapshot]) -> Folded {
+    let mut output = WithStacks::new(Box::new(Json::new(Box::new(Paper::default()), true)));
+    assert!(output.wants_stacks());
+    for map in maps {
+        output.stacks(map, &Code);
+    }
+    output.into_stacks()
+}
+
+fn lines(folded: &Folded) -> Vec<String> {
+    let mut out = Vec::new();
+    folded.write_lines(&mut out).expect("memory");
+    String::from_utf8(out).expect("text").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn frames_come_from_the_outermost_one_and_the_kernel_last() {
+    let key = Value::Tuple(vec![
+        stack(Space::Kernel, &[1], None),
+        Value::Str(b"a;b".to_vec()),
+        stack(Space::User, &[0x10, 0x20], None),
+    ]);
+    let other = Value::Tuple(vec![stack(Space::User, &[0x30], Some(End::NoInformation))]);
+    assert_eq!(
+        lines(&folded(&[map("@", vec![(key, 3), (other, 4)])])),
+        ["[stack ends here: no unwind information];jitted_[j] 4", "a:b;outer;inner_[i];leaf:a;vfs_read_[k] 3"]
+    );
+}
+
+#[test]
+fn alike_stacks_add_up_and_nothing_else_is_counted() {
+    let rows = vec![
+        (stack(Space::User, &[0x10], None), 3),
+        (stack(Space::User, &[0x10], None), 4),
+        (stack(Space::User, &[], None), 5),
+        (stack(Space::User, &[0x10, 1, 0x20], None), 0),
+        (stack(Space::User, &[0x10, 1, 0x20], None), 6),
+        (Value::Int(1), 100),
+    ];
+    let expected = ["[no stack] 5", "[stack ends here: 0x1 is not code];leaf:a 6", "leaf:a 7"];
+    assert_eq!(lines(&folded(&[map("@", rows)])), expected);
+}
+
+#[test]
+fn stacks_of_several_maps_are_apart() {
+    let rows = |count| vec![(stack(Space::User, &[0x10], None), count)];
+    let maps = [map("@a", rows(1)), map("@b", rows(2)), map("@none", vec![(Value::Int(1), 1)])];
+    assert_eq!(lines(&folded(&maps)), ["@a;leaf:a 1", "@b;leaf:a 2"]);
+    assert!(folded(&maps[2..]).is_empty());
+}
+
+#[test]
+fn a_flame_graph_is_one_file_with_its_numbers_and_what_is_missing() {
+    let mut stacks = folded(&[map("@", vec![(stack(Space::User, &[0x10, 0x20], None), 3)])]);
+    stacks.notes = vec!["12 stacks <lost>".into()];
+    let draw = |stacks: &Folded| {
+        let mut out = Vec::new();
+        stacks.write_flame_graph("a < b", &mut out).expect("memory");
+        String::from_utf8(out).expect("text")
+    };
+    let svg = draw(&stacks);
+    assert!(svg == draw(&stacks), "it depends on the stacks alone");
+    for part in
+        ["a &lt; b", "3 in 1 stacks; 12 stacks &lt;lost&gt;", "<title>leaf:a (3 in total, 100.00%)</title>", "<script"]
+    {
+        assert!(svg.contains(part), "{part}");
+    }
+    assert!(!svg.contains("href=\"http"), "nothing is fetched");
+    stacks.notes = vec!["x".repeat(1000)];
+    assert!(draw(&stacks).contains(&format!("{}…", "x".repeat(50))));
+}
