@@ -170,16 +170,17 @@ fn write_source(source: Option<&Source>, out: &mut Vec<u8>) {
 }
 
 /// `symbol+offset`; `perf` mode adds the file of user frames, but no kernel module. A frame without
-/// a name always shows its file.
+/// a name always shows its file, and the offset in it.
 fn write_frame(address: u64, location: &Location, has_module: bool, out: &mut Vec<u8>) {
     let module = match location {
         Location::Symbol(SymbolName { name, offset, module }, _) => {
             put(out, format_args!("{name}+{offset}"));
             module.as_deref().filter(|_| has_module)
         }
-        Location::Module(module) => {
+        Location::Module(module, position) => {
             write_address(address, out);
-            Some(module.as_str())
+            put(out, format_args!(" ({module}+{:#x})", position.offset));
+            return;
         }
         Location::NoCode | Location::Unknown => {
             write_address(address, out);

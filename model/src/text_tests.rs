@@ -110,8 +110,11 @@ impl Symbols for WithOrigins {
     fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
         let source = |line| Some(Source { file: "/src/a.c".into(), line });
         let inlined = |name: &str, source| Inlined { name: name.into(), source };
-        let origin =
-            Origin { source: source(30), inlined: vec![inlined("inner", source(10)), inlined("middle", None)] };
+        let origin = Origin {
+            source: source(30),
+            inlined: vec![inlined("inner", source(10)), inlined("middle", None)],
+            position: None,
+        };
         let locate = |address: &u64| {
             self.user(pid, *address).map_or(Location::Unknown, |symbol| Location::Symbol(symbol, origin.clone()))
         };

@@ -7,6 +7,7 @@
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::distribution::Distribution;
 use crate::series::Series;
@@ -174,8 +175,16 @@ pub trait Symbols {
             }
         };
         for (index, location) in locations.iter_mut().enumerate() {
-            if let Location::Symbol(symbol, _) = location {
-                symbol.offset += u64::from(index > 0);
+            let position = match location {
+                Location::Symbol(symbol, origin) => {
+                    symbol.offset += u64::from(index > 0);
+                    origin.position.as_mut()
+                }
+                Location::Module(_, position) => Some(position),
+                Location::NoCode | Location::Unknown => None,
+            };
+            if let Some(position) = position {
+                position.offset += u64::from(index > 0);
             }
         }
         locations
@@ -221,17 +230,28 @@ impl Symbols for NoSymbols {
 pub enum Location {
     /// Code with a symbol name, and what debug information says about it.
     Symbol(SymbolName, Origin),
-    /// Code of a file that has no symbol for it.
-    Module(String),
+    /// Code of a file that has no symbol for it: its path, and the position in it.
+    Module(String, FilePosition),
     /// Not in executable memory of the process.
     NoCode,
     /// Unknown.
     Unknown,
 }
 
-/// The source of an instruction, from debug information; empty without.
+/// A position in a file, from which another machine can resolve the address, at another time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FilePosition {
+    /// The file's build id in hexadecimal digits, if it has one.
+    pub build_id: Option<Arc<str>>,
+    /// The offset in bytes.
+    pub offset: u64,
+}
+
+/// The file of an instruction, and its source from debug information.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Origin {
+    /// The position in the mapped file; `None` in code that is in no file.
+    pub position: Option<FilePosition>,
     /// The line in the function that the symbol names: that of the call, if the instruction belongs
     /// to an inlined function.
     pub source: Option<Source>,
@@ -278,7 +298,7 @@ impl Location {
             Location::Symbol(SymbolName { name, module, .. }, origin) => {
                 name.len() + module.as_ref().map_or(0, String::len) + origin.size_bytes()
             }
-            Location::Module(module) => module.len(),
+            Location::Module(module, _) => module.len(),
             Location::NoCode | Location::Unknown => 0,
         }
     }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use profiler_model::types::{Space, StackMode};
-use profiler_model::value::{Location, Source, Stack, SymbolName, Symbols, Value};
+use profiler_model::value::{FilePosition, Location, Source, Stack, SymbolName, Symbols, Value};
 
 use super::{put, write_json, write_list, write_string};
 use crate::entries::{Entry, write_key};
@@ -153,7 +153,7 @@ fn write_address(address: u64, location: &Location, out: &mut Vec<u8>) {
             put(out, format_args!(", \"offset\": {}", symbol.offset));
             symbol.module.as_ref()
         }
-        Location::Module(module) => Some(module),
+        Location::Module(module, _) => Some(module),
         // The call stack ends here. The following addresses are kept because they are part of the
         // key.
         Location::NoCode => {
@@ -165,6 +165,17 @@ fn write_address(address: u64, location: &Location, out: &mut Vec<u8>) {
     if let Some(module) = module {
         out.extend_from_slice(b", \"module\": ");
         write_string(module.as_bytes(), out);
+    }
+    let position = match location {
+        Location::Symbol(_, origin) => origin.position.as_ref(),
+        Location::Module(_, position) => Some(position),
+        Location::NoCode | Location::Unknown => None,
+    };
+    if let Some(FilePosition { build_id, offset }) = position {
+        put(out, format_args!(", \"file_offset\": {offset}"));
+        if let Some(build_id) = build_id {
+            put(out, format_args!(", \"build_id\": \"{build_id}\""));
+        }
     }
 }
 
@@ -229,7 +240,7 @@ mod tests {
             vec![Inlined { name: "inner".into(), source: source(3) }, Inlined { name: "middle".into(), source: None }];
         let symbol = SymbolName { name: "outer".into(), offset: 4, module: Some("/bin/x".into()) };
         let mut out = Vec::new();
-        write_frame(0x40, &Location::Symbol(symbol, Origin { source: source(9), inlined }), &mut out);
+        write_frame(0x40, &Location::Symbol(symbol, Origin { source: source(9), inlined, position: None }), &mut out);
         let expected = [
             r#"{"address": "0x40", "name": "inner", "file": "/a\"b.c", "line": 3, "inlined": true}"#,
             r#"{"address": "0x40", "name": "middle", "inlined": true}"#,

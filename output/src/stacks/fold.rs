@@ -108,7 +108,7 @@ fn frames(stack: &Stack, symbols: &dyn Symbols) -> Vec<String> {
 /// Code without a name: its file.
 fn module_frame(location: &Location) -> String {
     match location {
-        Location::Module(path) => format!("[{}]", clean(path.rsplit('/').next().unwrap_or(path))),
+        Location::Module(path, _) => format!("[{}]", clean(path.rsplit('/').next().unwrap_or(path))),
         _ => "[unknown]".into(),
     }
 }

@@ -34,7 +34,9 @@ impl Symbols for Code {
     fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
         let inlined = vec![Inlined { name: "inner".into(), source: None }];
         let locate = |address: &u64| match self.user(pid, *address) {
-            Some(name) if *address == 0x1f => Location::Symbol(name, Origin { source: None, inlined: inlined.clone() }),
+            Some(name) if *address == 0x1f => {
+                Location::Symbol(name, Origin { inlined: inlined.clone(), ..Origin::default() })
+            }
             Some(name) => Location::named(name),
             None if *address == 0 => Location::NoCode,
             None => Location::Unknown,

@@ -196,7 +196,7 @@ mod tests {
         let long = || "x".repeat(2000);
         let source = || Some(Source { file: long(), line: 1 });
         let inlined = vec![Inlined { name: long(), source: source() }];
-        let origin = symbols.bounded_origin(Origin { source: source(), inlined });
+        let origin = symbols.bounded_origin(Origin { source: source(), inlined, ..Origin::default() });
         let files = [&origin.source, &origin.inlined[0].source].map(|source| source.as_ref().map(|it| it.file.len()));
         assert_eq!((files, origin.inlined[0].name.len()), ([Some(SHORT_BYTES); 2], SHORT_BYTES));
         assert_eq!(symbols.shortfalls().cut_names, 3);

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::debug_files::{Program, Search};
+use super::debug_files::{Program, Search, hex};
 use super::debug_sections::DebugSections;
 use super::image::Image;
 use super::line_cache::{FileKey, LineCache};
@@ -37,6 +37,8 @@ pub(super) struct Files {
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub image: Image,
+    /// In hexadecimal digits.
+    pub build_id: Option<Arc<str>>,
     lines: Place,
 }
 
@@ -60,7 +62,7 @@ pub(super) struct ReadFile {
 impl ReadFile {
     /// Bytes in memory, which have no separate debug file.
     pub(super) fn of_bytes(bytes: &[u8]) -> ReadFile {
-        let known = Known { image: Image::parse(bytes), lines: Place::Nowhere };
+        let known = Known { image: Image::parse(bytes), ..Known::default() };
         ReadFile { known: Arc::new(known), key: FileKey::default(), file: None }
     }
 }
@@ -121,18 +123,19 @@ impl Files {
     fn parse(&self, file: &File, program: Program<'_>) -> Known {
         let Some(bytes) = file.try_clone().ok().map(|file| self.bounded(file)) else { return Known::default() };
         let mut image = Image::parse(&bytes);
-        let Some(sections) = DebugSections::parse(&bytes) else { return Known { image, lines: Place::Nowhere } };
+        let Some(sections) = DebugSections::parse(&bytes) else { return Known { image, ..Known::default() } };
+        let build_id = (!sections.build_id.is_empty()).then(|| hex(&sections.build_id).into());
         if sections.has_lines() {
-            return Known { image, lines: Place::Inside };
+            return Known { image, build_id, lines: Place::Inside };
         }
         let Some((path, found)) = self.search.find(program, &sections) else {
-            return Known { image, lines: Place::Nowhere };
+            return Known { image, build_id, lines: Place::Nowhere };
         };
         if found.has_symbols && !sections.has_symbols {
             image.add_symbols_of(self.symbols(&path).unwrap_or_default());
         }
         let lines = if found.has_lines() { Place::Separate(path) } else { Place::Nowhere };
-        Known { image, lines }
+        Known { image, build_id, lines }
     }
 
     fn symbols(&self, path: &Path) -> Option<Image> {

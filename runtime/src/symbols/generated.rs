@@ -95,8 +95,8 @@ impl Generated {
         self.named(pid, address)
     }
 
-    /// The function of a process that has ended. Its jitdump is known by its recorded mapping, which
-    /// was in our mount namespace. Its perf map counts if it was written while mappings were
+    /// The function of a process that has ended. Its jitdump is known by its recorded mapping,
+    /// which was in our mount namespace. Its perf map counts if it was written while mappings were
     /// recorded, because another process may have had its PID before.
     pub(super) fn find_ended(&mut self, pid: u32, recording: &Recording, address: u64) -> Option<GeneratedCode<'_>> {
         if self.fresh != Some(pid) {

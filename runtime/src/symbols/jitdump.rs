@@ -184,7 +184,8 @@ impl JitDump {
     /// (8 each). Returns the bytes that are left of the record.
     fn moved(&mut self, source: &mut impl Read, body: u64) -> Option<u64> {
         let fixed: [u8; 48] = bytes(source)?;
-        let (old, new, code_bytes, index) = (long(&fixed, 16)?, long(&fixed, 24)?, long(&fixed, 32)?, long(&fixed, 40)?);
+        let (old, new, code_bytes, index) =
+            (long(&fixed, 16)?, long(&fixed, 24)?, long(&fixed, 32)?, long(&fixed, 40)?);
         let left = body.checked_sub(fixed.len() as u64)?;
         // Other code may be at the old address since.
         let name = match self.functions.get(&old) {
@@ -285,8 +286,8 @@ mod tests {
         ];
         let dump = read(&[head(7), records.concat()].concat());
         let names = [0x101, 0x501, 0x201, 0x601, 0x701].map(|address| name(&dump, address));
-        let named = |name: &str| Some(name.to_owned());
-        assert_eq!(names, [None, named("moves+1"), named("stays+1"), None, named("last+1")]);
+        let some = |name: &str| Some(name.to_owned());
+        assert_eq!(names, [None, some("moves+1"), some("stays+1"), None, some("last+1")]);
     }
 
     #[test]

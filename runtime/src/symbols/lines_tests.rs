@@ -24,7 +24,8 @@ fn at(line: u32) -> Source {
 #[test]
 fn inlined_functions_have_their_lines_in_every_form_of_the_information() {
     let inlined = |name: &str, line| Inlined { name: name.into(), source: Some(at(line)) };
-    let expected = Origin { source: Some(at(14)), inlined: vec![inlined("inner", 5), inlined("middle", 10)] };
+    let expected =
+        Origin { source: Some(at(14)), inlined: vec![inlined("inner", 5), inlined("middle", 10)], ..Origin::default() };
     for file in [DWARF_4, DWARF_5, COMPRESSED, SEPARATE] {
         assert_eq!(origin(file, MULTIPLICATION).as_ref(), Some(&expected));
         assert_eq!(origin(file, START + 100), Some(Origin::default()), "no code of the file");

@@ -13,12 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use profiler_model::value::{Location, Shortfalls, SymbolName};
+use profiler_model::value::{FilePosition, Location, Origin, Shortfalls, SymbolName};
 
 use super::debug_files::Program;
 use super::files::{Files, ReadFile};
 use super::generated::{Generated, GeneratedCode};
 use super::image::NamedAddress;
+use super::lines::Found;
 use super::processes::FilePlace;
 use super::recorder::Recording;
 use super::regions::{Region, Regions};
@@ -145,7 +146,8 @@ impl Namer {
             let found = read.as_ref().and_then(|read| self.in_file(read, offset, region.shown_path()));
             // Some runtimes map generated code from files without a name.
             let found = found.or_else(|| self.generated_name(pid, regions, address).map(Location::named));
-            let file = || region.is_file().then(|| Location::Module(region.shown_path().to_owned()));
+            let position = || FilePosition { build_id: build_id(read.as_ref()), offset };
+            let file = || region.is_file().then(|| Location::Module(region.shown_path().to_owned(), position()));
             into.insert(address, found.or_else(file).unwrap_or(Location::Unknown));
         }
     }
@@ -159,19 +161,18 @@ impl Namer {
         let read = file.map(|file| self.files.read(file, program));
         for (address, offset) in places {
             let found = read.as_ref().and_then(|read| self.in_file(read, *offset, path));
-            into.insert(*address, found.unwrap_or_else(|| Location::Module(path.to_owned())));
+            let position = || FilePosition { build_id: build_id(read.as_ref()), offset: *offset };
+            into.insert(*address, found.unwrap_or_else(|| Location::Module(path.to_owned(), position())));
         }
     }
 
     /// The location of a file offset; `None` without a symbol.
     fn in_file(&mut self, read: &ReadFile, offset: u64, module: &str) -> Option<Location> {
         let symbol = self.named(read.known.image.find(offset)?, Some(module));
-        if !self.with_origins {
-            return Some(Location::named(symbol));
-        }
-        let found = self.files.origin(read, offset);
+        let found = if self.with_origins { self.files.origin(read, offset) } else { Found::default() };
         self.shortfalls.cut_names += found.cut_names;
-        Some(Location::Symbol(symbol, found.origin))
+        let position = Some(FilePosition { build_id: build_id(Some(read)), offset });
+        Some(Location::Symbol(symbol, Origin { position, ..found.origin }))
     }
 
     /// The vDSO, which the kernel maps into every process: ours is identical.
@@ -208,6 +209,10 @@ impl Namer {
 fn symbol(code: &GeneratedCode<'_>) -> (SymbolName, bool) {
     let name = readable(code.name.name);
     (SymbolName { name: name.text, offset: code.name.offset, module: Some(code.path.to_owned()) }, name.is_cut)
+}
+
+fn build_id(read: Option<&ReadFile>) -> Option<Arc<str>> {
+    read?.known.build_id.clone()
 }
 
 /// Opens the mapped file itself, even if it was deleted or is in another mount namespace; without

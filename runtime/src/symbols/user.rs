@@ -19,7 +19,7 @@ use super::expected::Expected;
 use super::naming::{Answer, Namer, Question};
 use super::recorder::Recorder;
 use super::service::{Limits, Service};
-use crate::host::stat::{START_STACK, STARTED_TICKS, Stat};
+use crate::host::stat::{MEMORY_BYTES, START_STACK, STARTED_TICKS, Stat};
 
 /// Limit of cached addresses; when it is reached, the cache is emptied.
 const MAX_REMEMBERED: usize = 1 << 18;
@@ -107,7 +107,7 @@ impl UserSymbols {
     pub(super) fn find(&mut self, pid: u32, address: u64) -> Option<SymbolName> {
         match self.locate(pid, &[address], false).pop()? {
             Location::Symbol(symbol, _) => Some(symbol),
-            Location::Module(_) | Location::NoCode | Location::Unknown => None,
+            Location::Module(..) | Location::NoCode | Location::Unknown => None,
         }
     }
 
@@ -209,8 +209,10 @@ impl Known {
 }
 
 impl Program {
+    /// `None` if the process has ended, even if its parent does not know yet.
     fn of(pid: u32) -> Option<Program> {
         let stat = Stat::of(pid)?;
+        stat.number(MEMORY_BYTES).filter(|bytes| *bytes > 0)?;
         let memory = MEMORY_FIELDS.map(|field| stat.number(field).unwrap_or(0));
         let file = fs::read_link(format!("/proc/{pid}/exe")).ok();
         Some(Program { started: stat.number(STARTED_TICKS)?, memory, file })

@@ -76,9 +76,7 @@ impl Dump {
         let (address, elsewhere, size_bytes) = (code.address() as u64, 0x1000, 64);
         let head = [0x4a69_5444, 1, 40, 62, 0, pid, 0, 0, 0, 0].map(u32::to_ne_bytes).concat();
         let loads = [(address, 1, "workload_replaced"), (elsewhere, 2, "workload_made")]
-            .map(|(at, index, name)| {
-                record(0, &[at, at, size_bytes, index], &[name.as_bytes(), &[0; 65]].concat())
-            })
+            .map(|(at, index, name)| record(0, &[at, at, size_bytes, index], &[name.as_bytes(), &[0; 65]].concat()))
             .concat();
         let moved = record(1, &[address, elsewhere, address, size_bytes, 2], &[]);
         file.write_all(&[head, loads, moved].concat())?;
