@@ -3,6 +3,8 @@
 //! In: the source in tests/dwarf, a C compiler. Out: scripts print what the program prints,
 //! and say why a parameter cannot be read. Without the compiler, a test prints `SKIPPED: reason`.
 
+mod lines;
+
 use std::process::Command;
 
 use super::machine::{Directory, Ended, PROFILER, run, skip};
@@ -47,9 +49,16 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
 
 /// Compiles the source; `None`, with a printed reason, if there is no compiler here.
 fn compiled(directory: &Directory, options: &[&str], name: &str) -> Option<String> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/dwarf/server.c");
+    compiled_from(directory, options, &["server.c"], name)
+}
+
+/// Compiles sources of tests/dwarf.
+fn compiled_from(directory: &Directory, options: &[&str], sources: &[&str], name: &str) -> Option<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/dwarf");
+    let sources: Vec<String> = sources.iter().map(|source| format!("{folder}/{source}")).collect();
+    let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
     let path = directory.path(name);
-    if succeeds("cc", &[options, &["-o", &path, source]].concat()) {
+    if succeeds("cc", &[options, &["-o", &path], &sources].concat()) {
         return Some(path);
     }
     assert!(!succeeds("cc", &["--version"]), "cc {options:?}");

@@ -9,8 +9,9 @@ use profiler_compiler::btf::{Added, Btf, BtfId};
 use profiler_compiler::glob;
 use profiler_compiler::similar;
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, ParameterPlace, ProgramFunction, ProgramParameter,
-    StaticProbe, StaticSite, Target, TargetError, TracepointField, TracepointFormat,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ParameterPlace, ProgramAnswers, ProgramFunction,
+    ProgramInstruction, ProgramParameter, ProgramQuestions, StaticProbe, StaticSite, Target, TargetError,
+    TracepointField, TracepointFormat,
 };
 use profiler_compiler::usdt;
 
@@ -192,12 +193,7 @@ impl Target for Machine {
         Ok(found)
     }
 
-    fn describe_functions(
-        &self,
-        path: &str,
-        file_offsets: &[u64],
-        types: &mut Added,
-    ) -> Vec<Result<ProgramFunction, String>> {
+    fn describe_program(&self, questions: &ProgramQuestions, types: &mut Added) -> ProgramAnswers {
         let int = types.int("int", 4, true);
         let double = types.float("double", 8);
         let parameter = |name: &str, ty, place| ProgramParameter { name: name.into(), ty, place };
@@ -213,9 +209,32 @@ impl Target for Machine {
                 ];
                 Ok(function("work_again", parameters))
             }
-            _ => Err(format!("{path} has no debug information: compile it with `-g`")),
+            _ => Err(format!("{} has no debug information: compile it with `-g`", questions.path)),
         };
-        file_offsets.iter().map(described).collect()
+        let functions = questions.functions.iter().map(|offset| (*offset, described(offset))).collect();
+        let instructions = questions.instructions.iter().map(|at| (*at, described(&at.file_offset))).collect();
+        ProgramAnswers { functions, instructions, ..ProgramAnswers::default() }
+    }
+
+    fn line_sites(&self, path: &str, file: &str, line: u64) -> Result<Vec<LineSite>, TargetError> {
+        if path != "/bin/app" {
+            return Err(TargetError::Invalid(format!("{path} has no debug information: compile it with `-g`")));
+        }
+        let site = |file_offset, function: &str| LineSite {
+            at: ProgramInstruction { file_offset, scope: 0 },
+            function: function.into(),
+        };
+        match (file, line) {
+            ("main.c" | "src/main.c", 20) => Ok(vec![site(0x1110, "work"), site(0x1210, "work_again")]),
+            ("main.c" | "src/main.c", 21) => Ok(vec![site(0x1100, "work")]),
+            ("main.c" | "src/main.c", _) => Err(TargetError::Invalid(
+                "the compiler made no code for this line; the nearest lines with code are 20 and 21".into(),
+            )),
+            ("list.c", _) => Err(TargetError::Invalid(
+                "several source files have this name; write more of the path of one: `/a/list.c`, `/b/list.c`".into(),
+            )),
+            _ => Err(TargetError::Missing { near: similar::nearest(file, ["main.c", "list.c"], 3) }),
+        }
     }
 
     fn functions_by_source_name(&self, _path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {

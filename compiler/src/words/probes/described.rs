@@ -5,11 +5,12 @@
 //! Guarantee: debug information is read only for blocks that use it. A parameter is a field only if
 //! it is at the same place in all functions of the probe.
 
+use crate::ast::BinaryOp;
 use crate::btf::{Added, Btf};
 use crate::check::{ArgField, Points, Seed, retarget};
-use crate::object::{Attach, Site};
+use crate::object::Attach;
 use crate::source::Span;
-use crate::target::{Arch, ParameterPlace, ProgramFunction, ProgramFunctions, ProgramParameter, Target};
+use crate::target::{Arch, LineSite, ParameterPlace, ProgramFunction, ProgramParameter, ProgramQuestions, Target};
 use crate::typed::{self, ExprKind};
 use crate::types::{Space, Type};
 use crate::words::builtins::retval::result_register;
@@ -18,19 +19,34 @@ use crate::words::functions::reg::register_offset;
 /// Maximum number of functions of a probe with `args`.
 const MAX_FUNCTIONS: usize = 1000;
 
+/// What the sites of a probe are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place<'a> {
+    /// Entries or returns of functions.
+    Functions,
+    /// Instructions of a source line.
+    Line(&'a [LineSite]),
+    /// Instructions at other places.
+    Offsets,
+}
+
 /// Gives a program its `args` or the type of its `retval`, if its block uses them.
-pub(super) fn describe(cx: &mut Points<'_, '_>, seed: &mut Seed, are_entries: bool) {
+pub(super) fn describe(cx: &mut Points<'_, '_>, seed: &mut Seed, place: Place<'_>) {
     let Attach::Uprobe { path, at_return, sites, .. } = &seed.attach else { return };
     let is_used = if *at_return { cx.facts.follows("retval") } else { cx.facts.uses("args") };
     if !is_used {
         return;
     }
-    if !are_entries {
+    if place == Place::Offsets {
         seed.undescribed = Some("parameters are known only at the entry of a function: leave the offset out".into());
         return;
     }
-    let (path, at_return, sites) = (path.clone(), *at_return, sites.clone());
-    match described(cx, &path, &sites) {
+    let (path, at_return, mut questions) = (path.clone(), *at_return, ProgramQuestions::new(path));
+    match place {
+        Place::Line(sites) => questions.instructions.extend(sites.iter().map(|site| site.at)),
+        Place::Functions | Place::Offsets => questions.functions.extend(sites.iter().map(|site| site.file_offset)),
+    }
+    match described(cx, &path, questions) {
         Ok(Some(function)) if at_return => result(cx.env.target, seed, &function),
         Ok(Some(function)) => parameters(cx.env.target, seed, &function),
         Ok(None) => {}
@@ -38,19 +54,24 @@ pub(super) fn describe(cx: &mut Points<'_, '_>, seed: &mut Seed, are_entries: bo
     }
 }
 
-/// The description that the functions at these sites share; `None` if the target is yet to be
-/// asked.
-fn described(cx: &mut Points<'_, '_>, path: &str, sites: &[Site]) -> Result<Option<ProgramFunction>, String> {
-    if sites.len() > MAX_FUNCTIONS {
+/// The description that the functions in question share; `None` if the target is yet to be asked.
+fn described(
+    cx: &mut Points<'_, '_>,
+    path: &str,
+    questions: ProgramQuestions,
+) -> Result<Option<ProgramFunction>, String> {
+    if questions.functions.len() > MAX_FUNCTIONS {
         return Err(format!("at most {MAX_FUNCTIONS} functions can have `args`: narrow the wildcards"));
     }
     let target = cx.env.target;
+    let answers = target.described_program(path);
+    let functions = questions.functions.iter().map(|at| answers?.functions.get(at));
+    let answers = functions.chain(questions.instructions.iter().map(|at| answers?.instructions.get(at)));
     let mut known: Option<&ProgramFunction> = None;
-    for site in sites {
-        let function = match target.described_function(path, site.file_offset) {
+    for answer in answers {
+        let function = match answer {
             None => {
-                let file_offsets = sites.iter().map(|site| site.file_offset).collect();
-                cx.env.undescribed.push(ProgramFunctions { path: path.to_owned(), file_offsets });
+                cx.env.undescribed.push(questions);
                 return Ok(None);
             }
             Some(Err(why)) => return Err(why.clone()),
@@ -82,14 +103,20 @@ fn parameters(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) 
 fn value(arch: Arch, btf: &Btf, parameter: &ProgramParameter) -> Result<(ExprKind, Type), String> {
     let mut ty = btf.to_type(parameter.ty);
     retarget(&mut ty, Space::User);
+    let memory = |register: u32, distance: i64| {
+        let expr = |kind, ty| typed::Expr { kind, ty, span: Span::default() };
+        let base = Box::new(expr(ExprKind::Register(register), Type::I64));
+        let address = ExprKind::Binary(BinaryOp::Add, base, Box::new(expr(ExprKind::Int(distance), Type::I64)));
+        let pointer = Type::Pointer { to: Box::new(ty.clone()), space: Space::User };
+        let address = typed::Expr::convert(expr(address, Type::I64), &pointer);
+        ExprKind::Deref { base: Box::new(address), offset_bytes: 0, bits: None }
+    };
     let kind = match &parameter.place {
         ParameterPlace::Unreadable(why) => return Err(why.clone()),
         ParameterPlace::Register(offset) => ExprKind::Register(*offset),
+        ParameterPlace::Memory(register, distance) => memory(*register, (*distance).into()),
         ParameterPlace::Stack(offset_bytes) => {
-            let pointer = Type::Pointer { to: Box::new(ty.clone()), space: Space::User };
-            let register = register_offset(arch, "sp").unwrap_or_default();
-            let stack = typed::Expr { kind: ExprKind::Register(register), ty: pointer, span: Span::default() };
-            ExprKind::Deref { base: Box::new(stack), offset_bytes: *offset_bytes, bits: None }
+            memory(register_offset(arch, "sp").unwrap_or_default(), (*offset_bytes).into())
         }
     };
     if ty.is_scalar() {
@@ -117,11 +144,12 @@ fn result(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) {
 pub(super) fn arguments(target: &dyn Target, name: &str, at_return: bool) -> Vec<String> {
     let Some((file, function)) = name.rsplit_once(':') else { return Vec::new() };
     let described = |path: &String| {
-        let offsets: Vec<u64> = target.functions(path, function).ok()?.iter().map(|found| found.file_offset).collect();
+        let functions = target.functions(path, function).ok()?.iter().map(|found| found.file_offset).collect();
+        let questions = ProgramQuestions { functions, ..ProgramQuestions::new(path) };
         let mut types = Added::default();
-        let functions = target.describe_functions(path, &offsets, &mut types);
+        let functions = target.describe_program(&questions, &mut types).functions;
         let btf = Btf::with(None, types);
-        let function = functions.into_iter().flatten().next()?;
+        let function = functions.into_values().flatten().next()?;
         Some(if at_return {
             vec![format!("{} retval", btf.describe(function.result))]
         } else {

@@ -24,6 +24,7 @@ mod profile;
 mod rawtracepoint;
 mod self_signal;
 mod software;
+mod source_line;
 mod syscall;
 mod test;
 mod tracepoint;

@@ -279,7 +279,7 @@ impl Places {
 }
 
 /// Why a value of this class is not read.
-fn unreadable(class: Class) -> ParameterPlace {
+pub(super) fn unreadable(class: Class) -> ParameterPlace {
     let why = match class {
         Class::Float => "is a floating-point number, which programs in the kernel cannot read",
         Class::StructWords(_) | Class::Memory(_) | Class::Nothing => "is a struct that is passed by value",

@@ -93,7 +93,8 @@ impl<'data, 'index> Entries<'data, 'index> {
         self.steps.get() == 0
     }
 
-    fn step(&self) -> Option<()> {
+    /// Counts a step; `None` at the limit.
+    pub(super) fn step(&self) -> Option<()> {
         let left = self.steps.get().checked_sub(1)?;
         let is_late = left.is_multiple_of(1 << 16) && Instant::now() > self.deadline;
         self.steps.set(if is_late { 0 } else { left });
@@ -102,19 +103,35 @@ impl<'data, 'index> Entries<'data, 'index> {
 
     /// The entry of the function that begins at an address.
     pub(super) fn function_at(&self, address: u64) -> Result<Position, String> {
-        let contains = |(start, end): &(u64, u64)| (*start..*end).contains(&address);
-        let mut found: Vec<Position> = Vec::new();
-        for place in self.unit_places() {
-            if place.ranges.as_ref().is_none_or(|ranges| ranges.iter().any(contains)) {
-                found.extend(self.functions_of(&place, address));
-            }
-        }
+        let found: Vec<Position> =
+            self.units_with(address).into_iter().flat_map(|start| self.functions_of(start, address)).collect();
         let mut names: Vec<Option<String>> = found.iter().map(|at| self.text(*at, constants::DW_AT_name)).collect();
         names.dedup();
         match (found.first(), names.len()) {
             (Some(first), 1) => Ok(*first),
             (Some(_), _) => Err("several functions share its code, so its parameters are not certain".into()),
             (None, _) => Err("the debug information does not describe this function".into()),
+        }
+    }
+
+    /// Where units begin.
+    pub(super) fn unit_starts(&self) -> Vec<usize> {
+        self.unit_places().into_iter().map(|place| place.start).collect()
+    }
+
+    /// The units that may have code at an address.
+    pub(super) fn units_with(&self, address: u64) -> Vec<usize> {
+        let contains = |(start, end): &(u64, u64)| (*start..*end).contains(&address);
+        let may = |place: &UnitPlace| place.ranges.as_ref().is_none_or(|ranges| ranges.iter().any(contains));
+        self.unit_places().into_iter().filter(may).map(|place| place.start).collect()
+    }
+
+    /// Visits all entries of a unit, each before its children.
+    pub(super) fn visit(&self, unit_start: usize, mut see: impl FnMut(&Unit<'data>, &Entry<'data>, Position)) {
+        let Some(unit) = self.unit_at(unit_start) else { return };
+        let mut cursor = unit.entries();
+        while let (Ok(Some(entry)), Some(())) = (cursor.next_dfs(), self.step()) {
+            see(&unit, entry, Position(unit_start.saturating_add(entry.offset().0)));
         }
     }
 
@@ -156,7 +173,7 @@ impl<'data, 'index> Entries<'data, 'index> {
     }
 
     /// The addresses of an entry's code.
-    fn ranges(&self, unit: &Unit<'data>, entry: &Entry<'data>) -> Vec<(u64, u64)> {
+    pub(super) fn ranges(&self, unit: &Unit<'data>, entry: &Entry<'data>) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         if let Some(list) = entry.attr_value(constants::DW_AT_ranges)
             && let Ok(Some(mut ranges)) = self.dwarf.attr_ranges(unit, list)
@@ -183,37 +200,33 @@ impl<'data, 'index> Entries<'data, 'index> {
         self.dwarf.attr_address(unit, entry.attr_value(name)?).ok()?
     }
 
-    fn functions_of(&self, place: &UnitPlace, address: u64) -> Vec<Position> {
-        if let Some(known) = self.index.borrow().functions.get(&place.start) {
+    fn functions_of(&self, unit_start: usize, address: u64) -> Vec<Position> {
+        if let Some(known) = self.index.borrow().functions.get(&unit_start) {
             return known.get(&address).cloned().unwrap_or_default();
         }
         let mut functions: BTreeMap<u64, Vec<Position>> = BTreeMap::new();
-        if let Some(unit) = self.unit_at(place.start) {
-            let mut cursor = unit.entries();
-            while let (Ok(Some(entry)), Some(())) = (cursor.next_dfs(), self.step()) {
-                if functions.len() > MAX_FUNCTIONS {
-                    self.steps.set(0);
-                }
-                if entry.tag() != constants::DW_TAG_subprogram {
-                    continue;
-                }
-                let at = Position(place.start.saturating_add(entry.offset().0));
-                let mut starts: Vec<u64> = self.ranges(&unit, entry).into_iter().map(|(start, _)| start).collect();
-                starts.extend(self.address(&unit, entry, constants::DW_AT_entry_pc));
-                starts.sort_unstable();
-                starts.dedup();
-                for start in starts {
-                    functions.entry(start).or_default().push(at);
-                }
+        self.visit(unit_start, |unit, entry, at| {
+            if functions.len() > MAX_FUNCTIONS {
+                self.steps.set(0);
             }
-        }
+            if entry.tag() != constants::DW_TAG_subprogram {
+                return;
+            }
+            let mut starts: Vec<u64> = self.ranges(unit, entry).into_iter().map(|(start, _)| start).collect();
+            starts.extend(self.address(unit, entry, constants::DW_AT_entry_pc));
+            starts.sort_unstable();
+            starts.dedup();
+            for start in starts {
+                functions.entry(start).or_default().push(at);
+            }
+        });
         let found = functions.get(&address).cloned().unwrap_or_default();
-        self.index.borrow_mut().functions.insert(place.start, functions);
+        self.index.borrow_mut().functions.insert(unit_start, functions);
         found
     }
 
     /// The unit at this offset.
-    fn unit_at(&self, start: usize) -> Option<Rc<Unit<'data>>> {
+    pub(super) fn unit_at(&self, start: usize) -> Option<Rc<Unit<'data>>> {
         if let Some(unit) = self.units.borrow().get(&start) {
             return Some(Rc::clone(unit));
         }

@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use gimli::{Dwarf, DwarfSections, EndianSlice, LittleEndian, SectionId};
+use object::elf::PF_X;
 use object::read::ReadRef;
-use object::{Architecture, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _};
+use object::{Architecture, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, SegmentFlags};
 use profiler_compiler::target::Arch;
 
 use super::super::bounded::{Bounded, open_regular};
@@ -32,6 +33,17 @@ pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
 pub(super) struct File {
     sections: DwarfSections<Vec<u8>>,
     segments: Vec<Segment>,
+    frames: FrameSections,
+}
+
+/// The sections that say where the frame of a function begins.
+#[derive(Debug, Default)]
+pub(super) struct FrameSections {
+    /// `.eh_frame`, and its address.
+    pub loaded: Vec<u8>,
+    pub loaded_at: u64,
+    /// `.debug_frame`.
+    pub debug: Vec<u8>,
 }
 
 /// A loaded part of the program.
@@ -40,6 +52,7 @@ struct Segment {
     address: u64,
     file_offset: u64,
     size_bytes: u64,
+    is_code: bool,
 }
 
 /// What a program says about its separate debug file.
@@ -63,7 +76,8 @@ impl File {
             let Ok((other, of_other)) = other else { continue };
             // A debug file of another build describes other code.
             if of_other.build_id.is_some() && of_other.build_id == links.build_id && other.has_functions() {
-                return Ok(File { sections: other.sections, segments: own.segments });
+                let frames = FrameSections { debug: other.frames.debug, ..own.frames };
+                return Ok(File { sections: other.sections, segments: own.segments, frames });
             }
         }
         let looked = tried.first().map_or_else(String::new, |first| format!(", nor is there {}", first.display()));
@@ -88,6 +102,19 @@ impl File {
             let within = file_offset.checked_sub(segment.file_offset).filter(|within| *within < segment.size_bytes)?;
             segment.address.checked_add(within)
         })
+    }
+
+    /// The place in the file of code at an address.
+    pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
+        self.segments.iter().filter(|segment| segment.is_code).find_map(|segment| {
+            let within = address.checked_sub(segment.address).filter(|within| *within < segment.size_bytes)?;
+            segment.file_offset.checked_add(within)
+        })
+    }
+
+    /// The sections that say where frames begin.
+    pub(super) fn frames(&self) -> &FrameSections {
+        &self.frames
     }
 
     fn has_functions(&self) -> bool {
@@ -118,11 +145,17 @@ fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, arch: A
     }
     let mut left_bytes = MAX_BYTES;
     let sections = DwarfSections::load(|id| section(file, id, &mut left_bytes))?;
+    let frames = FrameSections {
+        loaded: section(file, SectionId::EhFrame, &mut left_bytes)?,
+        loaded_at: file.section_by_name(SectionId::EhFrame.name()).map_or(0, |section| section.address()),
+        debug: section(file, SectionId::DebugFrame, &mut left_bytes)?,
+    };
     let segments = file.segments().map(|segment| {
         let (file_offset, size_bytes) = segment.file_range();
-        Segment { address: segment.address(), file_offset, size_bytes }
+        let is_code = matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
+        Segment { address: segment.address(), file_offset, size_bytes, is_code }
     });
-    Ok(File { sections, segments: segments.collect() })
+    Ok(File { sections, segments: segments.collect(), frames })
 }
 
 /// A section's bytes; empty if it is missing or not needed.
@@ -185,6 +218,6 @@ fn separate_files(path: &Path, links: &Links) -> Vec<PathBuf> {
 impl File {
     /// Treats offsets in the file as addresses.
     pub(super) fn map_all(&mut self) {
-        self.segments = vec![Segment { address: 0, file_offset: 0, size_bytes: u64::MAX }];
+        self.segments = vec![Segment { address: 0, file_offset: 0, size_bytes: u64::MAX, is_code: true }];
     }
 }

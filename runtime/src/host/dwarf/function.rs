@@ -51,7 +51,7 @@ pub(super) fn describe(
 }
 
 /// The parameters as the source declares them, each with the entry that has its place.
-fn parameters_of<'data>(
+pub(super) fn parameters_of<'data>(
     entries: &Entries<'data, '_>,
     function: &Found<'data>,
     origin: Option<&Found<'data>>,

@@ -6,10 +6,10 @@
 use object::write::{Object, StandardSegment};
 use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 use profiler_compiler::btf::{Added, Btf};
-use profiler_compiler::target::{Arch, ParameterPlace, ProgramFunction};
+use profiler_compiler::target::{Arch, ParameterPlace, ProgramFunction, ProgramQuestions};
 
+use super::DebugInformation;
 use super::calls::{Class, Places};
-use super::{DebugInformation, Wanted};
 
 /// A tag, whether entries have children, and attributes with their forms.
 type Abbreviation = (u8, bool, &'static [(u8, u8)]);
@@ -129,8 +129,9 @@ fn first(bytes: &[u8]) -> Result<(ProgramFunction, Btf), String> {
     let mut information = DebugInformation::parse(bytes, Arch::X86_64)?;
     information.file.map_all();
     let mut types = Added::default();
-    let wanted = Wanted { file_offset: CODE, is_clone: false };
-    let function = information.describe(&[wanted], &mut types).remove(0)?;
+    let questions = ProgramQuestions { functions: [CODE].into(), ..ProgramQuestions::default() };
+    let mut answers = information.describe(&questions, &|_| false, &mut types);
+    let function = answers.functions.remove(&CODE).expect("an answer")?;
     Ok((function, Btf::with(None, types)))
 }
 
@@ -198,7 +199,7 @@ fn places_follow_the_calling_convention() {
         let offset = |place| match place {
             ParameterPlace::Register(offset) => Some(offset),
             ParameterPlace::Stack(offset) => Some(1000 + offset),
-            ParameterPlace::Unreadable(_) => None,
+            ParameterPlace::Memory(..) | ParameterPlace::Unreadable(_) => None,
         };
         classes.iter().map(|class| offset(places.next(*class))).collect()
     };
