@@ -10,7 +10,7 @@ mod program;
 pub use defined::Defined;
 pub use program::{
     LineSite, ParameterPlace, ProgramAnswers, ProgramFunction, ProgramInstruction, ProgramParameter, ProgramQuestions,
-    ProgramType,
+    ProgramType, ProgramVariable,
 };
 
 use crate::btf::{Added, Btf, Kind};

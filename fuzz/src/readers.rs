@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use profiler_compiler::ast::TypeTag;
 use profiler_compiler::btf::{Added, Btf, BtfId, Kind};
-use profiler_compiler::target::{Arch, ProgramInstruction, ProgramQuestions};
+use profiler_compiler::target::{Arch, ProgramInstruction, ProgramQuestions, ProgramType, ProgramVariable};
 use profiler_compiler::{glob as patterns, similar, tracepoint_format as formats, usdt as static_probes};
 use profiler_runtime::elf;
 use profiler_runtime::host::dwarf::DebugInformation;
@@ -68,11 +69,22 @@ pub fn dwarf(input: &[u8]) {
         for (at, scope) in questions.functions.iter().zip([11, 0x40, 0x80]) {
             questions.instructions.insert(ProgramInstruction { file_offset: at + 1, scope });
         }
+        for (tag, name) in [(TypeTag::Struct, "point"), (TypeTag::None, "kind"), (TypeTag::Enum, "kind")] {
+            let site = questions.functions.first().copied();
+            questions.types.insert(ProgramType { tag, name: name.into(), site });
+            questions.types.insert(ProgramType { tag, name: name.into(), site: None });
+        }
+        questions.variables.insert(ProgramVariable { name: "text".into(), address: 0x0040_0000 });
         let mut types = Added::default();
         let answers = information.describe(&questions, &|offset| symbols.is_clone(offset), &mut types);
         assert_eq!(answers.functions.len(), questions.functions.len());
         assert_eq!(answers.instructions.len(), questions.instructions.len());
         let types = Btf::with(None, types);
+        assert_eq!((answers.types.len(), answers.variables.len()), (questions.types.len(), 1));
+        let named = answers.types.into_values().flatten().flatten();
+        for ty in named.chain(answers.variables.into_values().flatten()) {
+            let _ = (types.to_type(ty), types.describe(ty), types.member_names(ty));
+        }
         for function in answers.functions.into_values().chain(answers.instructions.into_values()).flatten() {
             let _ = (function.described(&types), types.to_type(function.result));
             for parameter in &function.parameters {

@@ -4,7 +4,9 @@
 //! and say why a parameter cannot be read. Without the compiler, a test prints `SKIPPED: reason`.
 
 mod lines;
+mod types;
 
+use std::path::Path;
 use std::process::Command;
 
 use super::machine::{Directory, Ended, PROFILER, run, skip};
@@ -55,7 +57,7 @@ fn compiled(directory: &Directory, options: &[&str], name: &str) -> Option<Strin
 /// Compiles sources of tests/dwarf.
 fn compiled_from(directory: &Directory, options: &[&str], sources: &[&str], name: &str) -> Option<String> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/dwarf");
-    let sources: Vec<String> = sources.iter().map(|source| format!("{folder}/{source}")).collect();
+    let sources: Vec<_> = sources.iter().map(|source| Path::new(folder).join(source).display().to_string()).collect();
     let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
     let path = directory.path(name);
     if succeeds("cc", &[options, &["-o", &path], &sources].concat()) {

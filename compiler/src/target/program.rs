@@ -18,8 +18,7 @@ pub struct ProgramQuestions {
     /// Functions as they are before these instructions.
     pub instructions: BTreeSet<ProgramInstruction>,
     pub types: BTreeSet<ProgramType>,
-    /// Global variables, by name.
-    pub variables: BTreeSet<String>,
+    pub variables: BTreeSet<ProgramVariable>,
 }
 
 /// A type of a program as a script names it.
@@ -32,6 +31,15 @@ pub struct ProgramType {
     pub site: Option<u64>,
 }
 
+/// A global variable of a program.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProgramVariable {
+    /// The name of its symbol.
+    pub name: String,
+    /// Its virtual address in the file.
+    pub address: u64,
+}
+
 /// The answers to [`ProgramQuestions`]. An error is the reason why there is none, as a sentence.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ProgramAnswers {
@@ -40,7 +48,7 @@ pub struct ProgramAnswers {
     /// `None`: the program has no type of that name.
     pub types: BTreeMap<ProgramType, Result<Option<BtfId>, String>>,
     /// The types of variables.
-    pub variables: BTreeMap<String, Result<BtfId, String>>,
+    pub variables: BTreeMap<ProgramVariable, Result<BtfId, String>>,
 }
 
 /// An instruction in a function.

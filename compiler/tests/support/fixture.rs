@@ -5,12 +5,12 @@
 //! program, one library.
 //! Guarantee: every kind of answer that a [`Target`] can give is given for some name.
 
-use profiler_compiler::btf::{Added, Btf, BtfId};
+use profiler_compiler::btf::{Added, Btf, BtfId, NewMember};
 use profiler_compiler::glob;
 use profiler_compiler::similar;
 use profiler_compiler::target::{
     Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ParameterPlace, ProgramAnswers, ProgramFunction,
-    ProgramInstruction, ProgramParameter, ProgramQuestions, StaticProbe, StaticSite, Target, TargetError,
+    ProgramInstruction, ProgramParameter, ProgramQuestions, ProgramType, StaticProbe, StaticSite, Target, TargetError,
     TracepointField, TracepointFormat,
 };
 use profiler_compiler::usdt;
@@ -213,7 +213,17 @@ impl Target for Machine {
         };
         let functions = questions.functions.iter().map(|offset| (*offset, described(offset))).collect();
         let instructions = questions.instructions.iter().map(|at| (*at, described(&at.file_offset))).collect();
-        ProgramAnswers { functions, instructions, ..ProgramAnswers::default() }
+        let conn = types.reserve();
+        let fd = NewMember { name: "fd".into(), ty: int, bit_offset: 0, width: None };
+        types.record_type(conn, "conn", false, 4, &[fd]);
+        let named = |ty: &ProgramType| match (questions.path.as_str(), ty.name.as_str()) {
+            ("/bin/app", "conn") => Ok(Some(conn)),
+            ("/bin/app", "twice") => Err("it has several different types of this name".to_owned()),
+            ("/bin/app", _) => Ok(None),
+            (path, _) => Err(format!("{path} has no debug information: compile it with `-g`")),
+        };
+        let types = questions.types.iter().map(|ty| (ty.clone(), named(ty))).collect();
+        ProgramAnswers { functions, instructions, types, ..ProgramAnswers::default() }
     }
 
     fn line_sites(&self, path: &str, file: &str, line: u64) -> Result<Vec<LineSite>, TargetError> {

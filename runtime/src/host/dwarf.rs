@@ -8,8 +8,8 @@
 //! `file` finds and reads the file that has the information, `entries` walks its entries, and
 //! `types` converts types. `function` describes a function at its entry, where `location` and
 //! `calls` tell where its parameters are; `instruction` describes it at another instruction, and
-//! `frames` tells where its frame begins. `code` finds the function that contains an address, and
-//! `lines` the code of a source line.
+//! `frames` tells where its frame begins. `code` finds the function that contains an address,
+//! `lines` the code of a source line, and `names` types and variables.
 
 mod calls;
 mod code;
@@ -20,6 +20,7 @@ mod function;
 mod instruction;
 mod lines;
 mod location;
+mod names;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -88,6 +89,10 @@ impl DebugInformation {
             let function = self.instruction(&entries, *wanted, is_clone, &mut types);
             answers.instructions.insert(*wanted, function);
         }
+        let address = |site: Option<u64>| site.and_then(|offset| self.file.address_of(offset));
+        let wanted: Vec<_> = questions.types.iter().map(|ty| (ty, address(ty.site))).collect();
+        answers.types = names::types(&entries, &wanted, &mut types);
+        answers.variables = names::variables(&entries, &questions.variables, &mut types);
         types.finish();
         if entries.is_exhausted() { ProgramAnswers::refused(questions, EXHAUSTED) } else { answers }
     }

@@ -15,7 +15,7 @@ use profiler_compiler::ast::TypeTag;
 use profiler_compiler::btf::{Added, Btf};
 use profiler_compiler::target::{
     Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ProgramAnswers, ProgramInstruction,
-    ProgramQuestions, ProgramType, StaticProbe, Target, TargetError, TracepointFormat, Variable,
+    ProgramQuestions, ProgramType, ProgramVariable, StaticProbe, Target, TargetError, TracepointFormat, Variable,
 };
 use serde::{Deserialize, Serialize};
 
@@ -73,7 +73,8 @@ pub(crate) enum Question {
         instructions: Vec<(u64, u64)>,
         /// Words before the name, the name and a site.
         types: Vec<(String, String, Option<u64>)>,
-        variables: Vec<String>,
+        /// Names and addresses.
+        variables: Vec<(String, u64)>,
     },
     /// The code of a line of a source file.
     LineSites {
@@ -118,12 +119,13 @@ impl Question {
         };
         let instruction =
             |(file_offset, scope): &(u64, u64)| ProgramInstruction { file_offset: *file_offset, scope: *scope };
+        let variable = |(name, address): &(String, u64)| ProgramVariable { name: name.clone(), address: *address };
         Some(ProgramQuestions {
             path: path.clone(),
             functions: functions.iter().copied().collect(),
             instructions: instructions.iter().map(instruction).collect(),
             types: types.iter().map(ty).collect(),
-            variables: variables.iter().cloned().collect(),
+            variables: variables.iter().map(variable).collect(),
         })
     }
 
@@ -175,7 +177,7 @@ fn asked(questions: &ProgramQuestions) -> Question {
         functions: questions.functions.iter().copied().collect(),
         instructions: questions.instructions.iter().map(|at| (at.file_offset, at.scope)).collect(),
         types: questions.types.iter().map(ty).collect(),
-        variables: questions.variables.iter().cloned().collect(),
+        variables: questions.variables.iter().map(|it| (it.name.clone(), it.address)).collect(),
     }
 }
 

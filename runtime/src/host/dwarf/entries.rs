@@ -238,7 +238,7 @@ impl<'data, 'index> Entries<'data, 'index> {
     }
 
     /// The start of the unit that has this position.
-    fn unit_of(&self, at: Position) -> Option<usize> {
+    pub(super) fn unit_of(&self, at: Position) -> Option<usize> {
         if self.index.borrow().units.is_none() {
             self.unit_places();
         }
