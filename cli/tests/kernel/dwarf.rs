@@ -4,6 +4,7 @@
 //! and say why a parameter cannot be read. Without the compiler, a test prints `SKIPPED: reason`.
 
 mod lines;
+mod results;
 mod types;
 
 use std::path::Path;

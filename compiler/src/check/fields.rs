@@ -125,7 +125,8 @@ fn no_fields(cx: &mut Body<'_, '_>, ty: &Type, field: &Ident, span: Span) -> typ
     if ty.is_scalar() {
         let cast = "cast it to a struct first: `((struct NAME *)…).field`";
         let untyped = cx.seed.undescribed.as_ref().filter(|_| cx.seed.attach.at_return());
-        diagnostic = diagnostic.help(untyped.map_or(cast.into(), |why| format!("{cast}; `retval` has no type: {why}")));
+        let of_result = if cx.seed.retval.is_some() { "" } else { "`retval` has no type: " };
+        diagnostic = diagnostic.help(untyped.map_or(cast.into(), |why| format!("{cast}; {of_result}{why}")));
     }
     diagnostic.span = field.span.to(Span { start: span.end, end: span.end });
     cx.fail(diagnostic)

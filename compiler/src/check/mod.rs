@@ -66,7 +66,7 @@ pub use fields::retarget;
 pub use header_constants::user_constant;
 pub use maps::{InferredMap, Maps};
 pub use module_types::module_types;
-pub use options::{MissingProbes, Options, PidFilter, ProbeFilter, Succession};
+pub use options::{MissingProbes, Options, PidFilter, ProbeFilter, Results, Succession};
 pub use params::{declared_params, with_values};
 pub use points::{ArgField, Points, Seed};
 pub use spans::{InferredSpan, Spans};

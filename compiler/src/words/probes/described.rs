@@ -7,7 +7,7 @@
 
 use crate::ast::BinaryOp;
 use crate::btf::{Added, Btf};
-use crate::check::{ArgField, Points, Seed, retarget};
+use crate::check::{ArgField, Points, Results, Seed, retarget};
 use crate::object::Attach;
 use crate::source::Span;
 use crate::target::{Arch, LineSite, ParameterPlace, ProgramFunction, ProgramParameter, ProgramQuestions, Target};
@@ -33,7 +33,11 @@ pub(super) enum Place<'a> {
 /// Gives a program its `args` or the type of its `retval`, if its block uses them.
 pub(super) fn describe(cx: &mut Points<'_, '_>, seed: &mut Seed, place: Place<'_>) {
     let Attach::Uprobe { path, at_return, sites, .. } = &seed.attach else { return };
-    let is_used = if *at_return { cx.facts.follows("retval") } else { cx.facts.uses("args") };
+    let is_used = match at_return {
+        true if cx.env.options.results == Results::Numbers => cx.facts.follows("retval"),
+        true => cx.facts.uses("retval"),
+        false => cx.facts.uses("args"),
+    };
     if !is_used {
         return;
     }
@@ -46,7 +50,7 @@ pub(super) fn describe(cx: &mut Points<'_, '_>, seed: &mut Seed, place: Place<'_
         Place::Line(sites) => questions.instructions.extend(sites.iter().map(|site| site.at)),
         Place::Functions | Place::Offsets => questions.functions.extend(sites.iter().map(|site| site.file_offset)),
     }
-    match described(cx, &path, questions) {
+    match described(cx, &path, at_return, questions) {
         Ok(Some(function)) if at_return => result(cx.env.target, seed, &function),
         Ok(Some(function)) => parameters(cx.env.target, seed, &function),
         Ok(None) => {}
@@ -58,6 +62,7 @@ pub(super) fn describe(cx: &mut Points<'_, '_>, seed: &mut Seed, place: Place<'_
 fn described(
     cx: &mut Points<'_, '_>,
     path: &str,
+    at_return: bool,
     questions: ProgramQuestions,
 ) -> Result<Option<ProgramFunction>, String> {
     if questions.functions.len() > MAX_FUNCTIONS {
@@ -78,9 +83,14 @@ fn described(
             Some(Ok(function)) => function,
         };
         let first = *known.get_or_insert(function);
-        if !target.btf().is_some_and(|btf| function.has_parameters_of(first, btf)) {
+        let (is_same, what) = if at_return {
+            (target.btf().is_some_and(|btf| btf.to_type(function.result) == btf.to_type(first.result)), "results")
+        } else {
+            (target.btf().is_some_and(|btf| function.has_parameters_of(first, btf)), "parameters")
+        };
+        if !is_same {
             let names = format!("`{}` and `{}`", first.name, function.name);
-            return Err(format!("{names} have different parameters: name one function, or write a block for each"));
+            return Err(format!("{names} have different {what}: name one function, or write a block for each"));
         }
     }
     Ok(known.cloned())
@@ -126,15 +136,18 @@ fn value(arch: Arch, btf: &Btf, parameter: &ProgramParameter) -> Result<(ExprKin
     }
 }
 
-/// `retval` has a type if it points to a struct; any other result stays the register.
+/// `retval` has the function's type if that is a number, a pointer or the like; any other result
+/// stays the register.
 fn result(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) {
     let Some(btf) = target.btf() else { return };
     let mut ty = btf.to_type(function.result);
     retarget(&mut ty, Space::User);
-    if matches!(&ty, Type::Pointer { to, .. } if matches!(**to, Type::Struct { .. })) {
+    let is_struct = matches!(&ty, Type::Pointer { to, .. } if matches!(**to, Type::Struct { .. }));
+    if ty.is_scalar() {
         let kind = ExprKind::Register(result_register(target.arch()));
         seed.retval = Some(ArgField { name: "retval".into(), kind, ty });
-    } else {
+    }
+    if !is_struct {
         let result = btf.describe(function.result);
         seed.undescribed = Some(format!("the function `{}` returns `{result}`, which has no members", function.name));
     }

@@ -34,7 +34,7 @@ impl ProbeKind for Uretprobe {
     }
 
     fn reads(&self) -> Reads {
-        Reads::Text("retval: return value, as an integer")
+        Reads::Text("retval: return value, with its type if there is debug information, else as an integer")
     }
 
     fn nature(&self, _name: &str) -> Nature {
