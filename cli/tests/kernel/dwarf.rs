@@ -3,6 +3,7 @@
 //! In: the source in tests/dwarf, a C compiler. Out: scripts print what the program prints,
 //! and say why a parameter cannot be read. Without the compiler, a test prints `SKIPPED: reason`.
 
+mod languages;
 mod lines;
 mod results;
 mod types;

@@ -113,6 +113,8 @@ pub struct ProgramFunction {
     pub parameters: Vec<ProgramParameter>,
     /// The type of its result; [`BtfId::VOID`] for none.
     pub result: BtfId,
+    /// Whether it is certain to return that.
+    pub has_result: bool,
 }
 
 /// A parameter.
@@ -134,6 +136,8 @@ pub enum ParameterPlace {
     /// In memory, at this distance in bytes from the address in the register at this offset in
     /// `pt_regs`.
     Memory(u32, i32),
+    /// In several places, one for each member of the struct that it is.
+    Members(Vec<ParameterPlace>),
     /// In no place that a program can read: why, after "it".
     Unreadable(String),
 }

@@ -198,7 +198,12 @@ impl Target for Machine {
         let double = types.float("double", 8);
         let parameter = |name: &str, ty, place| ProgramParameter { name: name.into(), ty, place };
         let number = || ParameterPlace::Unreadable("is a floating-point number".into());
-        let function = |name: &str, parameters| ProgramFunction { name: name.into(), parameters, result: BtfId::VOID };
+        let function = |name: &str, parameters| ProgramFunction {
+            name: name.into(),
+            parameters,
+            result: BtfId::VOID,
+            has_result: true,
+        };
         let described = |offset: &u64| match offset {
             0x1100 => Ok(function("work", vec![parameter("depth", int, ParameterPlace::Register(112))])),
             0x1200 => {

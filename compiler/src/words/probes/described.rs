@@ -109,7 +109,28 @@ fn parameters(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) 
     }
 }
 
-/// The expression that reads a parameter at the entry of its function, with its type.
+/// The same for a struct whose members are in several places: a record of them.
+fn members(
+    arch: Arch,
+    btf: &Btf,
+    parameter: &ProgramParameter,
+    places: &[ParameterPlace],
+) -> Result<(ExprKind, Type), String> {
+    let members: Vec<_> = btf.members(btf.strip(parameter.ty)).collect();
+    if members.len() != places.len() {
+        return Err("has a type whose place in a call is not known".into());
+    }
+    let (mut values, mut types) = (Vec::new(), Vec::new());
+    for (member, place) in members.iter().zip(places) {
+        let part = ProgramParameter { name: member.name.to_owned(), ty: member.ty, place: place.clone() };
+        let (kind, ty) = value(arch, btf, &part)?;
+        values.push(typed::Expr { kind, ty: ty.clone(), span: Span::default() });
+        types.push((part.name, ty));
+    }
+    Ok((ExprKind::Tuple(values), Type::Record(types)))
+}
+
+/// The expression that reads a parameter at the described instruction, with its type.
 fn value(arch: Arch, btf: &Btf, parameter: &ProgramParameter) -> Result<(ExprKind, Type), String> {
     let mut ty = btf.to_type(parameter.ty);
     retarget(&mut ty, Space::User);
@@ -123,6 +144,7 @@ fn value(arch: Arch, btf: &Btf, parameter: &ProgramParameter) -> Result<(ExprKin
     };
     let kind = match &parameter.place {
         ParameterPlace::Unreadable(why) => return Err(why.clone()),
+        ParameterPlace::Members(places) => return members(arch, btf, parameter, places),
         ParameterPlace::Register(offset) => ExprKind::Register(*offset),
         ParameterPlace::Memory(register, distance) => memory(*register, (*distance).into()),
         ParameterPlace::Stack(offset_bytes) => {
@@ -140,6 +162,11 @@ fn value(arch: Arch, btf: &Btf, parameter: &ProgramParameter) -> Result<(ExprKin
 /// stays the register.
 fn result(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) {
     let Some(btf) = target.btf() else { return };
+    if !function.has_result {
+        let why = "the compiler may have left it out, as it does if no caller needs it";
+        seed.undescribed = Some(format!("what `{}` returns is not certain: {why}", function.name));
+        return;
+    }
     let mut ty = btf.to_type(function.result);
     retarget(&mut ty, Space::User);
     let is_struct = matches!(&ty, Type::Pointer { to, .. } if matches!(**to, Type::Struct { .. }));

@@ -47,6 +47,8 @@ impl Position {
 pub(super) struct Index {
     units: Option<Vec<UnitPlace>>,
     functions: BTreeMap<usize, BTreeMap<u64, Vec<Position>>>,
+    /// Whether the compiler may have changed how functions of a unit are called.
+    changes_calls: BTreeMap<usize, bool>,
 }
 
 /// A unit.
@@ -223,6 +225,31 @@ impl<'data, 'index> Entries<'data, 'index> {
         let found = functions.get(&address).cloned().unwrap_or_default();
         self.index.borrow_mut().functions.insert(unit_start, functions);
         found
+    }
+
+    /// Whether the compiler may have changed how the function at a position is called without
+    /// saying so. LLVM does if it optimises: it leaves out parameters and results that no caller
+    /// needs. GCC makes such a function under another name.
+    pub(super) fn may_change_calls(&self, at: Position) -> bool {
+        let Some(start) = self.unit_of(at) else { return true };
+        if let Some(known) = self.index.borrow().changes_calls.get(&start) {
+            return *known;
+        }
+        // Without optimisation, almost all variables are in one place all the time: 313 of 317 in a
+        // small program in Rust, of which 39 of 171 with optimisation.
+        let (mut is_gcc, mut located, mut lists) = (false, 0_u64, 0_u64);
+        self.visit(start, |unit, entry, _| {
+            if let Some(location) = entry.attr_value(constants::DW_AT_location) {
+                located += 1;
+                lists += u64::from(!matches!(location, AttributeValue::Exprloc(_)));
+            }
+            let producer = entry.attr_value(constants::DW_AT_producer);
+            let producer = producer.and_then(|value| self.dwarf.attr_string(unit, value).ok());
+            is_gcc |= producer.is_some_and(|text| text.slice().starts_with(b"GNU "));
+        });
+        let changes = !is_gcc && lists > located / 8;
+        self.index.borrow_mut().changes_calls.insert(start, changes);
+        changes
     }
 
     /// The unit at this offset.

@@ -12,7 +12,8 @@ use super::calls::{self, Class};
 use super::entries::{Entries, Found, Position};
 use super::file::{FrameSections, Slice};
 use super::frames::{self, Frame};
-use super::function::parameters_of;
+use super::function::{is_never_passed, parameters_of};
+use super::location::register_pair;
 use super::types::Types;
 
 /// Limit of ranges read of one parameter.
@@ -52,12 +53,21 @@ pub(super) fn describe(
     let frame = frames::at(entries, sections, at.address);
     let mut parameters = Vec::new();
     for (declared, actual) in parameters_of(entries, &scope, origin.as_ref()) {
+        if actual.is_none() && is_never_passed(entries, &declared) {
+            continue;
+        }
         let ty = Some(entries.type_of(declared.at).unwrap_or(Position::UNKNOWN));
         let place = match calls::class(entries, ty) {
-            Class::Words(1) => {
+            class @ (Class::Words(1) | Class::Pair) => {
                 let actual = actual.ok_or("was optimised away by the compiler");
                 let place = actual.and_then(|actual| place(entries, &function, &actual, (at, frame)));
-                place.unwrap_or_else(|why| ParameterPlace::Unreadable(why.into()))
+                match place.unwrap_or_else(|why| ParameterPlace::Unreadable(why.into())) {
+                    ParameterPlace::Memory(register, first) if class == Class::Pair => {
+                        let second = ParameterPlace::Memory(register, first.saturating_add(8));
+                        ParameterPlace::Members(vec![ParameterPlace::Memory(register, first), second])
+                    }
+                    place => place,
+                }
             }
             class => calls::unreadable(class),
         };
@@ -65,7 +75,7 @@ pub(super) fn describe(
         parameters.push(ProgramParameter { name, ty: types.id(ty), place });
     }
     let name = entries.text(at.scope, constants::DW_AT_name).unwrap_or_default();
-    Ok(ProgramFunction { name, parameters, result: types.id(entries.type_of(at.scope)) })
+    Ok(ProgramFunction { name, parameters, result: types.id(entries.type_of(at.scope)), has_result: true })
 }
 
 /// Where a parameter is before the instruction; else why it is nowhere.
@@ -101,6 +111,10 @@ fn evaluate<'data>(
     (arch, frame): (Arch, Option<Frame>),
 ) -> Result<ParameterPlace, &'static str> {
     let mut operations = expression.operations(parameter.unit.encoding());
+    if let Some(halves) = register_pair(&expression, parameter) {
+        let halves = halves.map(|number| calls::register(arch, number).map(ParameterPlace::Register).ok_or(COMPUTED));
+        return Ok(ParameterPlace::Members(halves.into_iter().collect::<Result<_, _>>()?));
+    }
     let (Ok(first), Ok(second)) = (operations.next(), operations.next()) else { return Err(DISCARDED) };
     let memory = |number, offset: i64| {
         let register = base_register(arch, number).ok_or(COMPUTED)?;

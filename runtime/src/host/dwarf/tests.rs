@@ -199,7 +199,7 @@ fn places_follow_the_calling_convention() {
         let offset = |place| match place {
             ParameterPlace::Register(offset) => Some(offset),
             ParameterPlace::Stack(offset) => Some(1000 + offset),
-            ParameterPlace::Memory(..) | ParameterPlace::Unreadable(_) => None,
+            ParameterPlace::Memory(..) | ParameterPlace::Members(_) | ParameterPlace::Unreadable(_) => None,
         };
         classes.iter().map(|class| offset(places.next(*class))).collect()
     };
@@ -213,6 +213,14 @@ fn places_follow_the_calling_convention() {
     assert_eq!(places(Arch::X86_64, Class::Nothing, &mixed), [None, Some(112), None, Some(88), None, Some(72)]);
     // Nothing is known of what follows a struct with other things than integers.
     assert_eq!(places(Arch::X86_64, Class::Float, &[Class::Mixed, words[0]]), [None, None]);
+    // A slice is passed as two words, which may be in a register and on the stack.
+    let mut of_slices = Places::new(Arch::X86_64, Class::Words(1));
+    let pair = |first, second| ParameterPlace::Members(vec![first, second]);
+    let in_register = |offset| ParameterPlace::Register(offset);
+    assert_eq!(of_slices.next(Class::Words(1)), in_register(112));
+    assert_eq!(of_slices.next(Class::Pair), pair(in_register(104), in_register(96)));
+    assert_eq!(of_slices.next(Class::Pair), pair(in_register(88), in_register(72)));
+    assert_eq!(of_slices.next(Class::Pair), pair(in_register(64), ParameterPlace::Stack(8)));
     let arm = [0, 8, 16, 24, 32, 40, 48, 56, 1000].map(Some);
     assert_eq!(places(Arch::Aarch64, Class::Memory(40), &words), arm);
 }
