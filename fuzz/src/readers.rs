@@ -76,7 +76,7 @@ pub fn dwarf(input: &[u8]) {
         }
         questions.variables.insert(ProgramVariable { name: "text".into(), address: 0x0040_0000 });
         let mut types = Added::default();
-        let answers = information.describe(&questions, &|offset| symbols.is_clone(offset), &mut types);
+        let answers = information.describe(&questions, &symbols.clones(&questions.functions), &mut types);
         assert_eq!(answers.functions.len(), questions.functions.len());
         assert_eq!(answers.instructions.len(), questions.instructions.len());
         let types = Btf::with(None, types);

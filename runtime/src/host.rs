@@ -255,9 +255,13 @@ impl Target for Host {
 
     fn describe_program(&self, questions: &ProgramQuestions, types: &mut Added) -> ProgramAnswers {
         let symbols = self.symbols(&questions.path).ok();
-        let is_clone = |offset| symbols.as_ref().is_some_and(|symbols| symbols.is_clone(offset));
+        let mut offsets = questions.functions.clone();
+        offsets.extend(questions.instructions.iter().map(|at| at.file_offset));
         match self.debug_information.get(&questions.path, self.arch()) {
-            Ok(information) => information.describe(questions, &is_clone, types),
+            Ok(information) => {
+                let clones = symbols.map(|symbols| symbols.clones(&offsets)).unwrap_or_default();
+                information.describe(questions, &clones, types)
+            }
             Err(why) => ProgramAnswers::refused(questions, &why),
         }
     }

@@ -19,6 +19,8 @@ pub struct ProgramQuestions {
     pub instructions: BTreeSet<ProgramInstruction>,
     pub types: BTreeSet<ProgramType>,
     pub variables: BTreeSet<ProgramVariable>,
+    /// Whether only the names of types are needed, not what structs and enums consist of.
+    pub names_only: bool,
 }
 
 /// A type of a program as a script names it.

@@ -21,11 +21,12 @@ mod instruction;
 mod lines;
 mod location;
 mod names;
+mod ranges;
 #[cfg(test)]
 mod tests;
 mod types;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -67,26 +68,21 @@ impl DebugInformation {
         Ok(DebugInformation { file: File::parse(bytes, arch)?, arch, index: Mutex::default() })
     }
 
-    /// Answers questions; the types of what is described are added to `types`. `is_clone` says
-    /// whether the compiler made the function at an offset from another one, whose calling
-    /// convention it need not have: `parse.constprop.0`.
-    pub fn describe(
-        &self,
-        questions: &ProgramQuestions,
-        is_clone: &dyn Fn(u64) -> bool,
-        added: &mut Added,
-    ) -> ProgramAnswers {
+    /// Answers questions; the types of what is described are added. `clones` has the offsets of
+    /// functions that the compiler made from others, whose calling convention they need not have:
+    /// `parse.constprop.0`.
+    pub fn describe(&self, questions: &ProgramQuestions, clones: &BTreeSet<u64>, added: &mut Added) -> ProgramAnswers {
         let dwarf = self.file.dwarf();
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let entries = Entries::new(&dwarf, &mut index);
-        let mut types = Types::new(&entries, added);
+        let mut types = Types::new(&entries, added, questions.names_only);
         let mut answers = ProgramAnswers::default();
         for offset in &questions.functions {
-            let function = self.function(&entries, *offset, is_clone(*offset), &mut types);
+            let function = self.function(&entries, *offset, clones.contains(offset), &mut types);
             answers.functions.insert(*offset, function);
         }
         for wanted in &questions.instructions {
-            let function = self.instruction(&entries, *wanted, is_clone, &mut types);
+            let function = self.instruction(&entries, *wanted, clones, &mut types);
             answers.instructions.insert(*wanted, function);
         }
         let address = |site: Option<u64>| site.and_then(|offset| self.file.address_of(offset));
@@ -139,7 +135,7 @@ impl DebugInformation {
         &self,
         entries: &Entries<'_, '_>,
         ProgramInstruction { file_offset, scope }: ProgramInstruction,
-        is_clone: &dyn Fn(u64) -> bool,
+        clones: &BTreeSet<u64>,
         types: &mut Types<'_, '_, '_>,
     ) -> Result<ProgramFunction, String> {
         let address = self.address_of(file_offset)?;
@@ -151,7 +147,7 @@ impl DebugInformation {
         let (function, scope) = (function.at, scope.at);
         // Before its first instruction, a function has its parameters where its caller put them.
         if function == scope && entries.function_at(address) == Ok(function) {
-            return function::describe(entries, (function, address), is_clone(file_offset), self.arch, types);
+            return function::describe(entries, (function, address), clones.contains(&file_offset), self.arch, types);
         }
         let at = Instruction { function, scope, address, arch: self.arch };
         instruction::describe(entries, self.file.frames(), at, types)

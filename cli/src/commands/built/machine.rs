@@ -126,6 +126,7 @@ impl Question {
             instructions: instructions.iter().map(instruction).collect(),
             types: types.iter().map(ty).collect(),
             variables: variables.iter().map(variable).collect(),
+            names_only: false,
         })
     }
 

@@ -98,6 +98,10 @@ fn a_type_that_is_nowhere_or_not_certain_is_an_error() {
     assert!(ended.stderr.contains("E0205") && ended.stderr.contains("-dbgsym"), "{}", ended.stderr);
     assert_eq!(checked("uprobe:BIN:use { print(((struct file *)arg0)->f_path.dentry); }", &program).code(), 0);
     assert_eq!(checked("uprobe:BIN:use { print(*uaddr(\"counter\")); }", &program).code(), 0);
+    let ended = checked("uprobe:BIN:use { print(uaddr(\"server\")->count); }", &program);
+    assert!(ended.stderr.contains("variables have no types") && ended.stderr.contains("-dbgsym"), "{}", ended.stderr);
+    let ended = checked("uprobe:libc:malloc { print(args.bytes); }", &program);
+    assert!(!ended.stderr.contains("E0323") || ended.stderr.contains("libc6-dbg"), "{}", ended.stderr);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The parameters and results of functions of programs, from debug information.
 //!
 //! In: the sites of a uprobe or uretprobe, and what its block uses. Out: the fields of `args`, the
-//! type of `retval`, the lines of `list -v`.
+//! type of `retval`.
 //! Guarantee: debug information is read only for blocks that use it. A parameter is a field only if
 //! it is at the same place in all functions of the probe.
 
 use crate::ast::BinaryOp;
-use crate::btf::{Added, Btf};
+use crate::btf::Btf;
 use crate::check::{ArgField, Points, Results, Seed, retarget};
 use crate::object::Attach;
 use crate::source::Span;
@@ -178,24 +178,4 @@ fn result(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) {
         let result = btf.describe(function.result);
         seed.undescribed = Some(format!("the function `{}` returns `{result}`, which has no members", function.name));
     }
-}
-
-/// The parameters of a function as C declares them, and its result: `name` is `PATH:FUNCTION`.
-pub(super) fn arguments(target: &dyn Target, name: &str, at_return: bool) -> Vec<String> {
-    let Some((file, function)) = name.rsplit_once(':') else { return Vec::new() };
-    let described = |path: &String| {
-        let functions = target.functions(path, function).ok()?.iter().map(|found| found.file_offset).collect();
-        let questions = ProgramQuestions { functions, ..ProgramQuestions::new(path) };
-        let mut types = Added::default();
-        let functions = target.describe_program(&questions, &mut types).functions;
-        let btf = Btf::with(None, types);
-        let function = functions.into_values().flatten().next()?;
-        Some(if at_return {
-            vec![format!("{} retval", btf.describe(function.result))]
-        } else {
-            function.described(&btf)
-        })
-    };
-    let paths = target.binaries(file, None).unwrap_or_default();
-    paths.iter().find_map(described).unwrap_or_default()
 }

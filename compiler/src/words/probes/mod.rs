@@ -21,6 +21,7 @@ mod modules;
 mod nature;
 mod point;
 mod profile;
+mod program_probes;
 mod rawtracepoint;
 mod self_signal;
 mod software;

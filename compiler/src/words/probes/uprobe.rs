@@ -3,18 +3,18 @@
 use std::collections::BTreeSet;
 
 use crate::ast::{AttachPoint, Ident};
-use crate::catalogue::{Advice, Files, InFile, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
+use crate::catalogue::{Advice, DescribedProbe, Files, InFile, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::{Attach, Site};
 use crate::scope::Scope;
 use crate::source::Span;
-use crate::target::{FunctionSymbol, Target, TargetError, shown_path};
+use crate::target::{FunctionSymbol, ProgramType, Target, TargetError, shown_path};
 use crate::typed::ContextKind;
 use crate::types::Space;
 use crate::words::probes::described::{self, Place};
-use crate::words::probes::{listing, source_line};
+use crate::words::probes::{listing, program_probes, source_line};
 
 /// `uprobe`.
 #[derive(Debug)]
@@ -43,7 +43,15 @@ impl ProbeKind for Uprobe {
     }
 
     fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
-        described::arguments(target, name, false)
+        self.all_arguments(target, &[name]).pop().unwrap_or_default()
+    }
+
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        program_probes::arguments(target, names, false)
+    }
+
+    fn described(&self, target: &dyn Target, name: &str, types: &BTreeSet<ProgramType>) -> Option<DescribedProbe> {
+        program_probes::described(target, name, types, false)
     }
 
     fn reads(&self) -> Reads {

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use gimli::{AttributeValue, DebugInfoOffset, DebuggingInformationEntry, DwAt, DwTag, Dwarf, UnitOffset, constants};
 
 use super::file::Slice;
+use super::ranges::Ranges;
 
 /// Limit of entries read for one question.
 const MAX_STEPS: u64 = 30_000_000;
@@ -46,6 +47,7 @@ impl Position {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     units: Option<Vec<UnitPlace>>,
+    code: Ranges,
     functions: BTreeMap<usize, BTreeMap<u64, Vec<Position>>>,
     /// Whether the compiler may have changed how functions of a unit are called.
     changes_calls: BTreeMap<usize, bool>,
@@ -56,8 +58,6 @@ pub(super) struct Index {
 struct UnitPlace {
     start: usize,
     end: usize,
-    /// The addresses of its code; `None` if it does not say.
-    ranges: Option<Vec<(u64, u64)>>,
 }
 
 /// An entry with its unit.
@@ -118,14 +118,14 @@ impl<'data, 'index> Entries<'data, 'index> {
 
     /// Where units begin.
     pub(super) fn unit_starts(&self) -> Vec<usize> {
-        self.unit_places().into_iter().map(|place| place.start).collect()
+        self.find_units();
+        self.index.borrow().units.iter().flatten().map(|place| place.start).collect()
     }
 
     /// The units that may have code at an address.
     pub(super) fn units_with(&self, address: u64) -> Vec<usize> {
-        let contains = |(start, end): &(u64, u64)| (*start..*end).contains(&address);
-        let may = |place: &UnitPlace| place.ranges.as_ref().is_none_or(|ranges| ranges.iter().any(contains));
-        self.unit_places().into_iter().filter(may).map(|place| place.start).collect()
+        self.find_units();
+        self.index.borrow().code.units_with(address)
     }
 
     /// Visits all entries of a unit, each before its children.
@@ -137,9 +137,10 @@ impl<'data, 'index> Entries<'data, 'index> {
         }
     }
 
-    fn unit_places(&self) -> Vec<UnitPlace> {
-        if let Some(units) = &self.index.borrow().units {
-            return units.clone();
+    /// Finds the units, once for a file.
+    fn find_units(&self) {
+        if self.index.borrow().units.is_some() {
+            return;
         }
         let mut places = Vec::new();
         let mut headers = self.dwarf.units();
@@ -149,19 +150,20 @@ impl<'data, 'index> Entries<'data, 'index> {
             }
             let Some(start) = header.debug_info_offset() else { continue };
             let end = start.0.saturating_add(header.length_including_self());
-            places.push(UnitPlace { start: start.0, end, ranges: None });
+            places.push(UnitPlace { start: start.0, end });
         }
-        self.index.borrow_mut().units = Some(places.clone());
-        for place in &mut places {
-            place.ranges = self.unit_at(place.start).and_then(|unit| self.code_of(&unit));
+        let starts: Vec<usize> = places.iter().map(|place| place.start).collect();
+        self.index.borrow_mut().units = Some(places);
+        let mut code = Vec::with_capacity(starts.len());
+        for start in starts {
+            code.push((start, self.unit_at(start).and_then(|unit| self.code_of(&unit))));
             // A program has thousands; those that are needed are read again.
             self.units.borrow_mut().clear();
             if Instant::now() > self.deadline {
                 self.steps.set(0);
             }
         }
-        self.index.borrow_mut().units = Some(places.clone());
-        places
+        self.index.borrow_mut().code = Ranges::new(code);
     }
 
     /// The addresses of a unit's code; `None` if it does not say.
@@ -266,9 +268,7 @@ impl<'data, 'index> Entries<'data, 'index> {
 
     /// The start of the unit that has this position.
     pub(super) fn unit_of(&self, at: Position) -> Option<usize> {
-        if self.index.borrow().units.is_none() {
-            self.unit_places();
-        }
+        self.find_units();
         let index = self.index.borrow();
         let units = index.units.as_ref()?;
         let before = units.partition_point(|place| place.start <= at.0);

@@ -24,6 +24,10 @@ const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
 
 /// What a diagnostic says where there is none.
 const INSTALL: &str = "install its debug symbols (Debian: the package's `-dbgsym`), or compile it with `-g`";
+const INSTALL_LIBC: &str = "install the debug symbols of the C library (Debian: package `libc6-dbg`)";
+
+/// The names of the C library's files begin like this.
+const LIBC: [&str; 4] = ["libc.so.", "libm.so.", "ld-linux", "libpthread.so."];
 
 /// A section's bytes.
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
@@ -81,7 +85,10 @@ impl File {
             }
         }
         let looked = tried.first().map_or_else(String::new, |first| format!(", nor is there {}", first.display()));
-        Err(format!("{} has no debug information{looked}: {INSTALL}", path.display()))
+        let is_libc = |name: &str| LIBC.iter().any(|start| name.starts_with(start));
+        let is_libc = path.file_name().and_then(|name| name.to_str()).is_some_and(is_libc);
+        let install = if is_libc { INSTALL_LIBC } else { INSTALL };
+        Err(format!("{} has no debug information{looked}: {install}", path.display()))
     }
 
     /// Reads the debug information in the bytes of a file.

@@ -3,6 +3,8 @@
 //! In: a unit with a struct that contains itself, and functions. Guarantee tested: names, types and
 //! places; damaged bytes give an answer.
 
+use std::collections::BTreeSet;
+
 use object::write::{Object, StandardSegment};
 use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 use profiler_compiler::btf::{Added, Btf};
@@ -130,7 +132,7 @@ fn first(bytes: &[u8]) -> Result<(ProgramFunction, Btf), String> {
     information.file.map_all();
     let mut types = Added::default();
     let questions = ProgramQuestions { functions: [CODE].into(), ..ProgramQuestions::default() };
-    let mut answers = information.describe(&questions, &|_| false, &mut types);
+    let mut answers = information.describe(&questions, &BTreeSet::new(), &mut types);
     let function = answers.functions.remove(&CODE).expect("an answer")?;
     Ok((function, Btf::with(None, types)))
 }
