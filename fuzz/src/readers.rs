@@ -60,7 +60,8 @@ pub fn dwarf(input: &[u8]) {
     for arch in [Arch::X86_64, Arch::Aarch64] {
         let Ok(information) = DebugInformation::parse(input, arch) else { continue };
         let offsets: BTreeSet<u64> = functions.iter().map(|function| function.file_offset).collect();
-        let mut questions = ProgramQuestions { functions: offsets, ..ProgramQuestions::new("x") };
+        let names_only = arch == Arch::Aarch64;
+        let mut questions = ProgramQuestions { functions: offsets, names_only, ..ProgramQuestions::new("x") };
         for (file, line) in [("seed.c", 1), ("seed.c", 8), ("no/seed.c", 2)] {
             let sites = information.line_sites(file, line).unwrap_or_default();
             questions.instructions.extend(sites.iter().map(|site| site.at));

@@ -49,6 +49,9 @@ pub(super) fn of_addresses(
                 continue;
             }
             for address in addresses.range(start..end) {
+                if entries.step().is_none() {
+                    return;
+                }
                 let scopes = found.entry(*address).or_default();
                 if !is_inlined {
                     scopes.clear();

@@ -10,6 +10,9 @@ use gimli::{
 use super::entries::Entries;
 use super::file::{FrameSections, Slice};
 
+/// Limit in bytes of the table of one function, which is read from its start.
+const MAX_TABLE_BYTES: usize = 1 << 20;
+
 /// The start of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
@@ -43,6 +46,9 @@ fn frame<'data, Section: UnwindSection<Slice<'data>>>(
         let Ok(described) = partial.parse(Section::cie_from_offset) else { continue };
         if !described.contains(address) {
             continue;
+        }
+        if described.entry_len() > MAX_TABLE_BYTES {
+            return None;
         }
         let mut context = UnwindContext::new();
         let row = described.unwind_info_for_address(section, bases, &mut context, address).ok()?;

@@ -94,7 +94,7 @@ fn place<'data>(
                 return Err(DISCARDED);
             };
             for _ in 0..MAX_RANGES {
-                let Ok(Some(part)) = list.next() else { break };
+                let (Ok(Some(part)), Some(())) = (list.next(), entries.step()) else { break };
                 if (part.range.begin..part.range.end).contains(&at.address) {
                     return evaluate(part.data);
                 }

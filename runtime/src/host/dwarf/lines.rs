@@ -141,6 +141,12 @@ impl Search<'_> {
                 self.row(start, &wanted, *row);
             }
         }
+        // A table may have a file twice.
+        for (number, path) in wanted {
+            if let Some(source) = self.files.get_mut(&path) {
+                source.numbers.insert((start, number));
+            }
+        }
     }
 
     fn row(&mut self, unit: usize, wanted: &BTreeMap<u64, String>, row: LineRow) {
@@ -151,7 +157,6 @@ impl Search<'_> {
         source.lines.insert(line.get());
         if line.get() == self.line && source.rows.len() < MAX_PLACES {
             source.rows.insert((unit, row.address()));
-            source.numbers.extend(wanted.iter().filter(|(_, other)| *other == path).map(|(number, _)| (unit, *number)));
         }
     }
 

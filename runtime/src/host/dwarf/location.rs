@@ -48,7 +48,7 @@ pub(super) fn at_entry<'data>(
                 return Location::None;
             };
             for _ in 0..MAX_RANGES {
-                let Ok(Some(part)) = list.next() else { break };
+                let (Ok(Some(part)), Some(())) = (list.next(), entries.step()) else { break };
                 if (part.range.begin..part.range.end).contains(&address) {
                     return location(function, parameter, part.data);
                 }
