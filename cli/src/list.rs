@@ -15,6 +15,9 @@ use profiler_compiler::target::{Target, TargetError};
 use profiler_compiler::{CATALOGUE, glob};
 use std::io::{self, Write};
 
+/// Probes whose arguments are looked up at once.
+const AT_ONCE: usize = 20_000;
+
 /// Why a listing is incomplete.
 #[derive(Debug)]
 pub enum ListError {
@@ -158,10 +161,12 @@ fn print(
     verbose: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    for (name, line) in names {
-        writeln!(out, "{line}")?;
-        if verbose {
-            for argument in kind.arguments(target, name) {
+    for part in names.chunks(AT_ONCE) {
+        let called: Vec<&str> = part.iter().map(|(name, _)| *name).collect();
+        let arguments = if verbose { kind.all_arguments(target, &called) } else { vec![Vec::new(); part.len()] };
+        for ((_, line), arguments) in part.iter().zip(arguments) {
+            writeln!(out, "{line}")?;
+            for argument in arguments {
                 writeln!(out, "    {argument}")?;
             }
         }

@@ -276,7 +276,7 @@ pub struct TypeName {
 }
 
 /// The keyword before a type's name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TypeTag {
     /// None: an integer type, a typedef, `string`, or a struct named without its keyword.
     None,

@@ -92,12 +92,17 @@ pub fn stages_of(
     let extended = (!added.is_empty()).then(|| Defined::new(target, added));
     let target = extended.as_ref().map_or(target, |extended| extended as &dyn Target);
     let (mut typed, mut diagnostics) = check::check(&ast, catalogue, target, options);
-    // Only the expanded attach points say which functions of programs have to be described.
-    let described = (!typed.undescribed.is_empty()).then(|| Defined::with_functions(target, &typed.undescribed));
-    let target = described.as_ref().map_or(target, |described| described as &dyn Target);
-    if described.is_some() {
-        (typed, diagnostics) = check::check(&ast, catalogue, target, options);
+    // Only the expanded attach points say which functions of programs have to be described, and
+    // only checked bodies say which types and variables.
+    let mut questions = Vec::new();
+    let mut described = None;
+    // Each round asks what was not asked before, so the script's names bound their number.
+    while !typed.undescribed.is_empty() {
+        questions.append(&mut typed.undescribed);
+        let answered: &Defined<'_> = described.insert(Defined::with_programs(target, &questions));
+        (typed, diagnostics) = check::check(&ast, catalogue, answered, options);
     }
+    let target = described.as_ref().map_or(target, |described| described as &dyn Target);
     if source.is_declarative() {
         check::strict_units(&mut diagnostics);
     }

@@ -8,7 +8,10 @@ mod defined;
 mod program;
 
 pub use defined::Defined;
-pub use program::{ParameterPlace, ProgramFunction, ProgramFunctions, ProgramParameter};
+pub use program::{
+    LineSite, ParameterPlace, ProgramAnswers, ProgramFunction, ProgramInstruction, ProgramParameter, ProgramQuestions,
+    ProgramType, ProgramVariable,
+};
 
 use crate::btf::{Added, Btf, Kind};
 use crate::types::Type;
@@ -72,21 +75,19 @@ pub trait Target: std::fmt::Debug {
     fn variable(&self, _path: &str, _name: &str, _site: Option<u64>) -> Result<Variable, TargetError> {
         Err(TargetError::Missing { near: Vec::new() })
     }
-    /// The functions of a file at these offsets, as the file's debug information describes them;
-    /// their types are added to `types`. An error is the reason why a function has no description,
-    /// as a sentence.
-    fn describe_functions(
-        &self,
-        _path: &str,
-        file_offsets: &[u64],
-        _types: &mut Added,
-    ) -> Vec<Result<ProgramFunction, String>> {
-        file_offsets.iter().map(|_| Err("debug information is not read here".into())).collect()
+    /// Functions, types and variables of a file, as its debug information describes them; their
+    /// types are added to `types`.
+    fn describe_program(&self, questions: &ProgramQuestions, _types: &mut Added) -> ProgramAnswers {
+        ProgramAnswers::refused(questions, "debug information is not read here")
     }
-    /// A function that [`Target::describe_functions`] has described for this script; `None` if it
-    /// was not asked to.
-    fn described_function(&self, _path: &str, _file_offset: u64) -> Option<&Result<ProgramFunction, String>> {
+    /// What [`Target::describe_program`] has answered for this script; `None` if it was not asked.
+    fn described_program(&self, _path: &str) -> Option<&ProgramAnswers> {
         None
+    }
+    /// The code of a line of a source file, given by the end of its path, from debug information:
+    /// one site per copy of the code. At least one.
+    fn line_sites(&self, _path: &str, _file: &str, _line: u64) -> Result<Vec<LineSite>, TargetError> {
+        Err(TargetError::Missing { near: Vec::new() })
     }
     /// How kernel functions can be probed. The first call queries the kernel.
     fn function_probing(&self) -> FunctionProbing;

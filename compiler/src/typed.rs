@@ -18,7 +18,7 @@ use crate::object::{Attach, Config, Constant};
 use crate::params::Param;
 use crate::results::WordName;
 use crate::source::Span;
-use crate::target::ProgramFunctions;
+use crate::target::ProgramQuestions;
 use crate::types::Type;
 use crate::units::Unit;
 use crate::usdt::Argument;
@@ -54,9 +54,8 @@ pub struct Program {
     /// Groups of maps to double-buffer, indexed by [`StmtKind::Turn`]; groups that are emptied come
     /// first.
     pub windows: Vec<Windowed>,
-    /// Functions of programs that the target has not described yet; the program is incomplete
-    /// without their descriptions.
-    pub undescribed: Vec<ProgramFunctions>,
+    /// What the target has yet to read of debug information; the program is incomplete without it.
+    pub undescribed: Vec<ProgramQuestions>,
 }
 
 /// A group of maps whose windows end together.

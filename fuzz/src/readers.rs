@@ -3,14 +3,16 @@
 //! In: valid and invalid contents of such files. Guarantee: every query of each reader is
 //! exercised.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
+use profiler_compiler::ast::TypeTag;
 use profiler_compiler::btf::{Added, Btf, BtfId, Kind};
-use profiler_compiler::target::Arch;
+use profiler_compiler::target::{Arch, ProgramInstruction, ProgramQuestions, ProgramType, ProgramVariable};
 use profiler_compiler::{glob as patterns, similar, tracepoint_format as formats, usdt as static_probes};
 use profiler_runtime::elf;
-use profiler_runtime::host::dwarf::{DebugInformation, Wanted};
+use profiler_runtime::host::dwarf::DebugInformation;
 use profiler_runtime::host::elf::Symbols;
 use profiler_runtime::host::library;
 use profiler_runtime::load;
@@ -57,18 +59,34 @@ pub fn dwarf(input: &[u8]) {
     let functions = symbols.functions("*").unwrap_or_default();
     for arch in [Arch::X86_64, Arch::Aarch64] {
         let Ok(information) = DebugInformation::parse(input, arch) else { continue };
-        let wanted: Vec<_> = functions
-            .iter()
-            .map(|function| Wanted {
-                file_offset: function.file_offset,
-                is_clone: symbols.is_clone(function.file_offset),
-            })
-            .collect();
+        let offsets: BTreeSet<u64> = functions.iter().map(|function| function.file_offset).collect();
+        let names_only = arch == Arch::Aarch64;
+        let mut questions = ProgramQuestions { functions: offsets, names_only, ..ProgramQuestions::new("x") };
+        for (file, line) in [("seed.c", 1), ("seed.c", 8), ("no/seed.c", 2)] {
+            let sites = information.line_sites(file, line).unwrap_or_default();
+            questions.instructions.extend(sites.iter().map(|site| site.at));
+        }
+        // Those of no line, too.
+        for (at, scope) in questions.functions.iter().zip([11, 0x40, 0x80]) {
+            questions.instructions.insert(ProgramInstruction { file_offset: at + 1, scope });
+        }
+        for (tag, name) in [(TypeTag::Struct, "point"), (TypeTag::None, "kind"), (TypeTag::Enum, "kind")] {
+            let site = questions.functions.first().copied();
+            questions.types.insert(ProgramType { tag, name: name.into(), site });
+            questions.types.insert(ProgramType { tag, name: name.into(), site: None });
+        }
+        questions.variables.insert(ProgramVariable { name: "text".into(), address: 0x0040_0000 });
         let mut types = Added::default();
-        let described = information.describe(&wanted, &mut types);
-        assert_eq!(described.len(), wanted.len());
+        let answers = information.describe(&questions, &symbols.clones(&questions.functions), &mut types);
+        assert_eq!(answers.functions.len(), questions.functions.len());
+        assert_eq!(answers.instructions.len(), questions.instructions.len());
         let types = Btf::with(None, types);
-        for function in described.into_iter().flatten() {
+        assert_eq!((answers.types.len(), answers.variables.len()), (questions.types.len(), 1));
+        let named = answers.types.into_values().flatten().flatten();
+        for ty in named.chain(answers.variables.into_values().flatten()) {
+            let _ = (types.to_type(ty), types.describe(ty), types.member_names(ty));
+        }
+        for function in answers.functions.into_values().chain(answers.instructions.into_values()).flatten() {
             let _ = (function.described(&types), types.to_type(function.result));
             for parameter in &function.parameters {
                 let pointee = types.pointee(parameter.ty).unwrap_or(parameter.ty);

@@ -27,8 +27,8 @@ use crate::sys::mmap::MappedFile;
 use elf::Symbols;
 use profiler_compiler::btf::{Added, Btf};
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, ProgramFunction, StaticProbe, Target, TargetError,
-    TracepointFormat, Variable,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ProgramAnswers, ProgramQuestions, StaticProbe,
+    Target, TargetError, TracepointFormat, Variable,
 };
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -253,20 +253,22 @@ impl Target for Host {
         variables::find(Path::new(path), name, site)
     }
 
-    fn describe_functions(
-        &self,
-        path: &str,
-        file_offsets: &[u64],
-        types: &mut Added,
-    ) -> Vec<Result<ProgramFunction, String>> {
-        let symbols = self.symbols(path).ok();
-        let is_clone = |offset| symbols.as_ref().is_some_and(|symbols| symbols.is_clone(offset));
-        let wanted = |file_offset| dwarf::Wanted { file_offset, is_clone: is_clone(file_offset) };
-        let wanted: Vec<_> = file_offsets.iter().copied().map(wanted).collect();
-        match self.debug_information.get(path, self.arch()) {
-            Ok(information) => information.describe(&wanted, types),
-            Err(why) => file_offsets.iter().map(|_| Err(why.clone())).collect(),
+    fn describe_program(&self, questions: &ProgramQuestions, types: &mut Added) -> ProgramAnswers {
+        let symbols = self.symbols(&questions.path).ok();
+        let mut offsets = questions.functions.clone();
+        offsets.extend(questions.instructions.iter().map(|at| at.file_offset));
+        match self.debug_information.get(&questions.path, self.arch()) {
+            Ok(information) => {
+                let clones = symbols.map(|symbols| symbols.clones(&offsets)).unwrap_or_default();
+                information.describe(questions, &clones, types)
+            }
+            Err(why) => ProgramAnswers::refused(questions, &why),
         }
+    }
+
+    fn line_sites(&self, path: &str, file: &str, line: u64) -> Result<Vec<LineSite>, TargetError> {
+        let information = self.debug_information.get(path, self.arch()).map_err(TargetError::Invalid)?;
+        information.line_sites(file, line)
     }
 
     fn function_probing(&self) -> FunctionProbing {

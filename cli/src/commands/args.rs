@@ -151,6 +151,7 @@ fn script_arguments(matches: &mut ArgMatches, script_words: Vec<ScriptWord>) -> 
         no_warnings: false,
         probe_filter: None,
         verbose: matches.get_flag("verbose"),
+        is_bpftrace: false,
         hands_over: false,
     })
 }

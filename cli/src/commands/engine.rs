@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::list::{self, ListError};
 use profiler_compiler::ast::{Public, PublicKind};
 use profiler_compiler::check::getopt::{self, Parameter};
-use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter, Succession};
+use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter, Results, Succession};
 use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::object::Object;
 use profiler_compiler::params::Param;
@@ -95,6 +95,8 @@ pub(super) fn settings() -> Vec<(String, String)> {
 
 /// Converts command-line arguments to compiler options.
 pub(super) fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
+    let is_bt =
+        matches!(&script.origin, Origin::File(path) if Path::new(path).extension().is_some_and(|end| end == "bt"));
     Options {
         separate_programs: false,
         succession: if script.hands_over { Succession::HandOver } else { Succession::None },
@@ -106,14 +108,10 @@ pub(super) fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Optio
         report_failures: script.report_failures,
         probe_filter: None,
         settings: settings(),
-        missing_in_programs: match &script.origin {
-            // bpftrace scripts name functions from many versions of a library; bpftrace has long
-            // skipped missing ones.
-            Origin::File(path) if Path::new(path).extension().is_some_and(|suffix| suffix == "bt") => {
-                MissingProbes::Warn
-            }
-            _ => MissingProbes::Error,
-        },
+        // bpftrace scripts name functions from many versions of a library; bpftrace has long
+        // skipped missing ones.
+        missing_in_programs: if is_bt { MissingProbes::Warn } else { MissingProbes::Error },
+        results: if is_bt || script.is_bpftrace { Results::Numbers } else { Results::Typed },
     }
 }
 

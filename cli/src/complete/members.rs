@@ -10,6 +10,7 @@ use profiler_compiler::target::Target;
 use profiler_compiler::{CATALOGUE, glob};
 
 use super::context::around_unless;
+use super::programs::Program;
 use crate::list::{arguments, names};
 
 /// Limit of variables followed from one to the next.
@@ -17,6 +18,22 @@ const STEPS: u32 = 8;
 
 /// Limit of attach points compared for common arguments.
 const MOST_POINTS: usize = 8;
+
+/// The types that an expression may have.
+#[derive(Clone, Copy)]
+struct Types<'a> {
+    btf: &'a Btf,
+    /// The program of the block's probe.
+    program: Option<&'a Program>,
+}
+
+impl Types<'_> {
+    /// The struct that a C type names or points to: the program's before the kernel's.
+    fn named(self, ty: &str) -> Option<BtfId> {
+        let of_program = self.program.and_then(|program| structure(self.btf, program.named(ty)?));
+        of_program.or_else(|| named(self.btf, ty))
+    }
+}
 
 /// The surroundings of an expression.
 pub(super) struct Context<'a> {
@@ -34,11 +51,16 @@ pub(super) fn members(context: &Context<'_>, expression: &str) -> Vec<(String, S
     while let Some((_, behind)) = cast(expression) {
         expression = behind;
     }
+    let program = Program::of(context.target, context.header, context.before);
+    if let Some(program) = program.as_ref().filter(|_| expression == "args") {
+        return program.arguments();
+    }
     if expression == "args" || (expression == "ctx" && context.is_iterator()) {
         return context.arguments();
     }
-    let Some(btf) = context.target.btf() else { return Vec::new() };
-    let Some(id) = context.type_of(btf, expression, STEPS) else { return Vec::new() };
+    let Some(btf) = program.as_ref().map(Program::types).or(context.target.btf()) else { return Vec::new() };
+    let types = Types { btf, program: program.as_ref() };
+    let Some(id) = context.type_of(types, expression, STEPS) else { return Vec::new() };
     let named = |name: &str| Some((btf.describe(btf.find_member(id, name)?.ty), name.to_owned()));
     btf.member_names(id).into_iter().filter_map(named).collect()
 }
@@ -77,30 +99,39 @@ impl Context<'_> {
     }
 
     /// The struct that an expression has as its type or points to.
-    fn type_of(&self, btf: &Btf, expression: &str, steps: u32) -> Option<BtfId> {
+    fn type_of(&self, types: Types<'_>, expression: &str, steps: u32) -> Option<BtfId> {
+        let btf = types.btf;
         let steps = steps.checked_sub(1)?;
         let expression = expression.trim();
         if let Some((ty, _)) = cast(expression) {
-            return named(btf, ty);
+            return types.named(ty);
+        }
+        if let Some(program) = types.program
+            && let Some(id) = program.result().filter(|_| expression == "retval")
+        {
+            return structure(btf, id);
         }
         if let Some((base, member)) = last_member(expression) {
+            if let Some(program) = types.program.filter(|_| base.trim() == "args") {
+                return structure(btf, program.argument(member)?);
+            }
             if base.trim() == "args" || (base.trim() == "ctx" && self.is_iterator()) {
                 let (ty, _) = self.arguments().into_iter().find(|(_, name)| name == member)?;
                 return named(btf, ty.split('[').next()?);
             }
-            let base = self.type_of(btf, base, steps)?;
+            let base = self.type_of(types, base, steps)?;
             return structure(btf, btf.find_member(base, member)?.ty);
         }
         if expression == "curtask" {
             return named(btf, "struct task_struct");
         }
         if let Some(inner) = expression.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
-            return self.type_of(btf, inner, steps);
+            return self.type_of(types, inner, steps);
         }
         let variable = expression.strip_prefix('$').filter(|name| name.chars().all(is_of_name))?;
         let (at, _) = self.before.match_indices(&format!("${variable} = ")).last()?;
         let value = self.before[at..].split_once('=')?.1;
-        self.type_of(btf, value.split(';').next()?, steps)
+        self.type_of(types, value.split(';').next()?, steps)
     }
 }
 

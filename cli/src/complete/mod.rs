@@ -10,6 +10,7 @@ mod binaries;
 mod context;
 pub mod declared;
 mod members;
+mod programs;
 mod spans;
 
 use profiler_compiler::CATALOGUE;

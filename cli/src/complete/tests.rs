@@ -1,3 +1,4 @@
+use std::process::Command;
 use std::time::Instant;
 
 use profiler_compiler::target::Target;
@@ -182,4 +183,34 @@ fn arguments_of_several_points_are_those_that_all_have() {
     assert_eq!(texts("fentry:vfs_read { @ = ((struct file *)args.file)->f_fla"), ["f_flags"]);
     let comm = at_end("tracepoint:sched:sched_switch { @ = args.next_com").candidates;
     assert_eq!(comm[0].about, "char[16]");
+}
+
+#[test]
+fn programs_with_debug_information_have_arguments_results_and_types() {
+    let program = std::env::temp_dir().join(format!("profiler-complete-{}", std::process::id()));
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/dwarf/server.c");
+    let compiled = Command::new("cc").args(["-g", "-O1", source, "-o"]).arg(&program).status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: there is no C compiler");
+        return;
+    }
+    let path = program.display();
+    let request = format!("uprobe:{path}:handle_request");
+    let found = at_end(&format!("{request} {{ @ = args.")).candidates;
+    let rows: Vec<(&str, &str)> = found.iter().map(|c| (c.text.as_str(), c.about.as_str())).collect();
+    assert_eq!(rows, [("conn", "struct conn *"), ("len", "int32"), ("text", "char *")]);
+    for (text, members) in [
+        (format!("{request} {{ @ = args.conn->pe"), &["peer"][..]),
+        (format!("{request} {{ @ = args.conn->peer.by"), &["bytes"]),
+        (format!("{request} {{ $c = args.conn; @ = $c->next->la"), &["label"]),
+        (format!("{request} {{ @ = ((struct conn *)arg0)->cor"), &["corners"]),
+        (format!("{request} {{ $a = (struct address *)arg1; @ = $a->po"), &["port"]),
+        (format!("uretprobe:{path}:handle_request {{ @ = retval->sec"), &["secure"]),
+        (format!("uretprobe:{path}:handle_request {{ @ = args."), &[]),
+        (format!("uprobe:{path}:server.c:66 {{ @ = args.l"), &["len"]),
+        ("uprobe:/no/such:file { @ = args.".to_owned(), &[]),
+    ] {
+        assert_eq!(texts(&text), members, "{text}");
+    }
+    let _ = std::fs::remove_file(program);
 }

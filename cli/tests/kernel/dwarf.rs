@@ -3,6 +3,12 @@
 //! In: the source in tests/dwarf, a C compiler. Out: scripts print what the program prints,
 //! and say why a parameter cannot be read. Without the compiler, a test prints `SKIPPED: reason`.
 
+mod languages;
+mod lines;
+mod results;
+mod types;
+
+use std::path::Path;
 use std::process::Command;
 
 use super::machine::{Directory, Ended, PROFILER, run, skip};
@@ -47,9 +53,16 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
 
 /// Compiles the source; `None`, with a printed reason, if there is no compiler here.
 fn compiled(directory: &Directory, options: &[&str], name: &str) -> Option<String> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/dwarf/server.c");
+    compiled_from(directory, options, &["server.c"], name)
+}
+
+/// Compiles sources of tests/dwarf.
+fn compiled_from(directory: &Directory, options: &[&str], sources: &[&str], name: &str) -> Option<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/dwarf");
+    let sources: Vec<_> = sources.iter().map(|source| Path::new(folder).join(source).display().to_string()).collect();
+    let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
     let path = directory.path(name);
-    if succeeds("cc", &[options, &["-o", &path, source]].concat()) {
+    if succeeds("cc", &[options, &["-o", &path], &sources].concat()) {
         return Some(path);
     }
     assert!(!succeeds("cc", &["--version"]), "cc {options:?}");
@@ -178,6 +191,15 @@ fn list_shows_parameters_with_their_types() {
     );
     let listed = list(&format!("uretprobe:{program}:handle*"));
     assert_eq!(listed, format!("uretprobe:{program}:handle_request\n    struct conn * retval\n"));
+    // Wildcards describe all functions at once.
+    let listed = list(&format!("uprobe:{program}:*"));
+    for lines in
+        [":handle_request\n    struct conn * conn\n    int32 len\n", ":nothing\nuprobe:", ":make\n    int32 a\n"]
+    {
+        assert!(listed.contains(lines), "{lines}: {listed}");
+    }
+    let listed = list(&format!("uretprobe:{program}:*"));
+    assert!(listed.contains(":wide\n    int64 retval\n"), "{listed}");
     let listed = list(&format!("uprobe:{program}:mixed"));
     assert!(listed.contains("    double b (not readable: it is a floating-point number"), "{listed}");
 }

@@ -22,7 +22,9 @@ use crate::view::Naming;
 
 mod probe_kind;
 
-pub use probe_kind::{Advice, Files, InFile, Listing, Names, Nature, ProbeKind, Reads, SelfTest, Trigger};
+pub use probe_kind::{
+    Advice, DescribedProbe, Files, InFile, Listing, Names, Nature, ProbeKind, Reads, SelfTest, Trigger,
+};
 
 /// Documentation of a word, for `profiler help` and the specification: its page, which begins with
 /// the syntax as heading and one sentence.

@@ -4,13 +4,15 @@
 //! Guarantee: nothing outside a kind's file compares its name; a method without a default is one
 //! that no kind may forget.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use super::Doc;
 use crate::ast;
+use crate::btf::{Btf, BtfId};
 use crate::check;
 use crate::glob;
-use crate::target::{Target, TargetError};
+use crate::target::{ProgramType, Target, TargetError};
 
 /// A kind of probe: `tracepoint`, `interval`.
 pub trait ProbeKind: Debug + Sync {
@@ -47,6 +49,15 @@ pub trait ProbeKind: Debug + Sync {
     fn arguments(&self, _target: &dyn Target, _name: &str) -> Vec<String> {
         Vec::new()
     }
+    /// The same for many probes.
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        names.iter().map(|name| self.arguments(target, name)).collect()
+    }
+    /// What a block of the probe with this name can read, by the debug information of its program,
+    /// which also has the types with these names.
+    fn described(&self, _target: &dyn Target, _name: &str, _types: &BTreeSet<ProgramType>) -> Option<DescribedProbe> {
+        None
+    }
     /// How a block reads the arguments.
     fn reads(&self) -> Reads {
         Reads::Members("args")
@@ -55,6 +66,19 @@ pub trait ProbeKind: Debug + Sync {
     fn nature(&self, name: &str) -> Nature;
     /// How `doctor` tests it; empty if it needs no test of its own.
     fn self_tests(&self) -> Vec<SelfTest>;
+}
+
+/// A probe in a program that has debug information.
+#[derive(Debug)]
+pub struct DescribedProbe {
+    /// The kernel's types, and those of the program.
+    pub types: Btf,
+    /// The types that were asked for.
+    pub named: BTreeMap<ProgramType, BtfId>,
+    /// The members of `args`.
+    pub arguments: Vec<(String, BtfId)>,
+    /// The type of `retval`.
+    pub result: Option<BtfId>,
 }
 
 /// Names of probes, as written after the kind, that match a pattern; sorted.

@@ -13,7 +13,7 @@ use crate::check::{Maps, MissingProbes, Options, Report, getopt};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::params::Param;
 use crate::source::Span;
-use crate::target::{ProgramFunctions, Target};
+use crate::target::{ProgramQuestions, Target};
 use crate::types::StackMode;
 
 /// State shared by all bodies of a script during the check.
@@ -46,8 +46,8 @@ pub struct Env<'a> {
     pub replaceable: Vec<ast::AttachPoint>,
     /// Probes that were left out.
     pub left_out: Vec<LeftOut>,
-    /// Functions of programs that the target has to describe before the script can be checked.
-    pub undescribed: Vec<ProgramFunctions>,
+    /// What the target has to read of debug information before the script can be checked.
+    pub undescribed: Vec<ProgramQuestions>,
     /// Whether a type changed in this round.
     pub changed: bool,
     /// Last resort: an operand of unknown type takes the type of the other operand.

@@ -4,6 +4,7 @@
 //! Guarantee: an operand of unknown type was reported already, so it causes no further diagnostic.
 
 use crate::ast::{Expr, ExprKind, Ident, TypeName, UnaryOp};
+use crate::check::program_types;
 use crate::check::{
     Body, assign, elements, fields, literals, names, operators, params, records, spans, tuples, types, unify, units,
 };
@@ -243,8 +244,10 @@ pub(super) fn type_or_value(cx: &mut Body<'_, '_>, e: &Expr) -> Type {
             return Type::Int(int);
         }
         let ty = TypeName { name: name.clone(), ..TypeName::unnamed(e.span) };
-        if let Some(ty) = cx.env.target.btf().and_then(|btf| types::find_type(btf, &ty)) {
-            return ty;
+        match program_types::find(cx, &ty) {
+            program_types::Named::Found(ty) => return ty,
+            program_types::Named::Asked => return Type::Unknown,
+            program_types::Named::Missing(_) => {}
         }
     }
     cx.expr(e).ty

@@ -8,6 +8,7 @@ use crate::btf::{BitUnit, Btf, BtfId, Member};
 use crate::check::{Body, Seed, spans, statistics};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
+use crate::object::Attach;
 use crate::similar;
 use crate::source::Span;
 use crate::typed;
@@ -125,10 +126,20 @@ fn no_fields(cx: &mut Body<'_, '_>, ty: &Type, field: &Ident, span: Span) -> typ
     if ty.is_scalar() {
         let cast = "cast it to a struct first: `((struct NAME *)…).field`";
         let untyped = cx.seed.undescribed.as_ref().filter(|_| cx.seed.attach.at_return());
-        diagnostic = diagnostic.help(untyped.map_or(cast.into(), |why| format!("{cast}; `retval` has no type: {why}")));
+        let variables = untyped_variables(cx).map(|why| format!("{cast}; variables have no types: {why}"));
+        let of_result = if cx.seed.retval.is_some() { "" } else { "`retval` has no type: " };
+        let help = untyped.map(|why| format!("{cast}; {of_result}{why}")).or(variables);
+        diagnostic = diagnostic.help(help.unwrap_or_else(|| cast.into()));
     }
     diagnostic.span = field.span.to(Span { start: span.end, end: span.end });
     cx.fail(diagnostic)
+}
+
+/// Why variables of the probed program that the script reads have no types.
+fn untyped_variables(cx: &Body<'_, '_>) -> Option<String> {
+    let Attach::Uprobe { path, .. } = &cx.seed.attach else { return None };
+    let answers = cx.env.target.described_program(path)?;
+    answers.variables.values().find_map(|answer| answer.as_ref().err()).cloned()
 }
 
 fn find_member<'e>(cx: &mut Body<'_, 'e>, id: BtfId, field: &Ident) -> Option<Member<'e>> {

@@ -35,6 +35,7 @@ mod options;
 mod params;
 mod points;
 mod program;
+mod program_types;
 mod reached;
 mod records;
 mod scope;
@@ -65,7 +66,7 @@ pub use fields::retarget;
 pub use header_constants::user_constant;
 pub use maps::{InferredMap, Maps};
 pub use module_types::module_types;
-pub use options::{MissingProbes, Options, PidFilter, ProbeFilter, Succession};
+pub use options::{MissingProbes, Options, PidFilter, ProbeFilter, Results, Succession};
 pub use params::{declared_params, with_values};
 pub use points::{ArgField, Points, Seed};
 pub use spans::{InferredSpan, Spans};
@@ -144,6 +145,10 @@ pub fn check(
     named::require_one(script, &work, &mut env);
     let is_whole = !env.report.has_errors();
     program.probes = infer(&work, &mut env);
+    program.undescribed = std::mem::take(&mut env.undescribed);
+    if !program.undescribed.is_empty() {
+        return (program, env.report.finish());
+    }
     if is_whole {
         program.maps = env.maps.finish(&mut env.report);
         program.spans = env.spans.finish(catalogue);
@@ -299,6 +304,10 @@ fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
             };
             vars.clone_from(&probe.vars);
             probes.push(probe);
+        }
+        // Bodies will be checked again with what they have asked for.
+        if !env.undescribed.is_empty() {
+            return probes;
         }
         let have_unknown = env.maps.have_unknown() || env.spans.have_unknown();
         let is_settled = !env.changed && (env.guesses || !have_unknown);

@@ -28,11 +28,23 @@ pub struct Options {
     /// How to treat missing kernel functions, and missing functions and static probes of programs,
     /// unless the script says.
     pub missing_in_programs: MissingProbes,
+    /// The type of `retval` in a `uretprobe`.
+    pub results: Results,
     /// Whether each block on an event is a separate kernel program, as needed where one program
     /// would be too large for all of them.
     pub separate_programs: bool,
     /// What happens to the maps when the program ends.
     pub succession: Succession,
+}
+
+/// The type of `retval` in a `uretprobe`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Results {
+    /// That of the function, if it is known.
+    #[default]
+    Typed,
+    /// A `uint64`, unless a block reads through it: what scripts for bpftrace rely on.
+    Numbers,
 }
 
 /// What happens to a program's maps when it ends.

@@ -5,6 +5,7 @@
 
 use crate::ast::{Expr, ExprKind, TypeName, TypeSuffix, TypeTag};
 use crate::btf::Btf;
+use crate::check::program_types::{self, Named, Searched};
 use crate::check::types::{MAX_VALUE_BYTES, find_type};
 use crate::check::{Body, expr, named_int};
 use crate::diagnostic::{Code, Diagnostic};
@@ -79,22 +80,35 @@ fn base_type(cx: &mut Body<'_, '_>, name: &TypeName) -> Option<Type> {
             }
         }
     }
-    let Some(btf) = cx.env.target.btf() else {
-        cx.error(
-            Diagnostic::error(Code(205), name.span, format!("type `{}` is not known", name.name))
-                .help("kernel types need the kernel's BTF, and /sys/kernel/btf/vmlinux cannot be read here"),
-        );
-        return None;
-    };
-    let found = find_type(btf, name);
-    if found.is_none() {
-        let message = format!("there is no type called `{}` in this kernel", name.name);
-        let help = other_type(btf, name).unwrap_or_else(|| {
-            "kernel types come from its BTF: `bpftool btf dump file /sys/kernel/btf/vmlinux` lists them".into()
-        });
-        cx.error(Diagnostic::error(Code(205), name.span, message).help(help));
+    match program_types::find(cx, name) {
+        Named::Found(ty) => Some(ty),
+        Named::Asked => None,
+        Named::Missing(searched) => {
+            unknown(cx, name, searched);
+            None
+        }
     }
-    found
+}
+
+/// Reports a type that neither the probed program nor the kernel has.
+fn unknown(cx: &mut Body<'_, '_>, name: &TypeName, Searched { program, why }: Searched) {
+    let diagnostic = match (cx.env.target.btf(), why, program) {
+        (None, ..) => Diagnostic::error(Code(205), name.span, format!("type `{}` is not known", name.name))
+            .help("kernel types need the kernel's BTF, and /sys/kernel/btf/vmlinux cannot be read here"),
+        (Some(_), Some(why), _) => {
+            let message = format!("type `{}` is not known, and this kernel has none of that name", name.name);
+            Diagnostic::error(Code(205), name.span, message).help(why)
+        }
+        (Some(btf), None, program) => {
+            let place = program.map_or_else(String::new, |path| format!(" in `{path}` or"));
+            let message = format!("there is no type called `{}`{place} in this kernel", name.name);
+            let help = other_type(btf, name).unwrap_or_else(|| {
+                "kernel types come from its BTF: `bpftool btf dump file /sys/kernel/btf/vmlinux` lists them".into()
+            });
+            Diagnostic::error(Code(205), name.span, message).help(help)
+        }
+    };
+    cx.error(diagnostic);
 }
 
 /// A suggestion for an unknown type: the same name with another tag, or a near integer type.

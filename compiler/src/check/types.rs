@@ -4,7 +4,7 @@
 //! Guarantee: unifying never narrows.
 
 use crate::ast::{TypeName, TypeTag};
-use crate::btf::{Btf, Kind};
+use crate::btf::{Btf, BtfId, Kind};
 use crate::types::{Int, Space, Type};
 
 /// Maximum size of a value in bytes.
@@ -104,13 +104,18 @@ pub fn named_int(name: &str) -> Option<Int> {
 }
 
 pub(super) fn find_type(btf: &Btf, name: &TypeName) -> Option<Type> {
+    find_id(btf, name).map(|id| btf.to_type(id))
+}
+
+/// The type of a script or of the kernel with this name.
+pub(super) fn find_id(btf: &Btf, name: &TypeName) -> Option<BtfId> {
     let kinds: &[Kind] = match name.tag {
         TypeTag::Struct => &[Kind::Struct, Kind::Forward],
         TypeTag::Union => &[Kind::Union, Kind::Forward],
         TypeTag::Enum => &[Kind::Enum, Kind::Enum64],
         TypeTag::None => &[Kind::Typedef, Kind::Struct, Kind::Union, Kind::Enum],
     };
-    kinds.iter().find_map(|kind| btf.find(*kind, &name.name)).map(|id| btf.to_type(id))
+    kinds.iter().find_map(|kind| btf.find(*kind, &name.name))
 }
 
 /// The address space of a pointer type, or the default for other types.

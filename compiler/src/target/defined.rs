@@ -2,11 +2,11 @@
 //!
 //! In: a [`Target`], types. Out: the same target, whose BTF includes these types.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, ProgramFunction, ProgramFunctions, StaticProbe, Target,
-    TargetError, TracepointFormat, Variable,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ProgramAnswers, ProgramQuestions, StaticProbe,
+    Target, TargetError, TracepointFormat, Variable,
 };
 use crate::btf::{Added, Btf};
 
@@ -15,38 +15,38 @@ use crate::btf::{Added, Btf};
 pub struct Defined<'a> {
     machine: &'a dyn Target,
     types: Btf,
-    /// Functions of programs, by path and file offset.
-    functions: BTreeMap<String, BTreeMap<u64, Result<ProgramFunction, String>>>,
+    /// What debug information says, by path.
+    programs: BTreeMap<String, ProgramAnswers>,
 }
 
 impl<'a> Defined<'a> {
     /// Adds these types to those of the target.
     pub fn new(machine: &'a dyn Target, types: Added) -> Defined<'a> {
-        Defined { machine, types: Btf::with(machine.btf(), types), functions: BTreeMap::new() }
+        Defined { machine, types: Btf::with(machine.btf(), types), programs: BTreeMap::new() }
     }
 
-    /// Adds the descriptions of functions of programs with their types, which lookups by name do
-    /// not find: a program may have other types of the same names as the kernel.
-    pub fn with_functions(machine: &'a dyn Target, wanted: &[ProgramFunctions]) -> Defined<'a> {
+    /// Adds what the debug information of programs says. Lookups by name do not find its types: a
+    /// program may have other types of the same names as the kernel.
+    pub fn with_programs(machine: &'a dyn Target, wanted: &[ProgramQuestions]) -> Defined<'a> {
         let mut types = machine.btf().map(Btf::added).cloned().unwrap_or_default();
         types.hide_what_follows();
-        // All functions of a file at once, so that a type that several have is one type.
-        let mut offsets: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
-        for ProgramFunctions { path, file_offsets } in wanted {
-            offsets.entry(path).or_default().extend(file_offsets);
+        // All questions about a file at once, so that a type that several answers have is one type.
+        let mut questions: BTreeMap<&str, ProgramQuestions> = BTreeMap::new();
+        for part in wanted {
+            questions.entry(&part.path).or_insert_with(|| ProgramQuestions::new(&part.path)).add(part);
         }
-        let mut functions = BTreeMap::new();
-        for (path, offsets) in offsets {
-            let offsets: Vec<u64> = offsets.into_iter().collect();
-            let described = machine.describe_functions(path, &offsets, &mut types);
-            functions.insert(path.to_owned(), offsets.into_iter().zip(described).collect());
+        let mut programs = BTreeMap::new();
+        for (path, questions) in questions {
+            let mut answers = ProgramAnswers::refused(&questions, "the debug information was not read");
+            answers.replace(machine.describe_program(&questions, &mut types));
+            programs.insert(path.to_owned(), answers);
         }
-        Defined { machine, types: Btf::with(machine.btf(), types), functions }
+        Defined { machine, types: Btf::with(machine.btf(), types), programs }
     }
 
     /// Replaces the target's types by `types`, which includes those of kernel modules.
     pub fn of_modules(machine: &'a dyn Target, types: Btf) -> Defined<'a> {
-        Defined { machine, types, functions: BTreeMap::new() }
+        Defined { machine, types, programs: BTreeMap::new() }
     }
 }
 
@@ -127,17 +127,16 @@ impl Target for Defined<'_> {
         self.machine.variable(path, name, site)
     }
 
-    fn describe_functions(
-        &self,
-        path: &str,
-        file_offsets: &[u64],
-        types: &mut Added,
-    ) -> Vec<Result<ProgramFunction, String>> {
-        self.machine.describe_functions(path, file_offsets, types)
+    fn describe_program(&self, questions: &ProgramQuestions, types: &mut Added) -> ProgramAnswers {
+        self.machine.describe_program(questions, types)
     }
 
-    fn described_function(&self, path: &str, file_offset: u64) -> Option<&Result<ProgramFunction, String>> {
-        self.functions.get(path)?.get(&file_offset)
+    fn described_program(&self, path: &str) -> Option<&ProgramAnswers> {
+        self.programs.get(path)
+    }
+
+    fn line_sites(&self, path: &str, file: &str, line: u64) -> Result<Vec<LineSite>, TargetError> {
+        self.machine.line_sites(path, file, line)
     }
 
     fn kernel_symbol(&self, name: &str) -> Option<u64> {

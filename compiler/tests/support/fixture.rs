@@ -5,12 +5,13 @@
 //! program, one library.
 //! Guarantee: every kind of answer that a [`Target`] can give is given for some name.
 
-use profiler_compiler::btf::{Added, Btf, BtfId};
+use profiler_compiler::btf::{Added, Btf, BtfId, NewMember};
 use profiler_compiler::glob;
 use profiler_compiler::similar;
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, ParameterPlace, ProgramFunction, ProgramParameter,
-    StaticProbe, StaticSite, Target, TargetError, TracepointField, TracepointFormat,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ParameterPlace, ProgramAnswers, ProgramFunction,
+    ProgramInstruction, ProgramParameter, ProgramQuestions, ProgramType, StaticProbe, StaticSite, Target, TargetError,
+    TracepointField, TracepointFormat,
 };
 use profiler_compiler::usdt;
 
@@ -192,17 +193,17 @@ impl Target for Machine {
         Ok(found)
     }
 
-    fn describe_functions(
-        &self,
-        path: &str,
-        file_offsets: &[u64],
-        types: &mut Added,
-    ) -> Vec<Result<ProgramFunction, String>> {
+    fn describe_program(&self, questions: &ProgramQuestions, types: &mut Added) -> ProgramAnswers {
         let int = types.int("int", 4, true);
         let double = types.float("double", 8);
         let parameter = |name: &str, ty, place| ProgramParameter { name: name.into(), ty, place };
         let number = || ParameterPlace::Unreadable("is a floating-point number".into());
-        let function = |name: &str, parameters| ProgramFunction { name: name.into(), parameters, result: BtfId::VOID };
+        let function = |name: &str, parameters| ProgramFunction {
+            name: name.into(),
+            parameters,
+            result: BtfId::VOID,
+            has_result: true,
+        };
         let described = |offset: &u64| match offset {
             0x1100 => Ok(function("work", vec![parameter("depth", int, ParameterPlace::Register(112))])),
             0x1200 => {
@@ -213,9 +214,42 @@ impl Target for Machine {
                 ];
                 Ok(function("work_again", parameters))
             }
-            _ => Err(format!("{path} has no debug information: compile it with `-g`")),
+            _ => Err(format!("{} has no debug information: compile it with `-g`", questions.path)),
         };
-        file_offsets.iter().map(described).collect()
+        let functions = questions.functions.iter().map(|offset| (*offset, described(offset))).collect();
+        let instructions = questions.instructions.iter().map(|at| (*at, described(&at.file_offset))).collect();
+        let conn = types.reserve();
+        let fd = NewMember { name: "fd".into(), ty: int, bit_offset: 0, width: None };
+        types.record_type(conn, "conn", false, 4, &[fd]);
+        let named = |ty: &ProgramType| match (questions.path.as_str(), ty.name.as_str()) {
+            ("/bin/app", "conn") => Ok(Some(conn)),
+            ("/bin/app", "twice") => Err("it has several different types of this name".to_owned()),
+            ("/bin/app", _) => Ok(None),
+            (path, _) => Err(format!("{path} has no debug information: compile it with `-g`")),
+        };
+        let types = questions.types.iter().map(|ty| (ty.clone(), named(ty))).collect();
+        ProgramAnswers { functions, instructions, types, ..ProgramAnswers::default() }
+    }
+
+    fn line_sites(&self, path: &str, file: &str, line: u64) -> Result<Vec<LineSite>, TargetError> {
+        if path != "/bin/app" {
+            return Err(TargetError::Invalid(format!("{path} has no debug information: compile it with `-g`")));
+        }
+        let site = |file_offset, function: &str| LineSite {
+            at: ProgramInstruction { file_offset, scope: 0 },
+            function: function.into(),
+        };
+        match (file, line) {
+            ("main.c" | "src/main.c", 20) => Ok(vec![site(0x1110, "work"), site(0x1210, "work_again")]),
+            ("main.c" | "src/main.c", 21) => Ok(vec![site(0x1100, "work")]),
+            ("main.c" | "src/main.c", _) => Err(TargetError::Invalid(
+                "the compiler made no code for this line; the nearest lines with code are 20 and 21".into(),
+            )),
+            ("list.c", _) => Err(TargetError::Invalid(
+                "several source files have this name; write more of the path of one: `/a/list.c`, `/b/list.c`".into(),
+            )),
+            _ => Err(TargetError::Missing { near: similar::nearest(file, ["main.c", "list.c"], 3) }),
+        }
     }
 
     fn functions_by_source_name(&self, _path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {

@@ -16,6 +16,7 @@ use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable, 
 use object::{Endianness, SectionIndex};
 use profiler_compiler::target::{FunctionSymbol, TargetError};
 use profiler_compiler::{glob, similar};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Limit in bytes of all names that match a pattern.
@@ -144,13 +145,18 @@ impl Symbols {
         })
     }
 
-    /// Whether the compiler made the function at this place from another one, which may be called
-    /// in another way: GCC marks the names of such functions.
-    pub fn is_clone(&self, file_offset: u64) -> bool {
-        let at = |entry: &Entry| self.file_offset(entry.address) == Some(file_offset);
-        let mut names = self.named().filter(|(_, entry)| at(entry)).map(|(name, _)| name).peekable();
-        let is_marked = |name: &str| CLONES.iter().any(|mark| name.contains(mark));
-        names.peek().is_some() && names.all(is_marked)
+    /// Of the functions at these places, those that the compiler made from others and that may be
+    /// called in another way: GCC marks the names of such functions.
+    pub fn clones(&self, file_offsets: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let (mut marked, mut others) = (BTreeSet::new(), BTreeSet::new());
+        for (name, entry) in self.named() {
+            let Some(offset) = self.file_offset(entry.address).filter(|offset| file_offsets.contains(offset)) else {
+                continue;
+            };
+            let is_marked = CLONES.iter().any(|mark| name.contains(mark));
+            if is_marked { &mut marked } else { &mut others }.insert(offset);
+        }
+        &marked - &others
     }
 
     fn place(&self, name: &str, entry: Entry) -> Option<FunctionSymbol> {

@@ -71,6 +71,8 @@ pub(crate) struct ScriptArguments {
     pub probe_filter: Option<String>,
     /// `-v`.
     pub verbose: bool,
+    /// Whether the command was called as bpftrace.
+    pub is_bpftrace: bool,
     /// Whether a program that replaces it may take over the contents of its maps.
     pub hands_over: bool,
 }
@@ -89,6 +91,7 @@ impl ScriptArguments {
             no_warnings: false,
             probe_filter: None,
             verbose: false,
+            is_bpftrace: false,
             hands_over: false,
         }
     }

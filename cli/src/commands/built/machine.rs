@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 
+use profiler_compiler::ast::TypeTag;
 use profiler_compiler::btf::{Added, Btf};
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, ProgramFunction, StaticProbe, Target, TargetError,
-    TracepointFormat, Variable,
+    Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ProgramAnswers, ProgramInstruction,
+    ProgramQuestions, ProgramType, ProgramVariable, StaticProbe, Target, TargetError, TracepointFormat, Variable,
 };
 use serde::{Deserialize, Serialize};
 
@@ -64,10 +65,22 @@ pub(crate) enum Question {
         provider: String,
         name: String,
     },
-    /// Functions with their types, from debug information.
+    /// Functions, types and variables, from debug information.
     Described {
         path: String,
-        file_offsets: Vec<u64>,
+        functions: Vec<u64>,
+        /// Offsets and scopes.
+        instructions: Vec<(u64, u64)>,
+        /// Words before the name, the name and a site.
+        types: Vec<(String, String, Option<u64>)>,
+        /// Names and addresses.
+        variables: Vec<(String, u64)>,
+    },
+    /// The code of a line of a source file.
+    LineSites {
+        path: String,
+        file: String,
+        line: u64,
     },
     KernelSymbol(String),
     Cgroup(String),
@@ -86,7 +99,8 @@ impl fmt::Display for Question {
             | Question::FileOffset { path, .. }
             | Question::Variable { path, .. }
             | Question::StaticProbes { path, .. }
-            | Question::Described { path, .. } => write!(f, "`{path}`"),
+            | Question::Described { path, .. }
+            | Question::LineSites { path, .. } => write!(f, "`{path}`"),
             Question::KernelSymbol(name) => write!(f, "the address of `{name}`"),
             Question::Cgroup(path) => write!(f, "the control group `{path}`"),
         }
@@ -94,6 +108,28 @@ impl fmt::Display for Question {
 }
 
 impl Question {
+    /// What debug information is asked.
+    fn described(&self) -> Option<ProgramQuestions> {
+        let Question::Described { path, functions, instructions, types, variables } = self else { return None };
+        let tag = |word: &str| TAGS.iter().find(|(known, _)| *known == word).map_or(TypeTag::None, |(_, tag)| *tag);
+        let ty = |(word, name, site): &(String, String, Option<u64>)| ProgramType {
+            tag: tag(word),
+            name: name.clone(),
+            site: *site,
+        };
+        let instruction =
+            |(file_offset, scope): &(u64, u64)| ProgramInstruction { file_offset: *file_offset, scope: *scope };
+        let variable = |(name, address): &(String, u64)| ProgramVariable { name: name.clone(), address: *address };
+        Some(ProgramQuestions {
+            path: path.clone(),
+            functions: functions.iter().copied().collect(),
+            instructions: instructions.iter().map(instruction).collect(),
+            types: types.iter().map(ty).collect(),
+            variables: variables.iter().map(variable).collect(),
+            names_only: false,
+        })
+    }
+
     /// A hash of the machine's answer.
     fn ask(&self, target: &dyn Target) -> u64 {
         match self {
@@ -117,14 +153,32 @@ impl Question {
             Question::FileOffset { path, address } => of_debug(&target.file_offset(path, *address)),
             Question::Variable { path, name, site } => of_debug(&target.variable(path, name, *site)),
             Question::StaticProbes { path, provider, name } => of_debug(&target.static_probes(path, provider, name)),
-            Question::Described { path, file_offsets } => {
-                let mut types = Added::default();
-                let functions = target.describe_functions(path, file_offsets, &mut types);
-                of_debug(&(functions, types))
+            Question::Described { .. } => {
+                let mut added = Added::default();
+                let answers = self.described().map(|questions| target.describe_program(&questions, &mut added));
+                of_debug(&(answers, added))
             }
+            Question::LineSites { path, file, line } => of_debug(&target.line_sites(path, file, *line)),
             Question::KernelSymbol(name) => of_debug(&target.kernel_symbol(name)),
             Question::Cgroup(path) => of_debug(&target.cgroup_id(path)),
         }
+    }
+}
+
+/// The keywords before the names of types.
+const TAGS: [(&str, TypeTag); 4] =
+    [("", TypeTag::None), ("struct", TypeTag::Struct), ("union", TypeTag::Union), ("enum", TypeTag::Enum)];
+
+/// The question that these are.
+fn asked(questions: &ProgramQuestions) -> Question {
+    let word = |tag| TAGS.iter().find(|(_, known)| *known == tag).map_or("", |(word, _)| word);
+    let ty = |ty: &ProgramType| (word(ty.tag).to_owned(), ty.name.clone(), ty.site);
+    Question::Described {
+        path: questions.path.clone(),
+        functions: questions.functions.iter().copied().collect(),
+        instructions: questions.instructions.iter().map(|at| (at.file_offset, at.scope)).collect(),
+        types: questions.types.iter().map(ty).collect(),
+        variables: questions.variables.iter().map(|it| (it.name.clone(), it.address)).collect(),
     }
 }
 
@@ -281,14 +335,14 @@ impl Target for Recorded<'_> {
         self.target.static_probes(path, provider, name)
     }
 
-    fn describe_functions(
-        &self,
-        path: &str,
-        file_offsets: &[u64],
-        types: &mut Added,
-    ) -> Vec<Result<ProgramFunction, String>> {
-        self.note(Question::Described { path: path.into(), file_offsets: file_offsets.to_vec() });
-        self.target.describe_functions(path, file_offsets, types)
+    fn describe_program(&self, questions: &ProgramQuestions, types: &mut Added) -> ProgramAnswers {
+        self.note(asked(questions));
+        self.target.describe_program(questions, types)
+    }
+
+    fn line_sites(&self, path: &str, file: &str, line: u64) -> Result<Vec<LineSite>, TargetError> {
+        self.note(Question::LineSites { path: path.into(), file: file.into(), line });
+        self.target.line_sites(path, file, line)
     }
 
     fn kernel_symbol(&self, name: &str) -> Option<u64> {

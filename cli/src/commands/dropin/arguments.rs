@@ -209,6 +209,7 @@ fn script(
         no_warnings: matches.get_flag("no-warnings"),
         probe_filter: matches.remove_one("probe-filter"),
         verbose: matches.get_flag("verbose"),
+        is_bpftrace: true,
         hands_over: false,
     })
 }

@@ -11,7 +11,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Value};
 use crate::object::Attach;
 use crate::source::Span;
-use crate::target::Variable;
+use crate::target::{ProgramQuestions, ProgramVariable, Variable};
 use crate::typed::{self, ExprKind};
 use crate::types::{Int, Space, Type};
 use crate::words::functions::reg::register_offset;
@@ -42,7 +42,10 @@ impl Function for Uaddr {
         };
         let path = path.clone();
         match cx.env.target.variable(&path, &name, site) {
-            Ok(variable) => address(cx, &path, &variable, span),
+            Ok(variable) => {
+                let Some(to) = pointee(cx, &path, &name, &variable) else { return typed::Expr::poison(span) };
+                address(cx, &path, (&variable, to), span)
+            }
             Err(error) => {
                 let what = format!("the symbol `{name}` of `{path}`");
                 let diagnostic = match error {
@@ -67,8 +70,29 @@ impl Function for Uaddr {
     }
 }
 
-/// The variable's address as a pointer to an unsigned integer of the variable's size.
-fn address(cx: &mut check::Body<'_, '_>, path: &str, variable: &Variable, span: Span) -> typed::Expr {
+/// The type of a variable by the program's debug information, else an unsigned integer of its size;
+/// `None` if the target is yet to be asked.
+fn pointee(cx: &mut check::Body<'_, '_>, path: &str, name: &str, variable: &Variable) -> Option<Type> {
+    let target = cx.env.target;
+    let asked = ProgramVariable { name: name.to_owned(), address: variable.address };
+    let Some(answer) = target.described_program(path).and_then(|answers| answers.variables.get(&asked)) else {
+        cx.env.undescribed.push(ProgramQuestions { variables: [asked].into(), ..ProgramQuestions::new(path) });
+        return None;
+    };
+    let described = answer.as_ref().ok().zip(target.btf()).map(|(id, btf)| btf.to_type(*id));
+    if let Some(mut ty) = described.filter(|ty| !matches!(ty, Type::Unknown | Type::None)) {
+        check::retarget(&mut ty, Space::User);
+        return Some(ty);
+    }
+    let size_bytes = match variable.size_bytes {
+        size @ (1 | 2 | 4) => size as u8,
+        _ => 8,
+    };
+    Some(Type::Int(Int { size_bytes, signed: false }))
+}
+
+/// The variable's address as a pointer.
+fn address(cx: &mut check::Body<'_, '_>, path: &str, (variable, to): (&Variable, Type), span: Span) -> typed::Expr {
     let number = |n: i64| typed::Expr { kind: ExprKind::Int(n), ty: Type::U64, span };
     let address = match (variable.is_fixed, variable.from_site, register_offset(cx.env.target.arch(), "pc")) {
         (true, ..) => number(variable.address as i64),
@@ -82,10 +106,5 @@ fn address(cx: &mut check::Body<'_, '_>, path: &str, variable: &Variable, span: 
             return cx.fail(Diagnostic::error(Code(447), span, message).help(help));
         }
     };
-    let size_bytes = match variable.size_bytes {
-        size @ (1 | 2 | 4) => size as u8,
-        _ => 8,
-    };
-    let to = Box::new(Type::Int(Int { size_bytes, signed: false }));
-    typed::Expr::convert(address, &Type::Pointer { to, space: Space::User })
+    typed::Expr::convert(address, &Type::Pointer { to: Box::new(to), space: Space::User })
 }

@@ -1,13 +1,15 @@
 //! `fn:FUNCTION`: the entry of a kernel or user function, by the best supported mechanism.
 
+use std::collections::BTreeSet;
+
 use super::kprobe::{self, FunctionPattern};
 use super::{fentry, instead, modules, uprobe};
 use crate::ast::AttachPoint;
-use crate::catalogue::{Files, InFile, Listing, Nature, ProbeKind, SelfTest};
+use crate::catalogue::{DescribedProbe, Files, InFile, Listing, Nature, ProbeKind, SelfTest};
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::target::Target;
-use crate::words::probes::listing;
+use crate::target::{ProgramType, Target};
+use crate::words::probes::{listing, program_probes};
 
 /// `fn`.
 #[derive(Debug)]
@@ -60,6 +62,10 @@ impl ProbeKind for Fn {
 
     fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
         listing::function_arguments(target, name, false)
+    }
+
+    fn described(&self, target: &dyn Target, name: &str, types: &BTreeSet<ProgramType>) -> Option<DescribedProbe> {
+        program_probes::described(target, name, types, false)
     }
 
     fn nature(&self, _name: &str) -> Nature {

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 
 use crate::ast::{AttachPoint, Ident};
-use crate::catalogue::{Advice, Files, InFile, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
+use crate::catalogue::{Advice, DescribedProbe, Files, InFile, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::{Attach, Site};
 use crate::scope::Scope;
 use crate::source::Span;
-use crate::target::{FunctionSymbol, Target, TargetError, shown_path};
+use crate::target::{FunctionSymbol, ProgramType, Target, TargetError, shown_path};
 use crate::typed::ContextKind;
 use crate::types::Space;
-use crate::words::probes::{described, listing};
+use crate::words::probes::described::{self, Place};
+use crate::words::probes::{listing, program_probes, source_line};
 
 /// `uprobe`.
 #[derive(Debug)]
@@ -42,7 +43,15 @@ impl ProbeKind for Uprobe {
     }
 
     fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
-        described::arguments(target, name, false)
+        self.all_arguments(target, &[name]).pop().unwrap_or_default()
+    }
+
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        program_probes::arguments(target, names, false)
+    }
+
+    fn described(&self, target: &dyn Target, name: &str, types: &BTreeSet<ProgramType>) -> Option<DescribedProbe> {
+        program_probes::described(target, name, types, false)
     }
 
     fn reads(&self) -> Reads {
@@ -74,8 +83,12 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
         [binary, language, function] if LANGUAGES.contains(&language.text.as_str()) => {
             (binary, Some(language), function)
         }
+        [binary, file, line] if line.text.parse::<u64>().is_ok() => {
+            return source_line::expand(cx, point.span, [binary, file, line], (kind, at_return));
+        }
         _ => {
-            cx.wrong_form(point, &format!("{kind}:BINARY:FUNCTION` or `{kind}:BINARY:cpp:\"NAME\""));
+            let line = if at_return { String::new() } else { format!("`, `{kind}:BINARY:FILE:LINE") };
+            cx.wrong_form(point, &format!("{kind}:BINARY:FUNCTION{line}` or `{kind}:BINARY:cpp:\"NAME\""));
             return Vec::new();
         }
     };
@@ -89,12 +102,7 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
         cx.error(Diagnostic::error(Code(407), function.span, "a return has no offset").help(help));
         return Vec::new();
     }
-    if binary.text == "*" && cx.env.options.pids.is_empty() {
-        let message = "`*` stands for the files that a process runs, and no process is named";
-        cx.error(Diagnostic::error(Code(424), binary.span, message).help("name one with `-p PID`, or write a path"));
-        return Vec::new();
-    }
-    let Some(paths) = binaries(cx, binary.span, &binary.text) else { return Vec::new() };
+    let Some(paths) = files(cx, binary) else { return Vec::new() };
     let mut seeds = Vec::new();
     let mut refusal = None;
     for path in &paths {
@@ -108,6 +116,16 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
         cx.refused_in_program(function.span, &format!("function `{}` in `{}`", function.text, binary.text), error);
     }
     seeds
+}
+
+/// The files of a probe's first part; reports if there are none.
+pub(super) fn files(cx: &mut Points<'_, '_>, binary: &Ident) -> Option<Vec<String>> {
+    if binary.text == "*" && cx.env.options.pids.is_empty() {
+        let message = "`*` stands for the files that a process runs, and no process is named";
+        cx.error(Diagnostic::error(Code(424), binary.span, message).help("name one with `-p PID`, or write a path"));
+        return None;
+    }
+    binaries(cx, binary.span, &binary.text)
 }
 
 /// Languages whose compilers mangle function names.
@@ -211,38 +229,39 @@ impl FunctionPoint<'_> {
     }
 
     fn seed_at(&self, cx: &mut Points<'_, '_>, shown: &str, path: String, sites: Vec<Site>) -> Seed {
-        let multi = cx.env.target.kernel() >= MULTI_SINCE;
-        let kind = self.kind;
-        let section = if multi { format!("{kind}.multi") } else { kind.to_string() };
         let mut functions: Vec<String> = Vec::new();
         for site in &sites {
             if site.cookie == functions.len() as u64 {
                 functions.push(site.name.clone());
             }
         }
+        let kind = self.kind;
         let names = functions.iter().map(|name| format!("{kind}:{shown}:{name}")).collect();
-        let points = sites.len() as u32;
-        let attach = Attach::Uprobe {
-            path,
-            at_return: self.at_return,
-            sites,
-            multi,
-            scope: Scope::of(&cx.env.options.processes()),
-        };
-        let mut seed = Seed::new(String::new(), section, ContextKind::Registers, attach);
-        seed.names = names;
-        seed.functions = functions;
-        seed.points = points;
-        seed.pointer_space = Space::User;
-        seed.context.preemptible = true;
-        seed.no_args = if self.at_return {
-            "arguments are no longer there at the return: save them at the entry, in a map with key `tid`"
-        } else {
-            "functions have arg0, arg1, …, and `args` if the program has debug information"
-        };
-        described::describe(cx, &mut seed, !self.function.text.contains('+') || self.by_source_name);
+        let mut seed = program(cx, (kind, self.at_return), path, sites);
+        (seed.names, seed.functions) = (names, functions);
+        let is_offset = self.function.text.contains('+') && !self.by_source_name;
+        described::describe(cx, &mut seed, if is_offset { Place::Offsets } else { Place::Functions });
         seed
     }
+}
+
+/// The program for sites in one file, without names.
+pub(super) fn program(cx: &Points<'_, '_>, (kind, at_return): (&str, bool), path: String, sites: Vec<Site>) -> Seed {
+    let multi = cx.env.target.kernel() >= MULTI_SINCE;
+    let section = if multi { format!("{kind}.multi") } else { kind.to_string() };
+    let points = sites.len() as u32;
+    let scope = Scope::of(&cx.env.options.processes());
+    let attach = Attach::Uprobe { path, at_return, sites, multi, scope };
+    let mut seed = Seed::new(String::new(), section, ContextKind::Registers, attach);
+    seed.points = points;
+    seed.pointer_space = Space::User;
+    seed.context.preemptible = true;
+    seed.no_args = if at_return {
+        "arguments are no longer there at the return: save them at the entry, in a map with key `tid`"
+    } else {
+        "functions have arg0, arg1, …, and `args` if the program has debug information"
+    };
+    seed
 }
 
 /// The sites of functions; cookies number the names. Names that share code are one site, because

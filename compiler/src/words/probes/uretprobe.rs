@@ -1,10 +1,12 @@
 //! `uretprobe:BINARY:FUNCTION`: the return of a function of a program or library.
 
+use std::collections::BTreeSet;
+
 use crate::ast::AttachPoint;
-use crate::catalogue::{Advice, Files, InFile, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
+use crate::catalogue::{Advice, DescribedProbe, Files, InFile, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
 use crate::check::{Points, Seed};
-use crate::target::Target;
-use crate::words::probes::{described, listing};
+use crate::target::{ProgramType, Target};
+use crate::words::probes::{listing, program_probes};
 
 /// `uretprobe`.
 #[derive(Debug)]
@@ -30,11 +32,19 @@ impl ProbeKind for Uretprobe {
     }
 
     fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
-        described::arguments(target, name, true)
+        self.all_arguments(target, &[name]).pop().unwrap_or_default()
+    }
+
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        program_probes::arguments(target, names, true)
+    }
+
+    fn described(&self, target: &dyn Target, name: &str, types: &BTreeSet<ProgramType>) -> Option<DescribedProbe> {
+        program_probes::described(target, name, types, true)
     }
 
     fn reads(&self) -> Reads {
-        Reads::Text("retval: return value, as an integer")
+        Reads::Text("retval: return value, with its type if there is debug information, else as an integer")
     }
 
     fn nature(&self, _name: &str) -> Nature {

@@ -24,6 +24,9 @@ const AARCH64_ARGUMENTS: &[u16] = &[0, 1, 2, 3, 4, 5, 6, 7];
 /// Arguments that are floating-point numbers in registers.
 const FLOAT_REGISTERS: usize = 8;
 
+/// The size of a register.
+const WORD_BYTES: u64 = 8;
+
 /// The largest struct that is passed in registers.
 const MAX_IN_REGISTERS_BYTES: u64 = 16;
 
@@ -36,6 +39,8 @@ pub(super) enum Class {
     Float,
     /// A struct in integer registers.
     StructWords(u8),
+    /// Two numbers or pointers of 8 bytes, each passed as if it were alone: a slice of Rust.
+    Pair,
     /// In memory of this size: the stack, or on arm64 for large structs, behind a pointer.
     Memory(u64),
     /// In registers, not all of them for integers; or a number in a way of its own.
@@ -116,6 +121,9 @@ fn number(found: &Found<'_>, size_bytes: u64) -> Class {
 }
 
 fn composite<'data>(entries: &Entries<'data, '_>, found: &Found<'data>, size_bytes: Option<u64>) -> Class {
+    if is_slice(entries, found, size_bytes) {
+        return Class::Pair;
+    }
     // The calling convention of C++ depends on the constructors of a class.
     let is_c = found.tag() != constants::DW_TAG_class_type && language_is_c(found);
     match size_bytes {
@@ -125,6 +133,21 @@ fn composite<'data>(entries: &Entries<'data, '_>, found: &Found<'data>, size_byt
         Some(_) if is_c => Class::Mixed,
         _ => Class::Unknown,
     }
+}
+
+/// Whether a struct is a reference to a slice or to text in Rust: `&[u32]`, `&str`.
+fn is_slice<'data>(entries: &Entries<'data, '_>, found: &Found<'data>, size_bytes: Option<u64>) -> bool {
+    let name = entries.own_text(found, constants::DW_AT_name).unwrap_or_default();
+    if !name.starts_with('&') || size_bytes != Some(2 * WORD_BYTES) {
+        return false;
+    }
+    let members = entries.children(found, &[constants::DW_TAG_member]);
+    let names: Vec<_> = members.iter().filter_map(|member| entries.own_text(member, constants::DW_AT_name)).collect();
+    let is_at = |(index, member): (u64, &Found<'data>)| {
+        member.number(constants::DW_AT_data_member_location) == Some(index * WORD_BYTES)
+            && class(entries, member.target(constants::DW_AT_type)) == Class::Words(1)
+    };
+    names == ["data_ptr", "length"] && (0..).zip(&members).all(is_at)
 }
 
 /// Whether the unit is in C.
@@ -222,6 +245,11 @@ impl Places {
                 self.skip(usize::from(count));
                 unreadable(class)
             }
+            Class::Pair => {
+                let places = vec![self.word(), self.word()];
+                let unknown = places.iter().find(|place| matches!(place, ParameterPlace::Unreadable(_)));
+                unknown.cloned().unwrap_or(ParameterPlace::Members(places))
+            }
             Class::Float => {
                 self.floats += 1;
                 if self.floats > FLOAT_REGISTERS {
@@ -279,10 +307,12 @@ impl Places {
 }
 
 /// Why a value of this class is not read.
-fn unreadable(class: Class) -> ParameterPlace {
+pub(super) fn unreadable(class: Class) -> ParameterPlace {
     let why = match class {
         Class::Float => "is a floating-point number, which programs in the kernel cannot read",
-        Class::StructWords(_) | Class::Memory(_) | Class::Nothing => "is a struct that is passed by value",
+        Class::StructWords(_) | Class::Pair | Class::Memory(_) | Class::Nothing => {
+            "is a struct that is passed by value"
+        }
         Class::Words(_) => "is larger than 8 bytes",
         Class::Mixed | Class::Unknown => "has a type whose place in a call is not known",
     };

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use gimli::{AttributeValue, DebugInfoOffset, DebuggingInformationEntry, DwAt, DwTag, Dwarf, UnitOffset, constants};
 
 use super::file::Slice;
+use super::ranges::Ranges;
 
 /// Limit of entries read for one question.
 const MAX_STEPS: u64 = 30_000_000;
@@ -46,7 +47,10 @@ impl Position {
 #[derive(Debug, Default)]
 pub(super) struct Index {
     units: Option<Vec<UnitPlace>>,
+    code: Ranges,
     functions: BTreeMap<usize, BTreeMap<u64, Vec<Position>>>,
+    /// Whether the compiler may have changed how functions of a unit are called.
+    changes_calls: BTreeMap<usize, bool>,
 }
 
 /// A unit.
@@ -54,8 +58,6 @@ pub(super) struct Index {
 struct UnitPlace {
     start: usize,
     end: usize,
-    /// The addresses of its code; `None` if it does not say.
-    ranges: Option<Vec<(u64, u64)>>,
 }
 
 /// An entry with its unit.
@@ -93,7 +95,8 @@ impl<'data, 'index> Entries<'data, 'index> {
         self.steps.get() == 0
     }
 
-    fn step(&self) -> Option<()> {
+    /// Counts a step; `None` at the limit.
+    pub(super) fn step(&self) -> Option<()> {
         let left = self.steps.get().checked_sub(1)?;
         let is_late = left.is_multiple_of(1 << 16) && Instant::now() > self.deadline;
         self.steps.set(if is_late { 0 } else { left });
@@ -102,13 +105,8 @@ impl<'data, 'index> Entries<'data, 'index> {
 
     /// The entry of the function that begins at an address.
     pub(super) fn function_at(&self, address: u64) -> Result<Position, String> {
-        let contains = |(start, end): &(u64, u64)| (*start..*end).contains(&address);
-        let mut found: Vec<Position> = Vec::new();
-        for place in self.unit_places() {
-            if place.ranges.as_ref().is_none_or(|ranges| ranges.iter().any(contains)) {
-                found.extend(self.functions_of(&place, address));
-            }
-        }
+        let found: Vec<Position> =
+            self.units_with(address).into_iter().flat_map(|start| self.functions_of(start, address)).collect();
         let mut names: Vec<Option<String>> = found.iter().map(|at| self.text(*at, constants::DW_AT_name)).collect();
         names.dedup();
         match (found.first(), names.len()) {
@@ -118,9 +116,31 @@ impl<'data, 'index> Entries<'data, 'index> {
         }
     }
 
-    fn unit_places(&self) -> Vec<UnitPlace> {
-        if let Some(units) = &self.index.borrow().units {
-            return units.clone();
+    /// Where units begin.
+    pub(super) fn unit_starts(&self) -> Vec<usize> {
+        self.find_units();
+        self.index.borrow().units.iter().flatten().map(|place| place.start).collect()
+    }
+
+    /// The units that may have code at an address.
+    pub(super) fn units_with(&self, address: u64) -> Vec<usize> {
+        self.find_units();
+        self.index.borrow().code.units_with(address)
+    }
+
+    /// Visits all entries of a unit, each before its children.
+    pub(super) fn visit(&self, unit_start: usize, mut see: impl FnMut(&Unit<'data>, &Entry<'data>, Position)) {
+        let Some(unit) = self.unit_at(unit_start) else { return };
+        let mut cursor = unit.entries();
+        while let (Ok(Some(entry)), Some(())) = (cursor.next_dfs(), self.step()) {
+            see(&unit, entry, Position(unit_start.saturating_add(entry.offset().0)));
+        }
+    }
+
+    /// Finds the units, once for a file.
+    fn find_units(&self) {
+        if self.index.borrow().units.is_some() {
+            return;
         }
         let mut places = Vec::new();
         let mut headers = self.dwarf.units();
@@ -130,19 +150,20 @@ impl<'data, 'index> Entries<'data, 'index> {
             }
             let Some(start) = header.debug_info_offset() else { continue };
             let end = start.0.saturating_add(header.length_including_self());
-            places.push(UnitPlace { start: start.0, end, ranges: None });
+            places.push(UnitPlace { start: start.0, end });
         }
-        self.index.borrow_mut().units = Some(places.clone());
-        for place in &mut places {
-            place.ranges = self.unit_at(place.start).and_then(|unit| self.code_of(&unit));
+        let starts: Vec<usize> = places.iter().map(|place| place.start).collect();
+        self.index.borrow_mut().units = Some(places);
+        let mut code = Vec::with_capacity(starts.len());
+        for start in starts {
+            code.push((start, self.unit_at(start).and_then(|unit| self.code_of(&unit))));
             // A program has thousands; those that are needed are read again.
             self.units.borrow_mut().clear();
             if Instant::now() > self.deadline {
                 self.steps.set(0);
             }
         }
-        self.index.borrow_mut().units = Some(places.clone());
-        places
+        self.index.borrow_mut().code = Ranges::new(code);
     }
 
     /// The addresses of a unit's code; `None` if it does not say.
@@ -156,7 +177,7 @@ impl<'data, 'index> Entries<'data, 'index> {
     }
 
     /// The addresses of an entry's code.
-    fn ranges(&self, unit: &Unit<'data>, entry: &Entry<'data>) -> Vec<(u64, u64)> {
+    pub(super) fn ranges(&self, unit: &Unit<'data>, entry: &Entry<'data>) -> Vec<(u64, u64)> {
         let mut found = Vec::new();
         if let Some(list) = entry.attr_value(constants::DW_AT_ranges)
             && let Ok(Some(mut ranges)) = self.dwarf.attr_ranges(unit, list)
@@ -183,37 +204,58 @@ impl<'data, 'index> Entries<'data, 'index> {
         self.dwarf.attr_address(unit, entry.attr_value(name)?).ok()?
     }
 
-    fn functions_of(&self, place: &UnitPlace, address: u64) -> Vec<Position> {
-        if let Some(known) = self.index.borrow().functions.get(&place.start) {
+    fn functions_of(&self, unit_start: usize, address: u64) -> Vec<Position> {
+        if let Some(known) = self.index.borrow().functions.get(&unit_start) {
             return known.get(&address).cloned().unwrap_or_default();
         }
         let mut functions: BTreeMap<u64, Vec<Position>> = BTreeMap::new();
-        if let Some(unit) = self.unit_at(place.start) {
-            let mut cursor = unit.entries();
-            while let (Ok(Some(entry)), Some(())) = (cursor.next_dfs(), self.step()) {
-                if functions.len() > MAX_FUNCTIONS {
-                    self.steps.set(0);
-                }
-                if entry.tag() != constants::DW_TAG_subprogram {
-                    continue;
-                }
-                let at = Position(place.start.saturating_add(entry.offset().0));
-                let mut starts: Vec<u64> = self.ranges(&unit, entry).into_iter().map(|(start, _)| start).collect();
-                starts.extend(self.address(&unit, entry, constants::DW_AT_entry_pc));
-                starts.sort_unstable();
-                starts.dedup();
-                for start in starts {
-                    functions.entry(start).or_default().push(at);
-                }
+        self.visit(unit_start, |unit, entry, at| {
+            if functions.len() > MAX_FUNCTIONS {
+                self.steps.set(0);
             }
-        }
+            if entry.tag() != constants::DW_TAG_subprogram {
+                return;
+            }
+            let mut starts: Vec<u64> = self.ranges(unit, entry).into_iter().map(|(start, _)| start).collect();
+            starts.extend(self.address(unit, entry, constants::DW_AT_entry_pc));
+            starts.sort_unstable();
+            starts.dedup();
+            for start in starts {
+                functions.entry(start).or_default().push(at);
+            }
+        });
         let found = functions.get(&address).cloned().unwrap_or_default();
-        self.index.borrow_mut().functions.insert(place.start, functions);
+        self.index.borrow_mut().functions.insert(unit_start, functions);
         found
     }
 
+    /// Whether the compiler may have changed how the function at a position is called without
+    /// saying so. LLVM does if it optimises: it leaves out parameters and results that no caller
+    /// needs. GCC makes such a function under another name.
+    pub(super) fn may_change_calls(&self, at: Position) -> bool {
+        let Some(start) = self.unit_of(at) else { return true };
+        if let Some(known) = self.index.borrow().changes_calls.get(&start) {
+            return *known;
+        }
+        // Without optimisation, almost all variables are in one place all the time: 313 of 317 in a
+        // small program in Rust, of which 39 of 171 with optimisation.
+        let (mut is_gcc, mut located, mut lists) = (false, 0_u64, 0_u64);
+        self.visit(start, |unit, entry, _| {
+            if let Some(location) = entry.attr_value(constants::DW_AT_location) {
+                located += 1;
+                lists += u64::from(!matches!(location, AttributeValue::Exprloc(_)));
+            }
+            let producer = entry.attr_value(constants::DW_AT_producer);
+            let producer = producer.and_then(|value| self.dwarf.attr_string(unit, value).ok());
+            is_gcc |= producer.is_some_and(|text| text.slice().starts_with(b"GNU "));
+        });
+        let changes = !is_gcc && lists > located / 8;
+        self.index.borrow_mut().changes_calls.insert(start, changes);
+        changes
+    }
+
     /// The unit at this offset.
-    fn unit_at(&self, start: usize) -> Option<Rc<Unit<'data>>> {
+    pub(super) fn unit_at(&self, start: usize) -> Option<Rc<Unit<'data>>> {
         if let Some(unit) = self.units.borrow().get(&start) {
             return Some(Rc::clone(unit));
         }
@@ -225,10 +267,8 @@ impl<'data, 'index> Entries<'data, 'index> {
     }
 
     /// The start of the unit that has this position.
-    fn unit_of(&self, at: Position) -> Option<usize> {
-        if self.index.borrow().units.is_none() {
-            self.unit_places();
-        }
+    pub(super) fn unit_of(&self, at: Position) -> Option<usize> {
+        self.find_units();
         let index = self.index.borrow();
         let units = index.units.as_ref()?;
         let before = units.partition_point(|place| place.start <= at.0);

@@ -8,8 +8,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use gimli::{Dwarf, DwarfSections, EndianSlice, LittleEndian, SectionId};
+use object::elf::PF_X;
 use object::read::ReadRef;
-use object::{Architecture, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _};
+use object::{Architecture, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, SegmentFlags};
 use profiler_compiler::target::Arch;
 
 use super::super::bounded::{Bounded, open_regular};
@@ -23,6 +24,10 @@ const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
 
 /// What a diagnostic says where there is none.
 const INSTALL: &str = "install its debug symbols (Debian: the package's `-dbgsym`), or compile it with `-g`";
+const INSTALL_LIBC: &str = "install the debug symbols of the C library (Debian: package `libc6-dbg`)";
+
+/// The names of the C library's files begin like this.
+const LIBC: [&str; 4] = ["libc.so.", "libm.so.", "ld-linux", "libpthread.so."];
 
 /// A section's bytes.
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
@@ -32,6 +37,17 @@ pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
 pub(super) struct File {
     sections: DwarfSections<Vec<u8>>,
     segments: Vec<Segment>,
+    frames: FrameSections,
+}
+
+/// The sections that say where the frame of a function begins.
+#[derive(Debug, Default)]
+pub(super) struct FrameSections {
+    /// `.eh_frame`, and its address.
+    pub loaded: Vec<u8>,
+    pub loaded_at: u64,
+    /// `.debug_frame`.
+    pub debug: Vec<u8>,
 }
 
 /// A loaded part of the program.
@@ -40,6 +56,7 @@ struct Segment {
     address: u64,
     file_offset: u64,
     size_bytes: u64,
+    is_code: bool,
 }
 
 /// What a program says about its separate debug file.
@@ -63,11 +80,15 @@ impl File {
             let Ok((other, of_other)) = other else { continue };
             // A debug file of another build describes other code.
             if of_other.build_id.is_some() && of_other.build_id == links.build_id && other.has_functions() {
-                return Ok(File { sections: other.sections, segments: own.segments });
+                let frames = FrameSections { debug: other.frames.debug, ..own.frames };
+                return Ok(File { sections: other.sections, segments: own.segments, frames });
             }
         }
         let looked = tried.first().map_or_else(String::new, |first| format!(", nor is there {}", first.display()));
-        Err(format!("{} has no debug information{looked}: {INSTALL}", path.display()))
+        let is_libc = |name: &str| LIBC.iter().any(|start| name.starts_with(start));
+        let is_libc = path.file_name().and_then(|name| name.to_str()).is_some_and(is_libc);
+        let install = if is_libc { INSTALL_LIBC } else { INSTALL };
+        Err(format!("{} has no debug information{looked}: {install}", path.display()))
     }
 
     /// Reads the debug information in the bytes of a file.
@@ -88,6 +109,19 @@ impl File {
             let within = file_offset.checked_sub(segment.file_offset).filter(|within| *within < segment.size_bytes)?;
             segment.address.checked_add(within)
         })
+    }
+
+    /// The place in the file of code at an address.
+    pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
+        self.segments.iter().filter(|segment| segment.is_code).find_map(|segment| {
+            let within = address.checked_sub(segment.address).filter(|within| *within < segment.size_bytes)?;
+            segment.file_offset.checked_add(within)
+        })
+    }
+
+    /// The sections that say where frames begin.
+    pub(super) fn frames(&self) -> &FrameSections {
+        &self.frames
     }
 
     fn has_functions(&self) -> bool {
@@ -118,11 +152,17 @@ fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, arch: A
     }
     let mut left_bytes = MAX_BYTES;
     let sections = DwarfSections::load(|id| section(file, id, &mut left_bytes))?;
+    let frames = FrameSections {
+        loaded: section(file, SectionId::EhFrame, &mut left_bytes)?,
+        loaded_at: file.section_by_name(SectionId::EhFrame.name()).map_or(0, |section| section.address()),
+        debug: section(file, SectionId::DebugFrame, &mut left_bytes)?,
+    };
     let segments = file.segments().map(|segment| {
         let (file_offset, size_bytes) = segment.file_range();
-        Segment { address: segment.address(), file_offset, size_bytes }
+        let is_code = matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
+        Segment { address: segment.address(), file_offset, size_bytes, is_code }
     });
-    Ok(File { sections, segments: segments.collect() })
+    Ok(File { sections, segments: segments.collect(), frames })
 }
 
 /// A section's bytes; empty if it is missing or not needed.
@@ -185,6 +225,6 @@ fn separate_files(path: &Path, links: &Links) -> Vec<PathBuf> {
 impl File {
     /// Treats offsets in the file as addresses.
     pub(super) fn map_all(&mut self) {
-        self.segments = vec![Segment { address: 0, file_offset: 0, size_bytes: u64::MAX }];
+        self.segments = vec![Segment { address: 0, file_offset: 0, size_bytes: u64::MAX, is_code: true }];
     }
 }

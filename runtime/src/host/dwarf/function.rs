@@ -31,27 +31,30 @@ pub(super) fn describe(
     let result = entries.type_of(at);
     let of_result = calls::class(entries, result);
     let mut places = Places::new(arch, of_result);
+    let is_certain = !is_clone && !has_own_convention(&function) && !entries.may_change_calls(at);
     let mut parameters = Vec::new();
     for (declared, actual) in parameters_of(entries, &function, origin.as_ref()) {
+        if actual.is_none() && is_never_passed(entries, &declared) {
+            continue;
+        }
         let ty = Some(entries.type_of(declared.at).unwrap_or(Position::UNKNOWN));
         let class = calls::class(entries, ty);
         let by_convention = places.next(class);
         let known =
             actual.as_ref().map_or(Location::None, |actual| location::at_entry(entries, &function, actual, address));
-        let is_certain = !is_clone && !has_own_convention(&function);
         let place = match class {
-            Class::Words(1) => place(arch, known, by_convention, is_certain),
+            Class::Words(1) | Class::Pair => place(arch, known, by_convention, is_certain),
             _ => by_convention,
         };
         let name = entries.text(declared.at, constants::DW_AT_name).unwrap_or_default();
         parameters.push(ProgramParameter { name, ty: types.id(ty), place });
     }
     let name = entries.text(at, constants::DW_AT_name).unwrap_or_default();
-    Ok(ProgramFunction { name, parameters, result: types.id(result) })
+    Ok(ProgramFunction { name, parameters, result: types.id(result), has_result: is_certain })
 }
 
 /// The parameters as the source declares them, each with the entry that has its place.
-fn parameters_of<'data>(
+pub(super) fn parameters_of<'data>(
     entries: &Entries<'data, '_>,
     function: &Found<'data>,
     origin: Option<&Found<'data>>,
@@ -71,6 +74,13 @@ fn parameters_of<'data>(
     declared.into_iter().map(with_place).collect()
 }
 
+/// Whether a parameter is one that GCC declares for constructors and destructors in C++, but passes
+/// to none of those that it makes of them.
+pub(super) fn is_never_passed(entries: &Entries<'_, '_>, declared: &Found<'_>) -> bool {
+    declared.flag(constants::DW_AT_artificial)
+        && entries.text(declared.at, constants::DW_AT_name).is_some_and(|name| name.starts_with("__"))
+}
+
 /// Whether the compiler says that the function is not called as others are.
 fn has_own_convention(function: &Found<'_>) -> bool {
     matches!(
@@ -85,6 +95,7 @@ fn place(arch: Arch, known: Location, by_convention: ParameterPlace, is_certain:
     let in_register = |number| calls::register(arch, number).map_or_else(removed, ParameterPlace::Register);
     match known {
         Location::Register(number) => in_register(number),
+        Location::Registers(first, second) => ParameterPlace::Members(vec![in_register(first), in_register(second)]),
         Location::Caller(offset) => ParameterPlace::Stack(calls::frame_distance_bytes(arch).saturating_add(offset)),
         Location::MainlyRegister(_) | Location::Stored if is_certain => by_convention,
         Location::MainlyRegister(number) if calls::is_argument(arch, number) => in_register(number),

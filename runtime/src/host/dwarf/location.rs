@@ -20,6 +20,8 @@ pub(super) enum Location {
     /// In this register in the whole function, as far as a compiler knows that writes down one
     /// place only: perhaps not yet at the entry.
     MainlyRegister(u16),
+    /// In these registers, half in each.
+    Registers(u16, u16),
     /// On the caller's part of the stack, at this offset from the frame's address (CFA).
     Caller(u32),
     /// In memory of the function, which it has yet to store, or in no place at the entry.
@@ -46,7 +48,7 @@ pub(super) fn at_entry<'data>(
                 return Location::None;
             };
             for _ in 0..MAX_RANGES {
-                let Ok(Some(part)) = list.next() else { break };
+                let (Ok(Some(part)), Some(())) = (list.next(), entries.step()) else { break };
                 if (part.range.begin..part.range.end).contains(&address) {
                     return location(function, parameter, part.data);
                 }
@@ -62,6 +64,9 @@ fn location<'data>(
     expression: Expression<Slice<'data>>,
 ) -> Location {
     let mut operations = expression.operations(parameter.unit.encoding());
+    if let Some([first, second]) = register_pair(&expression, parameter) {
+        return Location::Registers(first, second);
+    }
     let (Ok(first), Ok(second)) = (operations.next(), operations.next()) else { return Location::None };
     match (first, second) {
         (Some(Operation::Register { register }), None) => Location::Register(register.0),
@@ -72,6 +77,21 @@ fn location<'data>(
         (Some(Operation::RegisterOffset { .. }), None) => Location::Stored,
         _ => Location::None,
     }
+}
+
+/// The registers with the halves of a value of 16 bytes.
+pub(super) fn register_pair<'data>(
+    expression: &Expression<Slice<'data>>,
+    parameter: &Found<'data>,
+) -> Option<[u16; 2]> {
+    let mut operations = expression.operations(parameter.unit.encoding());
+    let mut half = || {
+        let Operation::Register { register } = operations.next().ok()?? else { return None };
+        let piece = operations.next().ok()??;
+        matches!(piece, Operation::Piece { size_in_bits: 64, bit_offset: None | Some(0) }).then_some(register.0)
+    };
+    let halves = [half()?, half()?];
+    matches!(operations.next(), Ok(None)).then_some(halves)
 }
 
 /// Whether offsets in a function's frame are from the address at which its caller's part ends.

@@ -3,13 +3,15 @@
 //! In: a unit with a struct that contains itself, and functions. Guarantee tested: names, types and
 //! places; damaged bytes give an answer.
 
+use std::collections::BTreeSet;
+
 use object::write::{Object, StandardSegment};
 use object::{Architecture, BinaryFormat, Endianness, SectionKind};
 use profiler_compiler::btf::{Added, Btf};
-use profiler_compiler::target::{Arch, ParameterPlace, ProgramFunction};
+use profiler_compiler::target::{Arch, ParameterPlace, ProgramFunction, ProgramQuestions};
 
+use super::DebugInformation;
 use super::calls::{Class, Places};
-use super::{DebugInformation, Wanted};
 
 /// A tag, whether entries have children, and attributes with their forms.
 type Abbreviation = (u8, bool, &'static [(u8, u8)]);
@@ -129,8 +131,9 @@ fn first(bytes: &[u8]) -> Result<(ProgramFunction, Btf), String> {
     let mut information = DebugInformation::parse(bytes, Arch::X86_64)?;
     information.file.map_all();
     let mut types = Added::default();
-    let wanted = Wanted { file_offset: CODE, is_clone: false };
-    let function = information.describe(&[wanted], &mut types).remove(0)?;
+    let questions = ProgramQuestions { functions: [CODE].into(), ..ProgramQuestions::default() };
+    let mut answers = information.describe(&questions, &BTreeSet::new(), &mut types);
+    let function = answers.functions.remove(&CODE).expect("an answer")?;
     Ok((function, Btf::with(None, types)))
 }
 
@@ -198,7 +201,7 @@ fn places_follow_the_calling_convention() {
         let offset = |place| match place {
             ParameterPlace::Register(offset) => Some(offset),
             ParameterPlace::Stack(offset) => Some(1000 + offset),
-            ParameterPlace::Unreadable(_) => None,
+            ParameterPlace::Memory(..) | ParameterPlace::Members(_) | ParameterPlace::Unreadable(_) => None,
         };
         classes.iter().map(|class| offset(places.next(*class))).collect()
     };
@@ -212,6 +215,14 @@ fn places_follow_the_calling_convention() {
     assert_eq!(places(Arch::X86_64, Class::Nothing, &mixed), [None, Some(112), None, Some(88), None, Some(72)]);
     // Nothing is known of what follows a struct with other things than integers.
     assert_eq!(places(Arch::X86_64, Class::Float, &[Class::Mixed, words[0]]), [None, None]);
+    // A slice is passed as two words, which may be in a register and on the stack.
+    let mut of_slices = Places::new(Arch::X86_64, Class::Words(1));
+    let pair = |first, second| ParameterPlace::Members(vec![first, second]);
+    let in_register = |offset| ParameterPlace::Register(offset);
+    assert_eq!(of_slices.next(Class::Words(1)), in_register(112));
+    assert_eq!(of_slices.next(Class::Pair), pair(in_register(104), in_register(96)));
+    assert_eq!(of_slices.next(Class::Pair), pair(in_register(88), in_register(72)));
+    assert_eq!(of_slices.next(Class::Pair), pair(in_register(64), ParameterPlace::Stack(8)));
     let arm = [0, 8, 16, 24, 32, 40, 48, 56, 1000].map(Some);
     assert_eq!(places(Arch::Aarch64, Class::Memory(40), &words), arm);
 }

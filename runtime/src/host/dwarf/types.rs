@@ -40,6 +40,8 @@ pub(super) struct Types<'e, 'data, 'index> {
     /// Types whose ids are known, but not yet what they are.
     queue: VecDeque<(Found<'data>, BtfId)>,
     left_bytes: usize,
+    /// Whether only the names of types are wanted.
+    names_only: bool,
 }
 
 /// Follows typedefs (if `through_names`), `const` and the like to the type itself; `None` for
@@ -84,9 +86,13 @@ pub(super) fn lengths<'data>(entries: &Entries<'data, '_>, array: &Found<'data>)
 }
 
 impl<'e, 'data, 'index> Types<'e, 'data, 'index> {
-    pub(super) fn new(entries: &'e Entries<'data, 'index>, added: &'e mut Added) -> Types<'e, 'data, 'index> {
+    pub(super) fn new(
+        entries: &'e Entries<'data, 'index>,
+        added: &'e mut Added,
+        names_only: bool,
+    ) -> Types<'e, 'data, 'index> {
         let (known, alike, queue) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
-        Types { entries, added, known, alike, queue, left_bytes: MAX_SHAPES_BYTES }
+        Types { entries, added, known, alike, queue, left_bytes: MAX_SHAPES_BYTES, names_only }
     }
 
     /// The id of the type at a position; of `void` if there is none.
@@ -121,6 +127,7 @@ impl<'e, 'data, 'index> Types<'e, 'data, 'index> {
             | constants::DW_TAG_class_type
             | constants::DW_TAG_union_type
             | constants::DW_TAG_enumeration_type => self.composite(found),
+            constants::DW_TAG_typedef if self.names_only => self.name_alone(&found),
             constants::DW_TAG_pointer_type
             | constants::DW_TAG_reference_type
             | constants::DW_TAG_rvalue_reference_type
@@ -139,6 +146,9 @@ impl<'e, 'data, 'index> Types<'e, 'data, 'index> {
     }
 
     fn composite(&mut self, found: Found<'data>) -> BtfId {
+        if self.names_only {
+            return self.name_alone(&found);
+        }
         let shape = self.shape(&found);
         if let Some(id) = self.alike.get(&shape) {
             return *id;
@@ -147,6 +157,17 @@ impl<'e, 'data, 'index> Types<'e, 'data, 'index> {
         self.left_bytes = left_bytes;
         let id = self.queued(found);
         self.alike.insert(shape, id);
+        id
+    }
+
+    /// A struct, union, enum or typedef without what it consists of.
+    fn name_alone(&mut self, found: &Found<'data>) -> BtfId {
+        let (id, name) = (self.added.reserve(), self.name(found));
+        match found.tag() {
+            constants::DW_TAG_enumeration_type => self.added.enumeration_type(id, &name, (4, false), &[]),
+            constants::DW_TAG_typedef => self.added.typedef_type(id, &name, BtfId::VOID),
+            tag => self.added.forward(id, &name, tag == constants::DW_TAG_union_type),
+        }
         id
     }
 

@@ -1,0 +1,5 @@
+extern volatile long touched;
+
+__attribute__((noinline)) void second(long value) {
+    touched -= value; // same
+}
