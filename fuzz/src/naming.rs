@@ -1,8 +1,8 @@
 //! Fuzz targets for symbolization, from untrusted files to printed names.
 //!
 //! In: bytes of ELF files, perf maps, jitdumps and symbol names. Guarantee: what is kept of a file
-//! is proportional to its size. Each name is bounded, and so are all names of a stack and of a listing
-//! together, whatever they expand to.
+//! is proportional to its size. Each name is bounded, and so are all names of a stack and of a
+//! listing together, whatever they expand to.
 
 use std::io::Cursor;
 use std::path::Path;

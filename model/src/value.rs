@@ -195,7 +195,7 @@ pub trait Symbols {
         addresses.iter().map(locate).collect()
     }
     /// Announces values that are about to be printed, so that their user addresses can be resolved
-    /// together.
+    /// together, as of now; no values when they have been printed.
     fn expect(&self, _values: &mut dyn Iterator<Item = &Value>) {}
     /// Announces that user addresses will be resolved, possibly after their processes have ended.
     /// Of the processes that already run, only `processes` are scanned, or all if it is empty.

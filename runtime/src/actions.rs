@@ -117,6 +117,7 @@ impl<'a> Actions<'a> {
                 self.symbols.expect(&mut keys.chain(snapshot.entries.iter().map(|(_, value)| value)));
             }
             self.output.map(&snapshot, print, self.symbols);
+            self.symbols.expect(&mut std::iter::empty());
         }
     }
 }

@@ -109,6 +109,7 @@ impl Display<'_, '_> {
             Cell::Missing | Cell::Number(_) => None,
         }));
         self.actions.output.view(&snapshot, self.actions.symbols);
+        self.actions.symbols.expect(&mut std::iter::empty());
     }
 
     /// Prints maps that no view shows.
@@ -194,6 +195,7 @@ impl<'a> Session<'a> {
             if let Some(snapshot) = self.actions.snapshot(index) {
                 self.actions.symbols.expect(&mut snapshot.entries.iter().filter_map(|(key, _)| key.as_ref()));
                 self.actions.output.stacks(&snapshot, self.actions.symbols);
+                self.actions.symbols.expect(&mut std::iter::empty());
             }
         }
     }

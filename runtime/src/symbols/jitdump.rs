@@ -6,7 +6,8 @@
 //! read the next time, or now if only its machine code is missing: node writes through a buffer.
 //!
 //! The format is that of `tools/perf/Documentation/jitdump-specification.txt` in the kernel's
-//! sources. Lines of source files (`JIT_CODE_DEBUG_INFO`) are not read: runtimes have them in names.
+//! sources. Lines of source files (`JIT_CODE_DEBUG_INFO`) are not read: runtimes have them in
+//! names.
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Seek, SeekFrom};

@@ -8,10 +8,9 @@
 //! and go. A lookup takes a bounded time, whatever files and processes do: without an answer,
 //! addresses have no names, and this is counted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use profiler_model::value::{Location, Shortfalls, SymbolName, Value};
 
@@ -26,10 +25,6 @@ const MAX_REMEMBERED: usize = 1 << 18;
 /// Limit in bytes of cached names; when it is reached, the cache is emptied.
 const MAX_REMEMBERED_BYTES: usize = 64 << 20;
 
-/// A process that was seen this recently is not looked at again: that takes longer than to find a
-/// cached name.
-const RECENT: Duration = Duration::from_millis(5);
-
 /// Fields of `/proc/PID/stat` that identify a program, besides the start time of the process: start
 /// and end of its code, start of its stack, start of its data and of its arguments.
 const MEMORY_FIELDS: [usize; 5] = [26, 27, START_STACK, 45, 48];
@@ -43,6 +38,8 @@ pub(super) struct UserSymbols {
     remembered_bytes: usize,
     recorder: Option<Recorder>,
     shortfalls: Shortfalls,
+    /// The processes whose addresses were announced by the last call of `expect`.
+    checked: HashSet<u32>,
     /// Whether stacks get source lines and inlined functions.
     pub with_origins: bool,
 }
@@ -51,8 +48,6 @@ pub(super) struct UserSymbols {
 #[derive(Debug, Default)]
 struct Known {
     program: Option<Program>,
-    /// When the process was last seen to run this program.
-    checked: Option<Instant>,
     locations: HashMap<u64, Cached>,
     /// A lookup in this process got no answer in time.
     is_stuck: bool,
@@ -91,6 +86,7 @@ impl Default for UserSymbols {
             remembered_bytes: 0,
             recorder: None,
             shortfalls: Shortfalls::default(),
+            checked: HashSet::new(),
             with_origins: false,
         }
     }
@@ -111,10 +107,13 @@ impl UserSymbols {
         }
     }
 
-    /// Resolves the addresses of values that are about to be printed.
+    /// Resolves the addresses of values that are about to be printed. Until the next call, their
+    /// processes are not looked at again: that takes longer than to find a cached name.
     pub(super) fn expect(&mut self, values: &mut dyn Iterator<Item = &Value>) {
         let Expected { frames, symbols } = Expected::of(values, MAX_REMEMBERED / 2);
         let with_origins = self.with_origins;
+        self.checked.clear();
+        let processes = frames.keys().chain(symbols.keys()).copied().collect();
         for (addresses, with_origins) in [(frames, with_origins), (symbols, false)] {
             for (pid, addresses) in addresses {
                 // The idle task has no memory of its own.
@@ -123,6 +122,7 @@ impl UserSymbols {
                 }
             }
         }
+        self.checked = processes;
     }
 
     /// What could not be resolved so far, and why.
@@ -155,7 +155,7 @@ impl UserSymbols {
             (self.remembered, self.remembered_bytes) = (0, 0);
         }
         let program = match self.processes.get(&pid) {
-            Some(known) if known.was_just_checked() => known.program.clone(),
+            Some(known) if self.checked.contains(&pid) => known.program.clone(),
             _ => Program::of(pid),
         };
         // Nothing can be learned about a process that has ended and was not recorded, so nothing is
@@ -167,9 +167,6 @@ impl UserSymbols {
         let is_alive = program.is_some();
         if is_alive && known.program != program {
             *known = Known { program, ..Known::default() };
-        }
-        if is_alive && !known.was_just_checked() {
-            known.checked = Some(Instant::now());
         }
         let is_enough = |cached: &Cached| cached.has_origin || !with_origins;
         let is_new = |address: &u64| !known.locations.get(address).is_some_and(is_enough);
@@ -199,12 +196,6 @@ impl UserSymbols {
             }
         }
         self.shortfalls.add(&shortfalls);
-    }
-}
-
-impl Known {
-    fn was_just_checked(&self) -> bool {
-        self.checked.is_some_and(|at| at.elapsed() < RECENT)
     }
 }
 
