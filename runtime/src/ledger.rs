@@ -8,8 +8,10 @@
 
 mod cost;
 mod missing;
+mod names;
 mod unwinding;
 
+pub use crate::symbols::counting::Resolved;
 pub use crate::unwind::used::Used;
 pub use cost::{Cost, costs, with_traps};
 
@@ -78,8 +80,8 @@ pub struct Inputs<'a> {
     pub object: &'a Object,
     /// What was lost.
     pub losses: &'a [(Loss, u64)],
-    /// Number of addresses shown without a symbol name.
-    pub unnamed: u64,
+    /// How many printed addresses have names.
+    pub resolved: Resolved,
     /// Why names are missing or truncated.
     pub names: Shortfalls,
     /// The cost of each program, if it was measured.
@@ -89,7 +91,8 @@ pub struct Inputs<'a> {
 }
 
 /// All sections, in display order. A new section is one line here and one more file.
-const SECTIONS: [fn(&Inputs<'_>) -> Option<Section>; 3] = [missing::section, cost::section, unwinding::section];
+const SECTIONS: [fn(&Inputs<'_>) -> Option<Section>; 4] =
+    [missing::section, cost::section, names::section, unwinding::section];
 
 /// The sections that are not empty.
 pub fn sections(facts: &Inputs<'_>) -> Vec<Section> {
@@ -147,7 +150,7 @@ mod tests {
         let sections = sections(&Inputs {
             object,
             losses,
-            unnamed: 0,
+            resolved: Resolved::default(),
             names: Shortfalls::default(),
             costs: None,
             unwinding: None,

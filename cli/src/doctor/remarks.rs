@@ -16,7 +16,7 @@ use super::{machine, process};
 use profiler_model::output::Field;
 use profiler_model::text::thousands;
 use profiler_runtime::attach::AttachError;
-use profiler_runtime::ledger::{self, Inputs};
+use profiler_runtime::ledger::{self, Inputs, Resolved};
 use profiler_runtime::load::LoadError;
 use profiler_runtime::session::{Outcome, RunError};
 
@@ -193,7 +193,7 @@ fn missing(object: &Object, outcome: &Outcome) -> Vec<Vec<(&'static str, Field)>
     let facts = Inputs {
         object,
         losses: &outcome.losses,
-        unnamed: 0,
+        resolved: Resolved::default(),
         names: Shortfalls::default(),
         costs: None,
         unwinding: None,

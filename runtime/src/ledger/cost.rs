@@ -140,8 +140,15 @@ mod tests {
         let object = crate::ledger::tests::object(Vec::new());
         let made = |costs: &[Cost]| {
             let names = Shortfalls::default();
-            section(&Inputs { object: &object, losses: &[], unnamed: 0, names, costs: Some(costs), unwinding: None })
-                .unwrap()
+            section(&Inputs {
+                object: &object,
+                losses: &[],
+                resolved: Resolved::default(),
+                names,
+                costs: Some(costs),
+                unwinding: None,
+            })
+            .unwrap()
         };
         let section = made(&costs);
         let expected = [

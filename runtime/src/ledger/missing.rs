@@ -20,8 +20,9 @@ struct Missing {
 pub(super) fn section(facts: &Inputs<'_>) -> Option<Section> {
     let lost = facts.losses.iter().filter(|(_, count)| *count > 0);
     let mut missing: Vec<Missing> = lost.map(|(loss, count)| of_loss(facts, loss, *count)).collect();
-    if facts.unnamed > 0 {
-        missing.push(Missing { what: "names of addresses".into(), count: facts.unnamed, help: None });
+    let unnamed = facts.resolved.unnamed();
+    if unnamed > 0 {
+        missing.push(Missing { what: "names of addresses".into(), count: unnamed, help: None });
     }
     missing.extend(of_names(&facts.names));
     if missing.is_empty() {

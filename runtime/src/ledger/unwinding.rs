@@ -34,6 +34,7 @@ mod tests {
     use profiler_model::value::Shortfalls;
 
     use super::*;
+    use crate::ledger::Resolved;
 
     #[test]
     fn memory_is_shown_with_its_limit() {
@@ -41,7 +42,7 @@ mod tests {
         let used = Used { files: 12, processes: 3, size_bytes: 5 << 20 };
         let made = |unwinding, costs| {
             let names = Shortfalls::default();
-            section(&Inputs { object: &object, losses: &[], unnamed: 0, names, costs, unwinding })
+            section(&Inputs { object: &object, losses: &[], resolved: Resolved::default(), names, costs, unwinding })
         };
         let lines = made(Some(used), Some(&[])).expect("a section").lines;
         assert_eq!(lines, ["  5 MiB of at most 64.1 MiB: 12 files, 3 processes"]);

@@ -13,7 +13,7 @@ use profiler_model::view::View;
 use super::{RunError, Session, system};
 use crate::actions::Actions;
 use crate::attach::Links;
-use crate::ledger::{self, Inputs};
+use crate::ledger::{self, Inputs, Resolved};
 use crate::maps::{self, Contents, alike};
 use crate::sys::map::Take;
 use crate::unwind::Unwinder;
@@ -245,7 +245,7 @@ impl<'a> Session<'a> {
         let costs = self.measuring.as_ref().map(|_| costs());
         // People can see an address that has no name; only programs need the count.
         let names_matter = self.measuring.is_some() || self.actions.output.is_for_machines();
-        let unnamed = if names_matter { self.counts.unnamed.get() } else { 0 };
+        let resolved = if names_matter { self.counts.resolved.get() } else { Resolved::default() };
         let mut names = self.actions.symbols.shortfalls();
         if !names_matter {
             // Any process on the machine can cause these losses, and most runs need none of the
@@ -253,6 +253,6 @@ impl<'a> Session<'a> {
             names.lost_records = 0;
         }
         let unwinding = self.unwinder.as_ref().map(Unwinder::used);
-        ledger::sections(&Inputs { object, losses: &losses, unnamed, names, costs: costs.as_deref(), unwinding })
+        ledger::sections(&Inputs { object, losses: &losses, resolved, names, costs: costs.as_deref(), unwinding })
     }
 }

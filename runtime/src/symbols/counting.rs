@@ -19,12 +19,41 @@ pub const SHORT_BYTES: usize = 256;
 /// Counts over all symbol lookups of a run.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Addresses printed without a name.
-    pub unnamed: Cell<u64>,
+    /// What was printed.
+    pub resolved: Cell<Resolved>,
     /// Bytes of long names returned so far.
     long_bytes: Cell<u64>,
     cut_names: Cell<u64>,
     broken_stacks: Cell<u64>,
+}
+
+/// How many printed addresses have names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Resolved {
+    /// All addresses.
+    pub addresses: u64,
+    /// Those with a name.
+    pub named: u64,
+    /// Those with a source line.
+    pub with_lines: u64,
+}
+
+impl Resolved {
+    /// Those without a name.
+    pub fn unnamed(&self) -> u64 {
+        self.addresses - self.named
+    }
+}
+
+impl Counts {
+    fn add(&self, is_named: bool, has_line: bool) {
+        let Resolved { addresses, named, with_lines } = self.resolved.get();
+        self.resolved.set(Resolved {
+            addresses: addresses + 1,
+            named: named + u64::from(is_named),
+            with_lines: with_lines + u64::from(has_line),
+        });
+    }
 }
 
 /// A symbol source that counts unresolved addresses.
@@ -44,9 +73,7 @@ impl<'a> Counting<'a> {
     }
 
     fn counted(&self, found: Option<SymbolName>) -> Option<SymbolName> {
-        if found.is_none() {
-            increase(&self.counts.unnamed);
-        }
+        self.counts.add(found.is_some(), false);
         found.map(|symbol| self.bounded(symbol))
     }
 
@@ -125,10 +152,11 @@ impl Symbols for Counting<'_> {
         for location in locations.iter_mut().take(end.unwrap_or(usize::MAX)) {
             match std::mem::replace(location, Location::Unknown) {
                 Location::Symbol(symbol, origin) => {
+                    self.counts.add(true, origin.source.is_some());
                     *location = Location::Symbol(self.bounded(symbol), self.bounded_origin(origin));
                 }
                 other => {
-                    increase(&self.counts.unnamed);
+                    self.counts.add(false, false);
                     *location = other;
                 }
             }

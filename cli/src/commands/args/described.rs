@@ -105,7 +105,7 @@ fn run_command() -> clap::Command {
         .arg(flag("no-warnings", "Suppresses warnings").long("no-warnings").conflicts_with("warnings"))
         .arg(flag("strict", "Exits with code 4 if any data was lost").long("strict"))
         .arg(flag("no-progress", "Hides the progress line").long("no-progress"))
-        .arg(flag("stats", "Reports runs, mean time and CPU share of each\nprobe, and the number of unnamed addresses").long("stats"))
+        .arg(flag("stats", "Reports runs, mean time and CPU share of each\nprobe, and how many addresses have names").long("stats"))
         .arg(Arg::new("probe-filter").long("probe-filter").value_name("REGEX").help("Attaches only probes whose names match"))
         .arg(time("duration", "Ends after TIME: a number with the unit ns, us,\nms, s, m or h, as in 500ms or 5m"))
 }
