@@ -3,6 +3,8 @@
 //! In: the sources in tests/unwind, compilers. Out: their stacks are those that they record, or
 //! say where they end. Without the compiler, a test prints `SKIPPED: reason`.
 
+mod mapped;
+
 use std::collections::BTreeMap;
 use std::process::Command;
 
