@@ -6,7 +6,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::{Directory, compiled, skip_walks, stacks, until_warm, warm_ms};
+use super::{Directory, compiled, skip_walks, stacks, succeeds, until_warm, warm_ms};
 use crate::machine::{Running, run};
 
 /// The compiled program, and libraries whose only functions, `odd_one` and `even_one`, have the
@@ -55,4 +55,25 @@ fn frames_in_a_replaced_library_have_the_names_of_the_mapped_file() {
         assert_named(Command::new(&program).args([when, &odd, &even, &limit_ms()]), when);
         assert!(fs::metadata(&even).is_err(), "it was renamed");
     }
+}
+
+#[test]
+fn a_program_in_another_mount_namespace_has_names_and_complete_stacks() {
+    if skip_walks() {
+        return;
+    }
+    if !succeeds("unshare", &["-m", "true"]) {
+        return println!("SKIPPED: no mount namespace can be made here");
+    }
+    let directory = Directory::new("unwinding-elsewhere");
+    let Some([program, odd, _]) = files(&directory) else { return };
+    let mounted = directory.path("mounted");
+    fs::create_dir(&mounted).expect("a directory");
+    let hidden = format!(
+        "mount -t tmpfs none {mounted} && cp {program} {mounted}/program && cp {odd} {mounted}/library &&
+        exec {mounted}/program before {mounted}/library {mounted}/library {}",
+        limit_ms()
+    );
+    assert_named(Command::new("unshare").args(["-m", "sh", "-c", &hidden]), "elsewhere");
+    assert_eq!(fs::read_dir(&mounted).expect("a directory").count(), 0, "only the process sees what is mounted");
 }
