@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use super::{Directory, Stack, Traced, skip_walks, stacks, traced, until_warm, warm_ms};
-use crate::machine::run;
+use crate::machine::{run, with_enough_calls};
 
 const NO_INFORMATION: &str = "no unwind information";
 const CHAINS: u64 = 600;
@@ -273,4 +273,31 @@ fn a_chain_in_rust_is_complete_in_the_main_thread_and_in_another() {
             assert!(stack.names().any(|name| name.starts_with("rusty::leaf")), "{stack:#?}");
         }
     }
+}
+
+/// The samples in a function of the vDSO are complete, and have its name.
+#[test]
+fn samples_in_the_vdso_have_names_and_are_complete() {
+    if skip_walks() {
+        return;
+    }
+    let directory = Directory::new("unwinding-vdso");
+    let Some(program) = compiled(&directory, "cc", &["-pthread"], "vdso.c", "vdso") else { return };
+    let script = until_warm("tracepoint:syscalls:sys_enter_close", "pid == cpid && args.fd - 1000000")
+        + "profile:hz:997 / @warm == 1 && pid == cpid / { @sample[1, dw_ustack] = count(); }";
+    with_enough_calls(500, |ms| {
+        let traced = traced(&script, &format!("{program} {ms} {}", warm_ms()));
+        [("read_in_main", "_start"), ("read_in_thread", "start_thread")].iter().all(|(caller, outermost)| {
+            // libc's function calls the vDSO's, which has one of these names.
+            let is_vdso = |name: &str| name == "__vdso_clock_gettime" || name == "clock_gettime";
+            let of_caller = || traced.stacks.iter().filter(|stack| stack.names().any(|name| name == *caller));
+            let sum = |is_counted: &dyn Fn(&Stack) -> bool| {
+                of_caller().filter(|stack| is_counted(stack)).map(|stack| stack.count).sum::<u64>()
+            };
+            let wrong =
+                of_caller().find(|stack| !stack.reaches(outermost) || stack.names().any(|name| name.starts_with("0x")));
+            assert!(wrong.is_none(), "{wrong:#?}\n{}", traced.stderr);
+            sum(&|stack| stack.names().take_while(|name| name != caller).filter(|name| is_vdso(name)).count() == 2) > 50
+        })
+    });
 }
