@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::machine::{attached, patience, skip, wait_for, workload};
+use super::machine::{Directory, attached, patience, skip, wait_for, workload};
 
 /// Tolerance for times in percent. It is larger on emulated processors, where a trap takes long.
 fn tolerance() -> f64 {
@@ -56,6 +56,11 @@ impl Outcome {
     /// The load's process exists before the recipe starts. It begins its work when all probes are
     /// attached.
     fn of(recipe: &str, load: &str) -> Outcome {
+        Outcome::with(recipe, load, &[])
+    }
+
+    /// The same with more arguments.
+    fn with(recipe: &str, load: &str, arguments: &[&str]) -> Outcome {
         // `keepalive` prints `ready` itself, once its connections are open.
         let waits = if load.starts_with("keepalive") { "" } else { "echo ready; read _; " };
         let mut command = Command::new("sh");
@@ -64,7 +69,8 @@ impl Outcome {
         let mut said = BufReader::new(load.stdout.take().expect("a pipe"));
         let mut text = String::new();
         said.read_line(&mut text).expect("it says that it is ready");
-        let running = attached(&["-q", "-f", "json", recipe, "--pid", &load.id().to_string()]);
+        let pid = load.id().to_string();
+        let running = attached(&[&["-q", "-f", "json", recipe, "--pid", &pid], arguments].concat());
         load.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
         said.read_to_string(&mut text).expect("it says what it saw");
         assert!(load.wait().expect("it ends").success(), "{text}");
@@ -326,5 +332,33 @@ fn readers_and_writers_of_a_rwlock_have_rows_of_their_own() {
         outcome.near(&read["held"], outcome.truth("read_held_ns") / 150.0, "time of reading");
         outcome.near(&write["held"], outcome.truth("write_held_ns") / 50.0, "time of writing");
         outcome.near(&write["waited"], outcome.truth("write_waited_ns"), "waits of the writer");
+    });
+}
+
+/// Samples a second.
+const HZ: u32 = 999;
+
+/// Where other programs use half of the CPU, n samples have a standard error of sqrt(n / 2): 0.9
+/// percent in six seconds.
+#[test]
+fn samples_of_a_process_add_up_to_its_cpu_time() {
+    if skip() {
+        return;
+    }
+    let run = || {
+        let directory = Directory::new("profile");
+        let folded = directory.path("folded");
+        let outcome = Outcome::with("cpu/profile", "shares 6000", &["--hz", &HZ.to_string(), "--folded", &folded]);
+        let text = std::fs::read_to_string(&folded).expect("written");
+        let of_it = text.lines().filter(|line| line.starts_with("workload;"));
+        let samples: u64 = of_it.filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
+        Outcome::read(outcome.text + &format!("folded {samples}\n"))
+    };
+    try_often(run, |outcome| {
+        let row = outcome.row("CPU time by process", "thread", &"workload".into());
+        assert_eq!(row["samples"].as_f64(), Some(outcome.truth("folded")), "{}", outcome.text);
+        let sampled_s = row["samples"].as_f64().unwrap_or(f64::NAN) / f64::from(HZ);
+        let spent_ns: f64 = [70, 20, 10].iter().map(|percent| outcome.truth(&format!("share_{percent}_ns"))).sum();
+        outcome.near(&sampled_s.into(), spent_ns / 1e9, "CPU time");
     });
 }

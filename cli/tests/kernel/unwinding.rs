@@ -4,6 +4,7 @@
 //! exactly the functions that were active, and reaches the function in which its thread began.
 
 mod programs;
+mod shares;
 
 use std::collections::BTreeMap;
 

@@ -12,6 +12,7 @@ mod keepalive;
 mod measure;
 mod parcel;
 mod pool;
+mod shares;
 mod spans;
 mod sys;
 mod unwinding;
@@ -44,6 +45,7 @@ workload writes N                prints the address of a variable, waits for a l
 workload execs N CALLS [AT_ONCE] runs `workload functions CALLS` N times, AT_ONCE (1) at a time
 workload pinned CPU CMD…         becomes CMD, which runs on that CPU only
 workload spin MS                 uses up a CPU for MS milliseconds
+workload shares MS               spends MS milliseconds of CPU time in workload_share_70, workload_share_20 and workload_share_10
 workload spans THREADS ROUNDS [KEYS]  things that begin, pass marks and end, on keys of their own or on KEYS shared ones
 workload linger THREADS           begins key 0; threads begin keys 1 to THREADS, one after another, and end; key 0 is finished when the input ends
 workload descriptors THREADS ROUNDS SEED  each thread opens, reads, duplicates and closes descriptors at random; numbers are given again
@@ -119,6 +121,10 @@ fn run(words: &[String]) -> Result<()> {
         "pinned" => pinned(number(rest, 0)?, rest.get(1..).unwrap_or_default()),
         "spin" => {
             spin(number(rest, 0)?);
+            Ok(())
+        }
+        "shares" => {
+            shares::shares(number(rest, 0)?);
             Ok(())
         }
         "parcels" => {

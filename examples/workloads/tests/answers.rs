@@ -70,6 +70,15 @@ fn a_condition_and_a_rwlock_take_their_time() {
 }
 
 #[test]
+fn shares_of_the_time_are_near_those_in_the_names() {
+    let output = workload(&["shares", "300"]);
+    let shares = [70, 20, 10].map(|percent| value(&output, &format!("share_{percent}_ns")));
+    let total: u64 = shares.iter().sum();
+    assert!(total >= 300_000_000 && value(&output, "slices") > 0, "{output}");
+    assert!(shares[0] > shares[1] && shares[1] > shares[2] && shares[2] > 0, "{output}");
+}
+
+#[test]
 fn descriptors_that_were_made_are_closed_or_left_open() {
     let output = workload(&["descriptors", "2", "3000", "7"]);
     let of = |name| value(&output, name);

@@ -125,6 +125,7 @@ mod tests {
     use profiler_model::value::Shortfalls;
 
     use super::*;
+    use crate::ledger::Resolved;
 
     #[test]
     fn costs_stand_below_each_other() {

@@ -155,10 +155,14 @@ impl Namer {
     /// Resolves addresses in a file that a process had mapped. Another file may have taken its path
     /// since, or the path may have been in another mount namespace.
     fn in_recorded_file(&mut self, path: &str, inode: u64, places: &Places, into: &mut BTreeMap<u64, Location>) {
-        let file = open_regular(Path::new(path)).ok();
-        let file = file.filter(|file| file.metadata().is_ok_and(|meta| meta.ino() == inode));
         let program = Program { path: Path::new(path), root: Path::new("/") };
-        let read = file.map(|file| self.files.read(file, program));
+        let read = if path == VDSO {
+            Some(self.vdso())
+        } else {
+            let file = open_regular(Path::new(path)).ok();
+            let file = file.filter(|file| file.metadata().is_ok_and(|meta| meta.ino() == inode));
+            file.map(|file| self.files.read(file, program))
+        };
         for (address, offset) in places {
             let found = read.as_ref().and_then(|read| self.in_file(read, *offset, path));
             let position = || FilePosition { build_id: build_id(read.as_ref()), offset: *offset };

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::generated::is_dump_path;
+use super::naming::VDSO;
 use super::regions::Regions;
 
 /// Limit of remembered processes.
@@ -35,7 +36,7 @@ const BY_EXEC: u16 = 1 << 13;
 /// A position in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FilePlace {
-    /// Path of the file, as the process saw it.
+    /// Path of the file, as the process saw it, or `[vdso]`.
     pub path: Arc<str>,
     /// Inode number, which distinguishes it from another file at the same path.
     pub inode: u64,
@@ -106,7 +107,7 @@ impl Processes {
 
     /// Adds the mappings of `/proc/PID/maps`.
     pub(super) fn add_maps(&mut self, pid: u32, maps: &str) {
-        for region in Regions::parse(maps).iter().filter(|region| region.is_code && is_file(region.path)) {
+        for region in Regions::parse(maps).iter().filter(|region| region.is_code && is_recorded(region.path)) {
             let (start, end, offset) = (region.start, region.end, region.offset);
             self.map(pid, 0, Mapped { start, end, offset, inode: region.inode, path: region.path });
         }
@@ -139,7 +140,7 @@ impl Processes {
         let numbers = (long(record, 16), long(record, 24), long(record, 32), long(record, 48));
         let (Some(start), Some(length), Some(offset), Some(inode)) = numbers else { return };
         let name = record.get(72..record.len() - 8).and_then(|name| name.split(|byte| *byte == 0).next());
-        let Some(path) = name.and_then(|name| std::str::from_utf8(name).ok()).filter(|path| is_file(path)) else {
+        let Some(path) = name.and_then(|name| std::str::from_utf8(name).ok()).filter(|path| is_recorded(path)) else {
             return;
         };
         self.map(pid, time, Mapped { start, end: start.saturating_add(length), offset, inode, path });
@@ -320,9 +321,9 @@ struct Mapped<'a> {
     path: &'a str,
 }
 
-/// Excludes `[vdso]` and `//anon`.
-fn is_file(path: &str) -> bool {
-    path.starts_with('/') && !path.starts_with("//")
+/// Whether names can be found: a file or the vDSO, but not `//anon`.
+fn is_recorded(path: &str) -> bool {
+    path == VDSO || path.starts_with('/') && !path.starts_with("//")
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -386,8 +387,11 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_is_remembered() {
-        let found = seen(&[exec(7, 1), mmap(7, 0x40_0000, "/bin/ls", 2), mmap(7, 0x50_0000, "//anon", 3), exit(7, 4)]);
+        let vdso = mmap(7, 0x60_0000, "[vdso]", 3);
+        let anonymous = mmap(7, 0x50_0000, "//anon", 3);
+        let found = seen(&[exec(7, 1), mmap(7, 0x40_0000, "/bin/ls", 2), anonymous, vdso, exit(7, 4)]);
         assert_eq!(path(&found, 7, 0x40_0010).as_deref(), Some("/bin/ls+210"));
+        assert_eq!(path(&found, 7, 0x60_0010).as_deref(), Some("[vdso]+210"));
         assert_eq!(
             (path(&found, 7, 0x40_1000), path(&found, 7, 0x50_0000), path(&found, 8, 0x40_0010)),
             (None, None, None)
@@ -414,7 +418,7 @@ mod tests {
                     7000-8000 r-xp 00000000 00:00 0 [vdso]\n";
         found.add(&fork(8, 5, 1), &mut |pid| (pid == 5).then(|| maps.to_string()));
         assert_eq!(path(&found, 8, 0x1001).as_deref(), Some("/bin/my shell+301"));
-        assert_eq!((path(&found, 8, 0x2001), path(&found, 8, 0x7001)), (None, None));
+        assert_eq!((path(&found, 8, 0x2001), path(&found, 8, 0x7001).as_deref()), (None, Some("[vdso]+1")));
         found.add(&exec(8, 2), &mut |_| None);
         assert_eq!(path(&found, 8, 0x1001).as_deref(), Some("/bin/my shell+301"), "it may have been taken before");
         found.add(&mmap(8, 0x1000, "/bin/ls", 3), &mut |_| None);

@@ -1,13 +1,15 @@
-//! Programs in C and C++, compiled in several ways.
+//! Programs in C, C++ and Rust, compiled in several ways.
 //!
-//! In: the sources in tests/unwind, a C compiler. Out: their stacks are those that they record, or
+//! In: the sources in tests/unwind, compilers. Out: their stacks are those that they record, or
 //! say where they end. Without the compiler, a test prints `SKIPPED: reason`.
+
+mod mapped;
 
 use std::collections::BTreeMap;
 use std::process::Command;
 
 use super::{Directory, Stack, Traced, skip_walks, stacks, traced, until_warm, warm_ms};
-use crate::machine::run;
+use crate::machine::{run, with_enough_calls};
 
 const NO_INFORMATION: &str = "no unwind information";
 const CHAINS: u64 = 600;
@@ -23,7 +25,7 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
 fn compiled(directory: &Directory, compiler: &str, arguments: &[&str], source: &str, name: &str) -> Option<String> {
     let source = format!("{}/../tests/unwind/{source}", env!("CARGO_MANIFEST_DIR"));
     let path = directory.path(name);
-    let all = [&["-O2", "-o", &path, &source], arguments].concat();
+    let all = [&[if compiler == "rustc" { "-O" } else { "-O2" }, "-o", &path, &source], arguments].concat();
     if succeeds(compiler, &all) {
         return Some(path);
     }
@@ -237,4 +239,65 @@ fn a_library_at_the_address_of_another_is_not_walked_by_its_rules() {
             assert!(is_true && (stack.end.is_some() || stack.reaches("_start")), "{size}, {id}: {truth:?}\n{stack:#?}");
         }
     }
+}
+
+/// The function of a chain that a frame of the Rust program belongs to; its closures do not count.
+fn rust_function(name: &str) -> Option<&str> {
+    let function = name.strip_prefix("rusty::").filter(|function| function.starts_with("chain_"))?;
+    let end = function.find("::").unwrap_or(function.len());
+    let (function, after) = function.split_at(end);
+    (after.is_empty() || after.starts_with("::<") && after.ends_with('>')).then_some(function)
+}
+
+/// Without frame pointers, as Rust's release programs are: chains pass through generic functions,
+/// closures, the standard library's sort, and destructors that a panic calls.
+#[test]
+fn a_chain_in_rust_is_complete_in_the_main_thread_and_in_another() {
+    if skip_walks() {
+        return;
+    }
+    let directory = Directory::new("unwinding-rust");
+    let options = ["--edition=2021", "--crate-name=rusty", "-Cstrip=none", "-Cforce-frame-pointers=no"];
+    let Some(program) = compiled(&directory, "rustc", &options, "chains.rs", "rusty") else { return };
+    for (place, outermost) in [("main", "_start"), ("thread", "start_thread")] {
+        let traced = calls(&format!("{program} {place} {CHAINS}"));
+        let found = traced.of("@call");
+        assert_eq!(traced.truth.len() as u64, CHAINS);
+        for name in ["chain_generic", "chain_closure", "chain_sort", "chain_passed"] {
+            assert!(traced.truth.values().flatten().any(|known| known == name), "{name}");
+        }
+        for (id, truth) in &traced.truth {
+            let stack = found.get(id).unwrap_or_else(|| panic!("no stack of {id}: {}", traced.stderr));
+            let names: Vec<&str> = stack.names().filter_map(rust_function).collect();
+            assert!(names == *truth && stack.reaches(outermost), "{place}, {id}: {truth:?}\n{stack:#?}");
+            assert!(stack.names().any(|name| name.starts_with("rusty::leaf")), "{stack:#?}");
+        }
+    }
+}
+
+/// The samples in a function of the vDSO are complete, and have its name.
+#[test]
+fn samples_in_the_vdso_have_names_and_are_complete() {
+    if skip_walks() {
+        return;
+    }
+    let directory = Directory::new("unwinding-vdso");
+    let Some(program) = compiled(&directory, "cc", &["-pthread"], "vdso.c", "vdso") else { return };
+    let script = until_warm("tracepoint:syscalls:sys_enter_close", "pid == cpid && args.fd - 1000000")
+        + "profile:hz:997 / @warm == 1 && pid == cpid / { @sample[1, dw_ustack] = count(); }";
+    with_enough_calls(500, |ms| {
+        let traced = traced(&script, &format!("{program} {ms} {}", warm_ms()));
+        [("read_in_main", "_start"), ("read_in_thread", "start_thread")].iter().all(|(caller, outermost)| {
+            // libc's function calls the vDSO's, which has one of these names.
+            let is_vdso = |name: &str| name == "__vdso_clock_gettime" || name == "clock_gettime";
+            let of_caller = || traced.stacks.iter().filter(|stack| stack.names().any(|name| name == *caller));
+            let sum = |is_counted: &dyn Fn(&Stack) -> bool| {
+                of_caller().filter(|stack| is_counted(stack)).map(|stack| stack.count).sum::<u64>()
+            };
+            let wrong =
+                of_caller().find(|stack| !stack.reaches(outermost) || stack.names().any(|name| name.starts_with("0x")));
+            assert!(wrong.is_none(), "{wrong:#?}\n{}", traced.stderr);
+            sum(&|stack| stack.names().take_while(|name| name != caller).filter(|name| is_vdso(name)).count() == 2) > 50
+        })
+    });
 }

@@ -43,6 +43,33 @@ pub extern "C" fn workload_finish(key: u64) -> u64 {
     std::hint::black_box(key).wrapping_mul(7)
 }
 
+/// Uses a CPU.
+#[inline]
+fn use_cpu(rounds: u64, factor: u64) -> u64 {
+    (0..rounds).fold(1, |value, round| std::hint::black_box(value ^ round).wrapping_mul(factor))
+}
+
+/// A function to sample.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn workload_share_70(rounds: u64) -> u64 {
+    use_cpu(rounds, 0x9e37_79b9_7f4a_7c15)
+}
+
+/// A function to sample, with another constant, so that it is not merged with the one above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn workload_share_20(rounds: u64) -> u64 {
+    use_cpu(rounds, 0xbf58_476d_1ce4_e5b9)
+}
+
+/// A function to sample.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn workload_share_10(rounds: u64) -> u64 {
+    use_cpu(rounds, 0x94d0_49bb_1331_11eb)
+}
+
 /// A function to probe: recurses to this depth.
 #[unsafe(no_mangle)]
 #[inline(never)]
