@@ -130,6 +130,9 @@ pub enum Measure {
     Rate,
     /// The share of the total over all keys: of the sums, or of the counts if there are no sums.
     Share,
+    /// The error of the share if the counts are those of random samples: half of the 95 %
+    /// confidence interval.
+    ShareError,
 }
 
 /// The sort order of rows.
@@ -161,7 +164,8 @@ pub struct Every {
 
 impl Measure {
     /// The names of the measures, except percentiles.
-    pub const NAMES: [&'static str; 8] = ["value", "count", "sum", "mean", "min", "max", "rate", "share"];
+    pub const NAMES: [&'static str; 9] =
+        ["value", "count", "sum", "mean", "min", "max", "rate", "share", "share_error"];
 
     /// The measure with this name: one of [`Measure::NAMES`], or `p99.9`.
     pub fn named(name: &str) -> Option<Measure> {
@@ -169,6 +173,7 @@ impl Measure {
             "value" => Measure::Value,
             "rate" => Measure::Rate,
             "share" => Measure::Share,
+            "share_error" => Measure::ShareError,
             _ => Measure::Statistic(Statistic::named(name)?),
         })
     }
@@ -179,6 +184,8 @@ impl Measure {
             Measure::Value => false,
             Measure::Statistic(statistic) => word.yields(statistic),
             Measure::Rate | Measure::Share => word.yields(Statistic::Count) || word.yields(Statistic::Sum),
+            // Sums of samples have another error.
+            Measure::ShareError => word.yields(Statistic::Count) && !word.yields(Statistic::Sum),
         }
     }
 
@@ -201,6 +208,7 @@ impl fmt::Display for Measure {
             Measure::Statistic(statistic) => statistic.fmt(f),
             Measure::Rate => f.write_str("rate"),
             Measure::Share => f.write_str("share"),
+            Measure::ShareError => f.write_str("share_error"),
         }
     }
 }

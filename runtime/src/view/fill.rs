@@ -118,6 +118,17 @@ fn measured(map: &UserMap, summarise: &Summarised, statistic: Statistic) -> Opti
     }
 }
 
+/// Widths of a normal distribution on each side of its mean that contain 95 % of it.
+const CONFIDENCE: f64 = 1.96;
+
+/// A share of a total, or the error that it has if the total is a number of independent samples.
+fn share_or_error(measure: Measure, share: f64, total: f64) -> f64 {
+    match measure {
+        Measure::ShareError => CONFIDENCE * (share * (1.0 - share) / total).sqrt(),
+        _ => share,
+    }
+}
+
 /// A plain integer value as a number.
 fn integer(value: &Value) -> Option<i128> {
     match value {
@@ -224,7 +235,7 @@ impl<'a> Filling<'a> {
             },
             Measure::Statistic(statistic) => Quantity::Of(of(statistic)),
             Measure::Rate => Quantity::PerSecond(of(rated(map, self.lookup))),
-            Measure::Share => Quantity::Share,
+            Measure::Share | Measure::ShareError => Quantity::Share,
         })
     }
 
@@ -261,10 +272,10 @@ impl<'a> Filling<'a> {
                 let of_window = |number: Number| Number::Real(number.as_f64() / self.seconds);
                 measured(map, summarise, rated(map, self.lookup)).filter(|_| self.seconds > 0.0).map(of_window)
             }
-            Measure::Share => {
+            Measure::Share | Measure::ShareError => {
                 let total = self.totals.get(place).copied().unwrap_or(0.0);
-                let of_total = |number: Number| Number::Real(number.as_f64() * 100.0 / total);
-                measured(map, summarise, amount(map, self.lookup)).filter(|_| total != 0.0).map(of_total)
+                let share = measured(map, summarise, amount(map, self.lookup)).filter(|_| total != 0.0);
+                share.map(|number| Number::Real(100.0 * share_or_error(measure, number.as_f64() / total, total)))
             }
         };
         number.map_or(Cell::Missing, Cell::Number)

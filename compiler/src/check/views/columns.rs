@@ -236,7 +236,7 @@ impl Reader<'_> {
                 Measure::Statistic(Statistic::Sum) | Measure::Rate | Measure::Share => {
                     matches!(ty, Type::Int(_)) && adds_up(self.map(place).unit)
                 }
-                Measure::Statistic(_) => false,
+                Measure::Statistic(_) | Measure::ShareError => false,
             },
         }
     }

@@ -168,7 +168,7 @@ impl Reader<'_> {
                 ExprType::Number(Quantity::Of(if statistic.has_unit() { map.unit } else { Unit::None }))
             }
             (Measure::Rate, _) => ExprType::Number(Quantity::PerSecond(if counts { Unit::None } else { map.unit })),
-            (Measure::Share, _) => ExprType::Number(Quantity::Share),
+            (Measure::Share | Measure::ShareError, _) => ExprType::Number(Quantity::Share),
         }
     }
 
