@@ -191,7 +191,7 @@ fn shares_the_order_and_the_others_are_those_of_rows() {
     assert_eq!((rest.others, numbers(&rest.cells)), (2, vec![-1.0, 9.0, 56.25]), "rows, not keys");
     let errors = [Source::Key(0), measure(0, "share"), measure(0, "share_error")];
     let table = fill(&view(1, &errors, errors[1], false, top), &[(&map, &contents)], 1.0, &[], &NoTables);
-    let error = 196.0 * (0.4375_f64 * 0.5625 / 16.0).sqrt();
+    let error = 100.0 * (1.96 * (0.4375_f64 * 0.5625 / 16.0).sqrt());
     assert_eq!(table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[1.0, 43.75, error]]);
     let none = fill(&view(1, &columns[1..], columns[1], false, None), &[(&map, &contents)], 1.0, &[], &NoTables);
     assert_eq!(none.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[16.0, 100.0]]);
