@@ -22,7 +22,9 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Limit of an entry, in rows.
 const MAX_ROWS: u64 = 4 << 20;
 /// First bytes of an entry. The number changes with the encoding of rows and with their making.
-const MAGIC: [u8; 8] = *b"unwind03";
+const MAGIC: [u8; 8] = *b"unwind04";
+/// The magic number and the checksum.
+const HEAD_BYTES: u64 = 16;
 /// Rights of all users but the owner.
 const OTHERS: u32 = 0o077;
 const SECRET: &str = "key";
@@ -67,15 +69,17 @@ impl Cache {
     pub(super) fn read(&self, digest: Digest) -> Option<Vec<u64>> {
         let mut file = open(&self.path(digest)).ok()?;
         let metadata = file.metadata().ok()?;
-        let rows = metadata.len().checked_sub(MAGIC.len() as u64)? / 8;
+        let rows = metadata.len().checked_sub(HEAD_BYTES)? / 8;
         if !metadata.is_file() || !is_private(&metadata) || rows > MAX_ROWS {
             return None;
         }
         let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).ok()?);
         file.read_to_end(&mut bytes).ok()?;
         let (words, rest) = bytes.strip_prefix(&MAGIC)?.as_chunks::<8>();
-        let rows: Vec<u64> = words.iter().copied().map(u64::from_le_bytes).collect();
-        (rest.is_empty() && rows.is_sorted()).then_some(rows)
+        let mut words = words.iter().copied().map(u64::from_le_bytes);
+        let checksum = words.next()?;
+        let rows: Vec<u64> = words.collect();
+        (rest.is_empty() && rows.is_sorted() && checksum == self.checksum(digest, &rows)).then_some(rows)
     }
 
     /// Adds an entry. Without space for it, the entries that were written first go.
@@ -83,10 +87,17 @@ impl Cache {
         if rows.len() as u64 > MAX_ROWS {
             return Ok(());
         }
-        let mut bytes = MAGIC.to_vec();
+        let mut bytes = [MAGIC, self.checksum(digest, rows).to_le_bytes()].concat();
         bytes.extend(rows.iter().flat_map(|row| row.to_le_bytes()));
         make_space(&self.directory, bytes.len() as u64)?;
         place(&self.directory, &self.path(digest), &bytes)
+    }
+
+    /// Covers the key too, so an entry that gets into another's place is damaged.
+    fn checksum(&self, digest: Digest, rows: &[u64]) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.secret, digest.0, rows).hash(&mut hasher);
+        hasher.finish()
     }
 
     fn path(&self, digest: Digest) -> PathBuf {
@@ -103,10 +114,10 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }
 
-/// Writes a file so that readers and concurrent writers see all of it or nothing.
+/// Writes a file so that readers and concurrent writers see all of it or nothing. The temporary
+/// name is random: several threads may write, and processes in other namespaces can have our PID.
 fn place(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let new = directory.join(format!("new-{}", std::process::id()));
-    let _ = fs::remove_file(&new);
+    let new = directory.join(format!("new-{:016x}", u64::from_ne_bytes(random()?)));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
     let placed = file.write_all(bytes).and_then(|()| fs::rename(&new, path));
     if placed.is_err() {
@@ -120,10 +131,16 @@ fn secret(directory: &Path) -> io::Result<[u8; SECRET_BYTES]> {
     let path = directory.join(SECRET);
     let mut secret = [0; SECRET_BYTES];
     if open(&path).and_then(|mut file| file.read_exact(&mut secret)).is_err() {
-        File::open("/dev/urandom")?.read_exact(&mut secret)?;
+        secret = random()?;
         place(directory, &path, &secret)?;
     }
     Ok(secret)
+}
+
+fn random<const LENGTH: usize>() -> io::Result<[u8; LENGTH]> {
+    let mut bytes = [0; LENGTH];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Removes the oldest entries until there is space for this many bytes.

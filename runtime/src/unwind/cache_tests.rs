@@ -2,7 +2,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
-use super::{Cache, Digest, MAGIC, MAX_BYTES, MIN_SECTION_BYTES, make_space};
+use super::{Cache, Digest, HEAD_BYTES, MAX_BYTES, MIN_SECTION_BYTES, make_space};
 use crate::unwind::sections::Sections;
 
 /// A directory that does not exist yet, removed at the end.
@@ -75,18 +75,43 @@ fn damaged_entries_are_absent() {
         super::place(&directory.0, &cache.path(Digest(1)), bytes).expect("ours");
         cache.read(Digest(1))
     };
-    let entry = |rows: &[u64]| {
-        let mut bytes = MAGIC.to_vec();
-        bytes.extend(rows.iter().flat_map(|row| row.to_le_bytes()));
-        bytes
+    let written = |digest: Digest, rows: &[u64]| {
+        cache.write(digest, rows).expect("space");
+        fs::read(cache.path(digest)).expect("it is there")
     };
-    assert_eq!(read(&entry(&[4, 5])), Some(vec![4, 5]));
-    assert_eq!(read(&entry(&[])), Some(Vec::new()));
-    let whole = entry(&[4, 5]);
-    let unsorted = entry(&[5, 4]);
-    for bytes in [b"".as_slice(), b"unwind", b"unwind02\0\0\0\0\0\0\0\0", &whole[..whole.len() - 1], &unsorted] {
+    let whole = written(Digest(1), &[4, 5]);
+    assert_eq!(read(&whole), Some(vec![4, 5]));
+    assert_eq!(read(&written(Digest(1), &[])), Some(Vec::new()));
+    let mut changed = whole.clone();
+    changed[HEAD_BYTES as usize] ^= 1;
+    let mut older = whole.clone();
+    older[7] = b'0';
+    let zeros = vec![0; whole.len()];
+    let of_another = written(Digest(2), &[4, 5]);
+    for bytes in [&[][..], b"unwind", &zeros, &older, &changed, &of_another, &whole[..whole.len() - 1], &whole[..12]] {
         assert_eq!(read(bytes), None, "{bytes:?}");
     }
+    assert_eq!(written(Digest(1), &[5, 4]).len(), whole.len());
+    assert_eq!(cache.read(Digest(1)), None, "not sorted");
+}
+
+#[test]
+fn concurrent_writers_leave_complete_entries_and_nothing_else() {
+    let directory = Directory::new("writers");
+    let cache = directory.cache();
+    let rows = |number: u64| (0..2000 + number).collect::<Vec<_>>();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let cache = &cache;
+            scope.spawn(move || {
+                (0..20).for_each(|_| cache.write(Digest(number % 4), &rows(number % 4)).expect("space"))
+            });
+        }
+    });
+    for number in 0..4 {
+        assert_eq!(cache.read(Digest(number)), Some(rows(number)));
+    }
+    assert_eq!(fs::read_dir(&directory.0).expect("ours").count(), 5, "four entries and the secret");
 }
 
 #[test]
@@ -99,7 +124,7 @@ fn the_oldest_entries_make_space() {
         file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(number)).expect("ours");
     }
     let exist = || [0, 1, 2].map(|number| cache.read(Digest(number)).is_some());
-    let entry_bytes = MAGIC.len() as u64 + 8;
+    let entry_bytes = HEAD_BYTES + 8;
     make_space(&directory.0, MAX_BYTES - 3 * entry_bytes).expect("ours");
     assert_eq!(exist(), [true; 3]);
     make_space(&directory.0, MAX_BYTES - 3 * entry_bytes + 1).expect("ours");
