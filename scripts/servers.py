@@ -21,6 +21,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent / "servers.d"))
 from kinds import CLIENTS, SERVERS
+from report import table
 
 ROOT = Path(__file__).resolve().parent.parent
 PROFILER = os.environ.get("PROFILER", str(ROOT / "target/release/profiler"))
@@ -163,13 +164,6 @@ def locks(server, misses):
         misses.append(f"{server.name}: {ours:.3f} threads wait for locks and {idle:.2f} for others; /proc shows {lock:.3f} and {other:.2f}")
     return [server.name, f"{lock:.3f}", f"{ours:.3f}", f"{other:.2f}", f"{idle:.2f}", f"{calls:,}",
             f"{sum(row['waited'] or 0 for row in rows) / 1e9 / SECONDS:.3f}", f"{held:.2f}", f"{conditions:.2f}"]
-
-
-def table(head, rows):
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
 
 
 def main():

@@ -24,6 +24,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent / "servers.d"))
 from kinds import Nginx, PostgreSQL, Redis, Server
+from report import table
 
 ROOT = Path(__file__).resolve().parent.parent
 PROFILER = os.environ.get("PROFILER", str(ROOT / "target/release/profiler"))
@@ -309,13 +310,6 @@ def names(misses):
     print(f"{ADDRESSES:,} addresses of libc named, cold: {time_ms:.0f} ms more than one, {memory:.0f} MB at the peak; {many[0][3]:,} rows\n")
     if time_ms > 200 or memory > 60:
         misses.append(f"names of addresses: {time_ms:.0f} ms, {memory:.0f} MB")
-
-
-def table(head, rows):
-    print("| " + " | ".join(head) + " |\n|" + "---|" * len(head))
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
 
 
 def main():

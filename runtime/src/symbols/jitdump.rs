@@ -15,6 +15,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use crate::host::demangle::MAX_NAME_BYTES;
 
 use super::image::NamedAddress;
+use super::words::{long, word};
 
 /// `JiTD`, in the byte order of the process.
 const MAGIC: u32 = 0x4a69_5444;
@@ -219,14 +220,6 @@ fn bytes<const LENGTH: usize>(source: &mut impl Read) -> Option<[u8; LENGTH]> {
 fn skip(source: &mut impl Read, length: u64) -> Option<()> {
     let skipped = std::io::copy(&mut source.take(length), &mut std::io::sink()).ok()?;
     (skipped == length).then_some(())
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]

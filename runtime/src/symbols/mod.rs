@@ -25,6 +25,7 @@ mod recorder;
 pub(crate) mod regions;
 mod service;
 mod user;
+mod words;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::generated::is_dump_path;
 use super::naming::VDSO;
 use super::regions::Regions;
+use super::words::{long, word};
 
 /// Limit of remembered processes.
 const MAX_PROCESSES: usize = 1 << 15;
@@ -324,14 +325,6 @@ struct Mapped<'a> {
 /// Whether names can be found: a file or the vDSO, but not `//anon`.
 fn is_recorded(path: &str) -> bool {
     path == VDSO || path.starts_with('/') && !path.starts_with("//")
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]

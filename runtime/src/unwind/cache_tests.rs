@@ -104,7 +104,9 @@ fn concurrent_writers_leave_complete_entries_and_nothing_else() {
         for number in 0..8 {
             let cache = &cache;
             scope.spawn(move || {
-                (0..20).for_each(|_| cache.write(Digest(number % 4), &rows(number % 4)).expect("space"))
+                for _ in 0..20 {
+                    cache.write(Digest(number % 4), &rows(number % 4)).expect("space");
+                }
             });
         }
     });

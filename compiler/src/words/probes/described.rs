@@ -109,7 +109,7 @@ fn parameters(target: &dyn Target, seed: &mut Seed, function: &ProgramFunction) 
     }
 }
 
-/// The same for a struct whose members are in several places: a record of them.
+/// The expression that reads a struct whose members are in several places: a record of them.
 fn members(
     arch: Arch,
     btf: &Btf,
