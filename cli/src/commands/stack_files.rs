@@ -57,15 +57,17 @@ impl Opened {
     }
 
     fn write(self, stacks: &Folded, title: &str) -> Result<(), Failure> {
+        if stacks.is_empty() {
+            for (path, _) in [&self.folded, &self.flame].into_iter().flatten() {
+                // A closed standard error has no reader.
+                let _ = writeln!(io::stderr(), "note: no stacks were counted, so `{path}` is empty");
+            }
+            return Ok(());
+        }
         if let Some((path, file)) = self.folded {
             written(&path, file, |out| stacks.write_lines(out))?;
         }
         if let Some((path, file)) = self.flame {
-            if stacks.is_empty() {
-                // A closed standard error has no reader.
-                let _ = writeln!(io::stderr(), "note: no stacks were counted, so `{path}` is empty");
-                return Ok(());
-            }
             written(&path, file, |out| stacks.write_flame_graph(title, out))?;
         }
         Ok(())

@@ -4,8 +4,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
-use super::machine::{Directory, run, skip, workload};
+use super::machine::{Directory, Running, run, skip, workload};
 
 #[test]
 fn the_numbers_of_the_files_are_those_of_the_map() {
@@ -84,15 +85,40 @@ fn a_run_without_stacks_says_that_the_picture_is_empty() {
         return;
     }
     let directory = Directory::new("stacks");
-    let flame = directory.path("svg");
+    let [folded, flame] = ["folded", "svg"].map(|name| directory.path(name));
     let ended = run(&[
         "-q",
         "-e",
         "profile:hz:1 / pid == 0 && pid == 1 / { @[kstack] = count(); } BEGIN { exit(); }",
+        "--folded",
+        &folded,
         "--flame",
         &flame,
     ]);
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
-    assert!(ended.stderr.contains("no stacks were counted"), "{}", ended.stderr);
-    assert_eq!(fs::metadata(&flame).expect("opened").len(), 0);
+    for path in [folded, flame] {
+        assert!(ended.stderr.contains(&format!("no stacks were counted, so `{path}` is empty")), "{}", ended.stderr);
+        assert_eq!(fs::metadata(&path).expect("opened").len(), 0);
+    }
+}
+
+#[test]
+fn a_reader_who_leaves_early_costs_no_stacks() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("stacks");
+    let folded = directory.path("folded");
+    let script =
+        format!("uprobe:{}:workload_step {{ @[ustack(fp)] = count(); printf(\"%0100d\\n\", arg0); }}", workload());
+    let line = format!(
+        "'{}' run -q -e '{script}' -c '{} functions 100000' --folded '{folded}' | head -n 1",
+        super::machine::PROFILER,
+        workload()
+    );
+    let ended = Running::start(Command::new("sh").args(["-c", &line])).end();
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let text = fs::read_to_string(&folded).expect("written");
+    let sum: u64 = text.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
+    assert!(sum > 0, "{text}{}", ended.stderr);
 }

@@ -39,6 +39,10 @@ impl Session<'_> {
         let losses = self.losses(&links);
         self.report(&losses);
         let spans = spans::read(self.actions.object, self.actions.loaded);
+        // They go to files of their own, so a reader of the results who has left does not matter.
+        if !self.sources.is_stopped {
+            self.pass_stacks();
+        }
         if self.output_failure.is_none() && !self.sources.is_stopped {
             let quality = self.quality(&links);
             self.print_results(&quality)?;

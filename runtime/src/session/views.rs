@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
     }
 
     /// Passes the maps that have stacks in their keys to an output that wants them.
-    fn pass_stacks(&mut self) {
+    pub(super) fn pass_stacks(&mut self) {
         if !self.actions.output.wants_stacks() {
             return;
         }
@@ -214,7 +214,6 @@ impl<'a> Session<'a> {
             })
             .collect();
         let at_prompt = self.sources.requests.is_some();
-        self.pass_stacks();
         let mut display = self.display(quality);
         // Everything is read before anything is shown: resolving the symbols of one map takes long
         // enough for the next one to change.
