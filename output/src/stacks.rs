@@ -1,23 +1,51 @@
-//! Stacks of a run as files: folded lines and a flame graph.
+//! Stacks of a run as files: folded lines, a flame graph, a profile of pprof.
 //!
-//! In: snapshots of maps whose keys have stacks. Out: [`Folded`], from which the files are written.
+//! In: snapshots of maps whose keys have stacks. Out: [`Stacks`], from which the files are written.
 //! Guarantee: the numbers of a file add up to those of its maps. A stack whose callers are missing
 //! begins with a frame that says so.
 
 mod flame;
 mod fold;
+mod gzip;
+mod pprof;
+mod protobuf;
+mod samples;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use profiler_model::output::{
     EventSink, Flush, MapPrint, MapSnapshot, Output, Progress, Section, SnapshotSink, SourceLocation, SpanLedger,
     Trial, ViewSnapshot,
 };
 use profiler_model::results::HelperFailure;
+use profiler_model::units::Unit;
 use profiler_model::value::{Symbols, Value};
 
-/// Stacks with their numbers.
+use samples::Samples;
+
+/// The stacks of a run.
+#[derive(Debug, Clone, Default)]
+pub struct Stacks {
+    samples: Samples,
+    /// What is missing from them, as printed.
+    notes: Vec<String>,
+}
+
+/// Facts of a run for the files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// The title of pictures and profiles.
+    pub title: String,
+    /// When it started, in nanoseconds since 1970.
+    pub start_unix_ns: u64,
+    pub length: Duration,
+    /// The period of the clock that all samples are from, if they are from one.
+    pub period_ns: Option<u64>,
+}
+
+/// Stacks as text, with their numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Folded {
     /// Frames from the outermost one, separated by `;`.
@@ -29,26 +57,36 @@ pub struct Folded {
 /// An output that also keeps the stacks of the run.
 pub struct WithStacks<'a> {
     output: Box<dyn Output + 'a>,
-    maps: Vec<(String, Folded)>,
-    notes: Vec<String>,
+    units: BTreeMap<String, Unit>,
+    stacks: Stacks,
 }
 
 impl<'a> WithStacks<'a> {
-    /// Passes everything on to `output`.
-    pub fn new(output: Box<dyn Output + 'a>) -> WithStacks<'a> {
-        WithStacks { output, maps: Vec::new(), notes: Vec::new() }
+    /// Passes everything on to `output`. The values of maps that are not in `units` have no unit.
+    pub fn new(output: Box<dyn Output + 'a>, units: BTreeMap<String, Unit>) -> WithStacks<'a> {
+        WithStacks { output, units, stacks: Stacks::default() }
     }
 
-    /// The stacks of all maps. Those of several maps begin with the name of their map.
-    pub fn into_stacks(self) -> Folded {
-        let mut all = Folded { rows: BTreeMap::new(), notes: self.notes };
-        let is_one = self.maps.len() == 1;
-        for (name, folded) in self.maps {
-            for (stack, number) in folded.rows {
-                all.add(if is_one { stack } else { format!("{name};{stack}") }, number);
-            }
-        }
-        all
+    /// The stacks of all maps.
+    pub fn into_stacks(self) -> Stacks {
+        self.stacks
+    }
+}
+
+impl Stacks {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.samples.rows.is_empty()
+    }
+
+    /// The stacks as text. Those of several maps begin with the name of their map.
+    pub fn folded(&self) -> Folded {
+        Folded { notes: self.notes.clone(), ..fold::fold(&self.samples) }
+    }
+
+    /// Writes a profile for `go tool pprof` and its relatives, compressed.
+    pub fn write_pprof(&self, recorded: &Recorded, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&pprof::write(&self.samples, &self.notes, recorded))
     }
 }
 
@@ -56,11 +94,6 @@ impl Folded {
     fn add(&mut self, stack: String, number: u64) {
         let sum = self.rows.entry(stack).or_default();
         *sum = sum.saturating_add(number);
-    }
-
-    /// Whether there are no stacks.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
     }
 
     /// Writes a line for each stack: its frames from the outermost one, separated by `;`, a space,
@@ -78,7 +111,7 @@ impl Folded {
 
 impl std::fmt::Debug for WithStacks<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WithStacks").field("maps", &self.maps).finish_non_exhaustive()
+        f.debug_struct("WithStacks").field("stacks", &self.stacks).finish_non_exhaustive()
     }
 }
 
@@ -134,7 +167,7 @@ impl SnapshotSink for WithStacks<'_> {
     }
 
     fn quality(&mut self, sections: &[Section]) {
-        self.notes = sections.iter().flat_map(|section| &section.lines).map(ToString::to_string).collect();
+        self.stacks.notes = sections.iter().flat_map(|section| &section.lines).map(ToString::to_string).collect();
         self.output.quality(sections);
     }
 
@@ -151,10 +184,8 @@ impl SnapshotSink for WithStacks<'_> {
     }
 
     fn stacks(&mut self, map: &MapSnapshot, symbols: &dyn Symbols) {
-        let folded = fold::fold(map, symbols);
-        if !folded.is_empty() {
-            self.maps.push((map.name.clone(), folded));
-        }
+        let unit = self.units.get(&map.name).copied().unwrap_or_default();
+        self.stacks.samples.add(map, unit, symbols);
     }
 
     fn is_for_machines(&self) -> bool {

@@ -182,11 +182,19 @@ pub(super) fn parameters(words: impl Iterator<Item = String>) -> (Vec<String>, V
     (numbered, named)
 }
 
+fn stack_files(matches: &mut ArgMatches) -> StackFiles {
+    StackFiles {
+        flame: matches.remove_one("flame"),
+        folded: matches.remove_one("folded"),
+        pprof: matches.remove_one("pprof"),
+    }
+}
+
 fn run_arguments(matches: &mut ArgMatches, script_words: Vec<ScriptWord>) -> Result<RunArguments, Notice> {
     let stages = matches.remove_many::<String>("dump").into_iter().flatten();
     Ok(RunArguments {
         rows_apart: false,
-        stacks: StackFiles { flame: matches.remove_one("flame"), folded: matches.remove_one("folded") },
+        stacks: stack_files(matches),
         command: matches.remove_one("command"),
         run_as: RunAs::of_option(matches.remove_one("user")),
         output: matches.remove_one("output"),

@@ -1,27 +1,38 @@
-//! `--flame` and `--folded`: the stacks of a run as files.
+//! The files of stacks of a run: `--flame`, `--folded`, `--pprof`.
 //!
 //! In: names of files, an object, and the output of a run. Out: the files, which only their owner
 //! can read.
 //! Guarantee: a file that cannot be written, or a script without stacks, is reported before
 //! anything runs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use profiler_compiler::object::Object;
+use profiler_compiler::object::{Attach, Object};
 use profiler_model::output::Output;
 use profiler_model::types::Type;
-use profiler_output::stacks::{Folded, WithStacks};
+use profiler_model::units::Unit;
+use profiler_output::stacks::{Recorded, Stacks, WithStacks};
 
 use super::args::StackFiles;
 use super::exit::{Failure, MISTAKE};
 use super::streams;
 
-/// The opened files.
+/// The opened files, and what the script says about its stacks.
 pub(super) struct Opened {
-    flame: Option<(String, File)>,
-    folded: Option<(String, File)>,
+    files: Vec<(Kind, String, File)>,
+    units: BTreeMap<String, Unit>,
+    period_ns: Option<u64>,
+}
+
+/// A format of files.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Folded,
+    Flame,
+    Pprof,
 }
 
 /// Opens the files for the stacks of a script.
@@ -31,9 +42,21 @@ pub(super) fn open(files: &StackFiles, object: &Object) -> Result<Opened, Failur
         return Err(Failure::new(MISTAKE, "no map of this script has stacks in its keys".to_owned())
             .help("count them, as in `profile:hz:99 { @[ustack] = count(); }`"));
     }
-    let open =
-        |path: &Option<String>| path.as_ref().map(|path| Ok((path.clone(), streams::result_file(path)?))).transpose();
-    Ok(Opened { flame: open(&files.flame)?, folded: open(&files.folded)? })
+    let wanted = [(Kind::Folded, &files.folded), (Kind::Flame, &files.flame), (Kind::Pprof, &files.pprof)];
+    let opened = wanted.into_iter().filter_map(|(kind, path)| Some((kind, path.as_ref()?)));
+    let files = opened.map(|(kind, path)| Ok((kind, path.clone(), streams::result_file(path)?)));
+    Ok(Opened {
+        files: files.collect::<Result<_, Failure>>()?,
+        units: object.maps.iter().map(|map| (map.name.clone(), map.unit)).collect(),
+        period_ns: period_ns(object),
+    })
+}
+
+/// The period of the clock that all probes with events share.
+fn period_ns(object: &Object) -> Option<u64> {
+    let attached = object.programs.iter().map(|program| &program.attach).filter(|attach| attach.has_events());
+    let periods: BTreeSet<Option<u64>> = attached.map(Attach::clock_period_ns).collect();
+    (periods.len() == 1).then(|| periods.into_iter().next().flatten()).flatten()
 }
 
 impl Opened {
@@ -44,31 +67,38 @@ impl Opened {
         script: &str,
         run: impl FnOnce(&mut dyn Output) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        if self.flame.is_none() && self.folded.is_none() {
+        if self.files.is_empty() {
             return run(output.as_mut());
         }
-        let started = Instant::now();
-        let mut output = WithStacks::new(output);
+        let (started, start) = (Instant::now(), SystemTime::now());
+        let mut output = WithStacks::new(output, self.units.clone());
         let result = run(&mut output)?;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let title = format!("{script} on {}, {:.1} s", host.trim(), started.elapsed().as_secs_f64());
-        self.write(&output.into_stacks(), &title)?;
+        let length = started.elapsed();
+        let start = start.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let recorded = Recorded {
+            title: format!("{script} on {}, {:.1} s", host.trim(), length.as_secs_f64()),
+            start_unix_ns: u64::try_from(start.as_nanos()).unwrap_or_default(),
+            length,
+            period_ns: self.period_ns,
+        };
+        self.write(&output.into_stacks(), &recorded)?;
         Ok(result)
     }
 
-    fn write(self, stacks: &Folded, title: &str) -> Result<(), Failure> {
-        if stacks.is_empty() {
-            for (path, _) in [&self.folded, &self.flame].into_iter().flatten() {
+    fn write(self, stacks: &Stacks, recorded: &Recorded) -> Result<(), Failure> {
+        let folded = stacks.folded();
+        for (kind, path, file) in self.files {
+            if stacks.is_empty() {
                 // A closed standard error has no reader.
                 let _ = writeln!(io::stderr(), "note: no stacks were counted, so `{path}` is empty");
+                continue;
             }
-            return Ok(());
-        }
-        if let Some((path, file)) = self.folded {
-            written(&path, file, |out| stacks.write_lines(out))?;
-        }
-        if let Some((path, file)) = self.flame {
-            written(&path, file, |out| stacks.write_flame_graph(title, out))?;
+            written(&path, file, |out| match kind {
+                Kind::Folded => folded.write_lines(out),
+                Kind::Flame => folded.write_flame_graph(&recorded.title, out),
+                Kind::Pprof => stacks.write_pprof(recorded, out),
+            })?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Stacks of a run as files: `--folded` and `--flame`.
+//! Stacks of a run as files: `--folded`, `--flame`, `--pprof`.
 //!
 //! In: a workload that calls a function a known number of times. Out: the files.
 
@@ -121,4 +121,43 @@ fn a_reader_who_leaves_early_costs_no_stacks() {
     let text = fs::read_to_string(&folded).expect("written");
     let sum: u64 = text.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
     assert!(sum > 0, "{text}{}", ended.stderr);
+}
+
+/// Runs `go tool pprof`; `None` without Go.
+fn go_pprof(arguments: &[&str]) -> Option<String> {
+    let Ok(output) = Command::new("go").args(["tool", "pprof"]).args(arguments).output() else {
+        println!("SKIPPED: no `go`, whose pprof reads the files");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn pprof_reads_counts_and_times_with_their_files() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("stacks");
+    let [pprof, folded] = ["pb.gz", "folded"].map(|name| directory.path(name));
+    let script = format!(
+        "uprobe:{0}:workload_step {{ @n[comm, ustack(fp)] = count(); @t[ustack(fp)] = sum(7ms); }}",
+        workload()
+    );
+    let command = format!("{} functions 1000", workload());
+    let ended = run(&["-q", "-e", &script, "-c", &command, "--pprof", &pprof, "--folded", &folded]);
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    let Some(raw) = go_pprof(&["-raw", &pprof]) else { return };
+    assert!(raw.contains("samples/count time/nanoseconds\n"), "{raw}");
+    let sums = raw.lines().filter_map(|line| {
+        let mut numbers = line.split(':').next()?.split_whitespace().map(str::parse::<u64>);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    });
+    let (counts, times): (Vec<u64>, Vec<u64>) = sums.unzip();
+    assert_eq!((counts.iter().sum::<u64>(), times.iter().sum::<u64>()), (1000, 7_000_000_000), "{raw}");
+    assert!(raw.contains("key1:[workload]") && raw.contains("map:[@n]"), "{raw}");
+    let build_id = raw.lines().find_map(|line| line.split_once(&format!("{} ", workload()))).expect("a mapping").1;
+    assert!(build_id.split_whitespace().next().is_some_and(|id| id.len() == 40), "{raw}");
+    let top = go_pprof(&["-top", "-sample_index=time", &pprof]).expect("it ran before");
+    assert!(top.lines().any(|line| line.trim().starts_with("7s") && line.ends_with("workload_step")), "{top}");
 }

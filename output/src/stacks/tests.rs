@@ -59,7 +59,12 @@ fn map(name: &str, entries: Vec<(Value, u64)>) -> MapSnapshot {
 }
 
 fn folded(maps: &[MapSnapshot]) -> Folded {
-    let mut output = WithStacks::new(Box::new(Json::new(Box::new(Paper::default()), true)));
+    stacks(maps, Unit::None).folded()
+}
+
+fn stacks(maps: &[MapSnapshot], unit: Unit) -> Stacks {
+    let units = maps.iter().map(|map| (map.name.clone(), unit)).collect();
+    let mut output = WithStacks::new(Box::new(Json::new(Box::new(Paper::default()), true)), units);
     assert!(output.wants_stacks());
     for map in maps {
         output.stacks(map, &Code);
@@ -106,7 +111,7 @@ fn stacks_of_several_maps_are_apart() {
     let rows = |count| vec![(stack(Space::User, &[0x10], None), count)];
     let maps = [map("@a", rows(1)), map("@b", rows(2)), map("@none", vec![(Value::Int(1), 1)])];
     assert_eq!(lines(&folded(&maps)), ["@a;leaf:a 1", "@b;leaf:a 2"]);
-    assert!(folded(&maps[2..]).is_empty());
+    assert!(stacks(&maps[2..], Unit::None).is_empty());
 }
 
 #[test]
@@ -128,4 +133,71 @@ fn a_flame_graph_is_one_file_with_its_numbers_and_what_is_missing() {
     assert!(!svg.contains("href=\"http"), "nothing is fetched");
     stacks.notes = vec!["x".repeat(1000)];
     assert!(draw(&stacks).contains(&format!("{}…", "x".repeat(50))));
+}
+
+/// The number of a field, its value if that is a number, its bytes if it is a block.
+type Field = (u64, u64, Vec<u8>);
+
+/// The fields of a message of protocol buffers: numbers as they are, blocks as their bytes.
+fn fields(mut bytes: &[u8]) -> Vec<Field> {
+    fn varint(bytes: &mut &[u8]) -> u64 {
+        let length = bytes.iter().take_while(|byte| **byte >= 0x80).count() + 1;
+        let (number, rest) = bytes.split_at(length);
+        *bytes = rest;
+        number.iter().rev().fold(0, |sum, byte| sum << 7 | u64::from(byte & 0x7f))
+    }
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let tag = varint(&mut bytes);
+        let number = varint(&mut bytes);
+        let wire_type = tag % 8;
+        assert!([0, 2].contains(&wire_type));
+        let (block, rest) = bytes.split_at(if wire_type == 2 { number as usize } else { 0 });
+        bytes = rest;
+        found.push((tag >> 3, number, block.to_vec()));
+    }
+    found
+}
+
+/// A profile of pprof, decompressed, as its fields and texts.
+fn pprof(stacks: &Stacks, recorded: &Recorded) -> (Vec<Field>, Vec<String>) {
+    let mut file = Vec::new();
+    stacks.write_pprof(recorded, &mut file).expect("memory");
+    let bytes = miniz_oxide::inflate::decompress_to_vec(&file[10..file.len() - 8]).expect("deflate");
+    assert_eq!(file[file.len() - 4..], (bytes.len() as u32).to_le_bytes());
+    let profile = fields(&bytes);
+    let texts = profile.iter().filter(|field| field.0 == 6);
+    let texts = texts.map(|field| String::from_utf8(field.2.clone()).expect("text")).collect();
+    (profile, texts)
+}
+
+#[test]
+fn a_profile_has_a_location_for_an_instruction_and_its_inlined_functions() {
+    let key = Value::Tuple(vec![
+        Value::Str(b"a".to_vec()),
+        stack(Space::User, &[0x10, 0x20], None),
+        stack(Space::Kernel, &[1], None),
+    ]);
+    let stacks = stacks(&[map("@", vec![(key, 300)])], Unit::Duration);
+    let recorded = Recorded { title: "script".into(), period_ns: Some(10), ..Recorded::default() };
+    let (profile, texts) = pprof(&stacks, &recorded);
+    let text = |bytes: &[u8], field| {
+        let of_field = fields(bytes).into_iter().find(|(number, ..)| *number == field);
+        texts[of_field.map_or(0, |(_, number, _)| number as usize)].clone()
+    };
+    let all = |field| profile.iter().filter(move |(number, ..)| *number == field).map(|(.., block)| block);
+    assert_eq!(texts[0], "");
+    let kinds: Vec<_> = all(1).map(|bytes| (text(bytes, 1), text(bytes, 2))).collect();
+    assert_eq!(kinds, [("time".to_owned(), "nanoseconds".to_owned())]);
+    let sample = fields(all(2).next().expect("a sample"));
+    assert_eq!(sample[0].2, [1, 2, 3].map(|from_outer: u8| 4 - from_outer), "from the innermost location");
+    assert_eq!(sample[1].2, [0xac, 0x02], "300");
+    assert_eq!((text(&sample[2].2, 1), text(&sample[2].2, 2)), ("key1".into(), "a".into()));
+    let names: Vec<_> = all(5).map(|bytes| text(bytes, 2)).collect();
+    assert_eq!(names, ["inner", "outer", "leaf;a", "vfs_read"]);
+    let lines = |bytes: &Vec<u8>| fields(bytes).iter().filter(|(field, ..)| *field == 4).count();
+    assert_eq!(all(4).map(lines).collect::<Vec<_>>(), [2, 1, 1]);
+    let files: Vec<_> = all(3).map(|bytes| text(bytes, 5)).collect();
+    assert_eq!(files, ["/bin/a", "[kernel.kallsyms]"]);
+    assert!(profile.contains(&(12, 10, vec![])), "the period");
 }

@@ -113,6 +113,8 @@ pub(crate) struct StackFiles {
     pub flame: Option<String>,
     /// A file of lines.
     pub folded: Option<String>,
+    /// A compressed profile of pprof.
+    pub pprof: Option<String>,
 }
 
 /// Arguments of `run`.

@@ -59,25 +59,19 @@ pub(super) fn profiler() -> clap::Command {
     without_script(profiler)
 }
 
+/// A file for the stacks of a run.
+fn stack_file(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value).help(help).conflicts_with_all(["test", "bench"])
+}
+
 fn run_command() -> clap::Command {
     with_script(clap::Command::new("run").about("Runs a script").after_help(help::RUN))
         .arg(option("command", 'c', "CMD", "Runs CMD once all probes are attached;\nends when CMD exits").conflicts_with("pid"))
         .arg(user())
         .arg(option("output", 'o', "FILE", "Writes results to FILE instead of standard output").long("output"))
-        .arg(
-            Arg::new("flame")
-                .long("flame")
-                .value_name("FILE")
-                .help("Also draws the stacks of all maps as a flame graph:\nan SVG file for a browser")
-                .conflicts_with_all(["test", "bench"]),
-        )
-        .arg(
-            Arg::new("folded")
-                .long("folded")
-                .value_name("FILE")
-                .help("Also writes the stacks of all maps as folded lines,\nwhich tools for flame graphs read")
-                .conflicts_with_all(["test", "bench"]),
-        )
+        .arg(stack_file("flame", "FILE.svg", "Also draws the stacks of all maps as a flame graph:\nan SVG file for a browser"))
+        .arg(stack_file("folded", "FILE", "Also writes the stacks of all maps as folded lines,\nwhich tools for flame graphs read"))
+        .arg(stack_file("pprof", "FILE.pb.gz", "Also writes the stacks of all maps as a profile for\n`go tool pprof`, Pyroscope and Parca"))
         .arg(
             option("format", 'f', "FORMAT", "Sets the output format: text, json or csv\n[default: text]")
                 .long("format")

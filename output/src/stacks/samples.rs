@@ -1,0 +1,244 @@
+//! Entries of a map as samples: a stack of frames, the other parts of the key, a number.
+//!
+//! In: snapshots of maps. Out: [`Samples`], from which all files are made.
+//! Guarantee: frames are kept once each. Entries without a stack are left out, and so are values
+//! that do not add up, such as averages.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use profiler_model::output::MapSnapshot;
+use profiler_model::statistics::{Number, Statistic};
+use profiler_model::text::write_value;
+use profiler_model::types::Space;
+use profiler_model::units::Unit;
+use profiler_model::value::{FilePosition, Location, Origin, Source, Stack, SymbolName, Symbols, Value};
+
+/// The kind of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Native,
+    Kernel,
+    Jit,
+    /// A function that the compiler inlined into the next frame further out.
+    Inlined,
+    /// Code without a name.
+    Unnamed,
+    /// A remark that callers are missing.
+    End,
+}
+
+/// Where the code of a frame is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The file, kernel module or list of a just-in-time compiler, if known.
+    pub file: Option<String>,
+    pub build_id: Option<Arc<str>>,
+    /// The offset in the file, or the address if the position in the file is not known.
+    pub address: u64,
+    pub is_in_file: bool,
+}
+
+/// A frame.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Frame {
+    pub name: String,
+    pub kind: Kind,
+    /// File and line of the source.
+    pub source: Option<(String, u32)>,
+    /// `None` for inlined functions, which are at the place of the frame that contains them.
+    pub place: Option<Place>,
+}
+
+/// What distinguishes samples.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Site {
+    /// The index of the map.
+    pub map: usize,
+    /// The parts of the key that are not stacks.
+    pub labels: Vec<String>,
+    /// Indexes of frames, from the outermost one, user frames first.
+    pub frames: Vec<u32>,
+    /// The unit of the number.
+    pub unit: UnitName,
+}
+
+/// The unit of a sample's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum UnitName {
+    Count,
+    Nanoseconds,
+    Bytes,
+    Sectors,
+}
+
+impl UnitName {
+    fn of(unit: Unit) -> UnitName {
+        match unit {
+            Unit::Time | Unit::Duration => UnitName::Nanoseconds,
+            Unit::Bytes => UnitName::Bytes,
+            Unit::Sectors => UnitName::Sectors,
+            Unit::None | Unit::Percent => UnitName::Count,
+        }
+    }
+}
+
+/// The stacks of maps with their numbers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Samples {
+    pub maps: Vec<String>,
+    pub frames: Vec<Frame>,
+    indexes: BTreeMap<Frame, u32>,
+    pub rows: BTreeMap<Site, u64>,
+}
+
+impl Samples {
+    /// Adds the stacks of a map whose values have this unit.
+    pub(super) fn add(&mut self, map: &MapSnapshot, unit: Unit, symbols: &dyn Symbols) {
+        let index = self.maps.len();
+        let before = self.rows.len();
+        for (key, value) in &map.entries {
+            let Some((key, (number, of_value))) = key.as_ref().zip(weight(value)) else { continue };
+            let mut parts = Parts::default();
+            parts.add(key, symbols);
+            if parts.has_stack && number > 0 {
+                let frames = parts.user.into_iter().chain(parts.kernel).map(|frame| self.frame(frame)).collect();
+                let unit = if of_value { UnitName::of(unit) } else { UnitName::Count };
+                let sum = self.rows.entry(Site { map: index, labels: parts.labels, frames, unit }).or_default();
+                *sum = sum.saturating_add(number);
+            }
+        }
+        if self.rows.len() > before {
+            self.maps.push(map.name.clone());
+        }
+    }
+
+    fn frame(&mut self, frame: Frame) -> u32 {
+        // A run has fewer frames than that: each takes more than a byte.
+        let next = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
+        let frames = &mut self.frames;
+        *self.indexes.entry(frame).or_insert_with_key(|frame| {
+            frames.push(frame.clone());
+            next
+        })
+    }
+
+    /// The frames of a sample, from the outermost one.
+    pub(super) fn stack<'a>(&'a self, site: &'a Site) -> impl Iterator<Item = &'a Frame> + 'a {
+        site.frames.iter().filter_map(|index| self.frames.get(*index as usize))
+    }
+}
+
+/// What a value adds to the width of its stack, and whether that is in the unit of the values.
+fn weight(value: &Value) -> Option<(u64, bool)> {
+    let of = |statistic| match value.statistic(&statistic) {
+        Some(Number::Integer(number)) => u64::try_from(number).ok(),
+        _ => None,
+    };
+    match value {
+        Value::Uint(number) => Some((*number, true)),
+        Value::Int(number) => u64::try_from(*number).ok().map(|number| (number, true)),
+        Value::Stats { .. } | Value::Distribution(_) => of(Statistic::Sum).map(|number| (number, true)),
+        Value::Histogram(_) => of(Statistic::Count).map(|number| (number, false)),
+        _ => None,
+    }
+}
+
+/// The parts of a key.
+#[derive(Default)]
+struct Parts {
+    labels: Vec<String>,
+    user: Vec<Frame>,
+    kernel: Vec<Frame>,
+    has_stack: bool,
+}
+
+impl Parts {
+    fn add(&mut self, part: &Value, symbols: &dyn Symbols) {
+        match part {
+            Value::Stack(stack) => {
+                self.has_stack = true;
+                let frames = frames(stack, symbols);
+                let into = if stack.space == Space::User { &mut self.user } else { &mut self.kernel };
+                into.extend(frames);
+            }
+            Value::Tuple(parts) | Value::Array(parts) => parts.iter().for_each(|part| self.add(part, symbols)),
+            Value::Record(fields) => fields.iter().for_each(|(_, part)| self.add(part, symbols)),
+            other => {
+                let mut text = Vec::new();
+                write_value(other, symbols, &mut text);
+                self.labels.push(String::from_utf8_lossy(&text).into_owned());
+            }
+        }
+    }
+}
+
+/// The frames of a stack, outermost first.
+fn frames(stack: &Stack, symbols: &dyn Symbols) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    for (index, (location, address)) in symbols.locate_stack(stack).into_iter().zip(stack.call_sites()).enumerate() {
+        // The call, not the instruction after it.
+        let offset = |position: &FilePosition| position.offset.saturating_sub(u64::from(index > 0));
+        let place = |file: Option<String>, position: Option<FilePosition>| match position {
+            Some(position) => {
+                let address = offset(&position);
+                Place { file, build_id: position.build_id, address, is_in_file: true }
+            }
+            None => Place { file, build_id: None, address, is_in_file: false },
+        };
+        match location {
+            Location::Symbol(symbol, origin) => {
+                let at = place(symbol.module.clone(), origin.position.clone());
+                frames.extend(named(stack.space, symbol, origin, at));
+            }
+            Location::Module(path, position) => {
+                let name = format!("[{}]", path.rsplit('/').next().unwrap_or(&path));
+                let place = Some(place(Some(path), Some(position)));
+                frames.push(Frame { name, kind: Kind::Unnamed, source: None, place });
+            }
+            Location::NoCode => {
+                let address = stack.frames.get(index).copied().unwrap_or_default();
+                frames.push(Frame::end(&format!("{address:#x} is not code")));
+                break;
+            }
+            Location::Unknown => {
+                let place = Some(place(None, None));
+                frames.push(Frame { name: "[unknown]".into(), kind: Kind::Unnamed, source: None, place });
+            }
+        }
+    }
+    frames.extend(stack.end.map(|end| Frame::end(end.reason())));
+    frames.reverse();
+    frames
+}
+
+/// The frames of an instruction, innermost first.
+fn named(space: Space, symbol: SymbolName, origin: Origin, place: Place) -> Vec<Frame> {
+    let line = |source: Option<Source>| source.map(|source| (source.file, source.line));
+    let kind = match (space, symbol.module.as_deref()) {
+        (Space::Kernel, _) => Kind::Kernel,
+        (Space::User, Some(module)) if is_jit(module) => Kind::Jit,
+        (Space::User, _) => Kind::Native,
+    };
+    let inlined = origin.inlined.into_iter().map(|inlined| Frame {
+        name: inlined.name,
+        kind: Kind::Inlined,
+        source: line(inlined.source),
+        place: None,
+    });
+    let outer = Frame { name: symbol.name, kind, source: line(origin.source), place: Some(place) };
+    inlined.chain([outer]).collect()
+}
+
+impl Frame {
+    fn end(reason: &str) -> Frame {
+        Frame { name: format!("[stack ends here: {reason}]"), kind: Kind::End, source: None, place: None }
+    }
+}
+
+/// Whether a symbol is from a list that a just-in-time compiler writes.
+fn is_jit(module: &str) -> bool {
+    let name = module.rsplit('/').next().unwrap_or(module);
+    let is = |prefix, suffix| name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix)).is_some();
+    is("perf-", ".map") || is("jit-", ".dump")
+}
