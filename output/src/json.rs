@@ -264,7 +264,7 @@ fn write_json(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
 }
 
 /// Arrays have no space after the comma.
-fn write_list<T>(items: &[T], out: &mut Vec<u8>, mut write: impl FnMut(&T, &mut Vec<u8>)) {
+pub(crate) fn write_list<T>(items: &[T], out: &mut Vec<u8>, mut write: impl FnMut(&T, &mut Vec<u8>)) {
     out.push(b'[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
@@ -330,7 +330,7 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// Appends a JSON string; bytes that are not UTF-8 become U+FFFD.
-fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -352,7 +352,7 @@ fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+pub(crate) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     // Writing to a vector cannot fail.
     let _ = out.write_fmt(text);
 }

@@ -1,15 +1,18 @@
-//! Stacks of a run as files: folded lines, a flame graph, a profile of pprof.
+//! Stacks of a run as files: folded lines, a flame graph, profiles for other tools.
 //!
 //! In: snapshots of maps whose keys have stacks. Out: [`Stacks`], from which the files are written.
 //! Guarantee: the numbers of a file add up to those of its maps. A stack whose callers are missing
 //! begins with a frame that says so.
 
+mod firefox;
 mod flame;
 mod fold;
+mod groups;
 mod gzip;
 mod pprof;
 mod protobuf;
 mod samples;
+mod speedscope;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -87,6 +90,16 @@ impl Stacks {
     /// Writes a profile for `go tool pprof` and its relatives, compressed.
     pub fn write_pprof(&self, recorded: &Recorded, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(&pprof::write(&self.samples, &self.notes, recorded))
+    }
+
+    /// Writes a file of speedscope, with a profile for each first part of the key.
+    pub fn write_speedscope(&self, recorded: &Recorded, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&speedscope::write(&self.samples, recorded))
+    }
+
+    /// Writes a file of the Firefox Profiler, with a thread for each first part of the key.
+    pub fn write_firefox(&self, recorded: &Recorded, out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(&firefox::write(&self.samples, recorded))
     }
 }
 
@@ -210,3 +223,7 @@ impl Flush for WithStacks<'_> {
 #[cfg(test)]
 #[path = "stacks/tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "stacks/documents_tests.rs"]
+mod documents_tests;

@@ -187,6 +187,8 @@ fn stack_files(matches: &mut ArgMatches) -> StackFiles {
         flame: matches.remove_one("flame"),
         folded: matches.remove_one("folded"),
         pprof: matches.remove_one("pprof"),
+        speedscope: matches.remove_one("speedscope"),
+        firefox: matches.remove_one("firefox"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The files of stacks of a run: `--flame`, `--folded`, `--pprof`.
+//! The files of stacks of a run: `--flame`, `--folded`, `--pprof`, `--speedscope`, `--firefox`.
 //!
 //! In: names of files, an object, and the output of a run. Out: the files, which only their owner
 //! can read.
@@ -33,6 +33,8 @@ enum Kind {
     Folded,
     Flame,
     Pprof,
+    Speedscope,
+    Firefox,
 }
 
 /// Opens the files for the stacks of a script.
@@ -42,7 +44,13 @@ pub(super) fn open(files: &StackFiles, object: &Object) -> Result<Opened, Failur
         return Err(Failure::new(MISTAKE, "no map of this script has stacks in its keys".to_owned())
             .help("count them, as in `profile:hz:99 { @[ustack] = count(); }`"));
     }
-    let wanted = [(Kind::Folded, &files.folded), (Kind::Flame, &files.flame), (Kind::Pprof, &files.pprof)];
+    let wanted = [
+        (Kind::Folded, &files.folded),
+        (Kind::Flame, &files.flame),
+        (Kind::Pprof, &files.pprof),
+        (Kind::Speedscope, &files.speedscope),
+        (Kind::Firefox, &files.firefox),
+    ];
     let opened = wanted.into_iter().filter_map(|(kind, path)| Some((kind, path.as_ref()?)));
     let files = opened.map(|(kind, path)| Ok((kind, path.clone(), streams::result_file(path)?)));
     Ok(Opened {
@@ -98,6 +106,8 @@ impl Opened {
                 Kind::Folded => folded.write_lines(out),
                 Kind::Flame => folded.write_flame_graph(&recorded.title, out),
                 Kind::Pprof => stacks.write_pprof(recorded, out),
+                Kind::Speedscope => stacks.write_speedscope(recorded, out),
+                Kind::Firefox => stacks.write_firefox(recorded, out),
             })?;
         }
         Ok(())

@@ -31,13 +31,17 @@ pub(super) fn fold(samples: &Samples) -> Folded {
 
 /// A frame as tools for flame graphs know it.
 pub(super) fn frame(frame: &Frame) -> String {
-    let suffix = match frame.kind {
+    clean(&frame.name) + suffix(frame.kind)
+}
+
+/// The suffix of frames of a kind.
+pub(super) fn suffix(kind: Kind) -> &'static str {
+    match kind {
         Kind::Kernel => KERNEL,
         Kind::Jit => JIT,
         Kind::Inlined => INLINED,
         Kind::Native | Kind::Unnamed | Kind::End => "",
-    };
-    clean(&frame.name) + suffix
+    }
 }
 
 fn clean(name: &str) -> String {

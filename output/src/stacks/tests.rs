@@ -49,11 +49,11 @@ fn named(name: &str, module: Option<&str>) -> SymbolName {
     SymbolName { name: name.into(), offset: 0, module: module.map(str::to_owned) }
 }
 
-fn stack(space: Space, frames: &[u64], end: Option<End>) -> Value {
+pub(super) fn stack(space: Space, frames: &[u64], end: Option<End>) -> Value {
     Value::Stack(Stack { space, mode: StackMode::Bpftrace, pid: 7, frames: frames.to_vec(), end })
 }
 
-fn map(name: &str, entries: Vec<(Value, u64)>) -> MapSnapshot {
+pub(super) fn map(name: &str, entries: Vec<(Value, u64)>) -> MapSnapshot {
     let entries = entries.into_iter().map(|(key, count)| (Some(key), Value::Uint(count))).collect();
     MapSnapshot { name: name.into(), keyed: true, aggregation: None, entries, processes: Vec::new() }
 }
@@ -62,7 +62,7 @@ fn folded(maps: &[MapSnapshot]) -> Folded {
     stacks(maps, Unit::None).folded()
 }
 
-fn stacks(maps: &[MapSnapshot], unit: Unit) -> Stacks {
+pub(super) fn stacks(maps: &[MapSnapshot], unit: Unit) -> Stacks {
     let units = maps.iter().map(|map| (map.name.clone(), unit)).collect();
     let mut output = WithStacks::new(Box::new(Json::new(Box::new(Paper::default()), true)), units);
     assert!(output.wants_stacks());

@@ -115,6 +115,10 @@ pub(crate) struct StackFiles {
     pub folded: Option<String>,
     /// A compressed profile of pprof.
     pub pprof: Option<String>,
+    /// A JSON file of speedscope.
+    pub speedscope: Option<String>,
+    /// A JSON file of the Firefox Profiler.
+    pub firefox: Option<String>,
 }
 
 /// Arguments of `run`.

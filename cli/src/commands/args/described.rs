@@ -72,6 +72,8 @@ fn run_command() -> clap::Command {
         .arg(stack_file("flame", "FILE.svg", "Also draws the stacks of all maps as a flame graph:\nan SVG file for a browser"))
         .arg(stack_file("folded", "FILE", "Also writes the stacks of all maps as folded lines,\nwhich tools for flame graphs read"))
         .arg(stack_file("pprof", "FILE.pb.gz", "Also writes the stacks of all maps as a profile for\n`go tool pprof`, Pyroscope and Parca"))
+        .arg(stack_file("speedscope", "FILE.json", "Also writes the stacks of all maps for speedscope"))
+        .arg(stack_file("firefox", "FILE.json", "Also writes the stacks of all maps for the Firefox\nProfiler"))
         .arg(
             option("format", 'f', "FORMAT", "Sets the output format: text, json or csv\n[default: text]")
                 .long("format")
