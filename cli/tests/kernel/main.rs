@@ -48,6 +48,7 @@ mod typed_loads;
 mod unwinding;
 mod view_groups;
 mod views;
+mod wall;
 
 use machine::skip;
 

@@ -45,8 +45,8 @@ fn try_often(run: impl Fn() -> Outcome, check: fn(&Outcome)) {
 }
 
 /// The workload's own report, and the JSON documents of profiler.
-struct Outcome {
-    text: String,
+pub struct Outcome {
+    pub text: String,
     documents: Vec<Value>,
     /// Times outside the tolerance.
     faults: RefCell<Vec<String>>,
@@ -60,7 +60,7 @@ impl Outcome {
     }
 
     /// The same with more arguments.
-    fn with(recipe: &str, load: &str, arguments: &[&str]) -> Outcome {
+    pub fn with(recipe: &str, load: &str, arguments: &[&str]) -> Outcome {
         // `keepalive` prints `ready` itself, once its connections are open.
         let waits = if load.starts_with("keepalive") { "" } else { "echo ready; read _; " };
         let mut command = Command::new("sh");
@@ -80,24 +80,24 @@ impl Outcome {
         Outcome::read(text + &ended.stdout)
     }
 
-    fn read(text: String) -> Outcome {
+    pub fn read(text: String) -> Outcome {
         let documents = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         Outcome { documents, text, faults: RefCell::default() }
     }
 
     /// A number that the workload printed.
-    fn truth(&self, name: &str) -> f64 {
+    pub fn truth(&self, name: &str) -> f64 {
         let line = self.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {}", self.text))
     }
 
-    fn document(&self, kind: &str, name: &str, title: &str) -> &Value {
+    pub fn document(&self, kind: &str, name: &str, title: &str) -> &Value {
         let is_it = |document: &&Value| document["type"] == kind && document["data"][name] == title;
         &self.documents.iter().find(is_it).unwrap_or_else(|| panic!("{title}: {}", self.text))["data"]
     }
 
     /// The row of a view that has this value in a column.
-    fn row(&self, view: &str, column: &str, value: &Value) -> &Value {
+    pub fn row(&self, view: &str, column: &str, value: &Value) -> &Value {
         let rows = self.document("view", "view", view)["rows"].as_array().expect("rows");
         let is_it = |row: &&Value| row[column] == *value;
         rows.iter().find(is_it).unwrap_or_else(|| panic!("{view}: {}", self.text))

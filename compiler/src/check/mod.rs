@@ -40,7 +40,7 @@ mod reached;
 mod records;
 mod scope;
 mod spans;
-mod stacks;
+pub mod stacks;
 mod statements;
 mod states;
 mod statistics;

@@ -82,6 +82,11 @@ fn bad_stack<T>(cx: &mut Body<'_, '_>, space: Space, span: Span) -> Option<T> {
     None
 }
 
+/// Whether the probe is an iterator over objects that have a task.
+pub fn has_task(cx: &Body<'_, '_>) -> bool {
+    matches!(&cx.seed.attach, Attach::Iterator { objects, .. } if OF_TASKS.contains(&objects.as_str()))
+}
+
 /// Reports a stack that an iterator program cannot take. The program runs in profiler's own
 /// thread, and for other tasks the kernel provides only the kernel stack.
 fn refuse_in_iterator(cx: &mut Body<'_, '_>, space: Space, span: Span) -> bool {
@@ -91,7 +96,7 @@ fn refuse_in_iterator(cx: &mut Body<'_, '_>, space: Space, span: Span) -> bool {
             let message = "`ustack` here would be profiler's own stack: the kernel has no user stacks of other tasks";
             (message.to_string(), "write `kstack`, or take `ustack` at an event of that thread")
         }
-        Space::Kernel if OF_TASKS.contains(&objects.as_str()) => return false,
+        Space::Kernel if has_task(cx) => return false,
         Space::Kernel => {
             let message = format!("`kstack` here would be profiler's own stack: `iter:{objects}` has no task");
             (message, "`iter:task`, `iter:task_file` and `iter:task_vma` have one")

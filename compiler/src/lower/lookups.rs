@@ -17,6 +17,9 @@ struct Lookup {
     found: VReg,
     /// Nesting depth of conditional code at the look-up.
     depth: u32,
+    /// Whether the key was inserted if it was missing. Then inserting other keys cannot change the
+    /// result; it is 0 only if the map is full.
+    is_inserted: bool,
 }
 
 /// The look-ups whose results are still valid at this point of the code.
@@ -28,17 +31,40 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
-    /// The result of an earlier look-up of the same key.
+    /// The result of the latest look-up of the same key.
     pub(super) fn known(&self, map: MapIndex, key: Option<&Expr>) -> Option<VReg> {
         let key = key?;
-        self.known.iter().find(|l| l.map == map && is_same(&l.key, key)).map(|l| l.found)
+        self.known.iter().rev().find(|l| l.map == map && is_same(&l.key, key)).map(|l| l.found)
+    }
+
+    /// The address of the key's value, or 0 if the map is full, if the key was inserted earlier.
+    pub(super) fn inserted(&self, map: MapIndex, key: Option<&Expr>) -> Option<VReg> {
+        let key = key?;
+        let is_it = |l: &&Lookup| l.is_inserted && l.map == map && is_same(&l.key, key);
+        self.known.iter().rev().find(is_it).map(|l| l.found)
     }
 
     /// Remembers a look-up.
     pub(super) fn remember(&mut self, catalogue: &Catalogue, map: MapIndex, key: Option<&Expr>, found: VReg) {
+        self.add(catalogue, map, key, found, false);
+    }
+
+    /// Remembers the address of a value that was inserted if it was missing, and is never removed;
+    /// 0 if the map is full.
+    pub(super) fn remember_inserted(&mut self, catalogue: &Catalogue, map: MapIndex, key: Option<&Expr>, found: VReg) {
+        self.add(catalogue, map, key, found, true);
+    }
+
+    fn add(&mut self, catalogue: &Catalogue, map: MapIndex, key: Option<&Expr>, found: VReg, is_inserted: bool) {
         if let Some(key) = key.filter(|key| is_constant(catalogue, key)) {
-            self.known.push(Lookup { map, key: key.clone(), found, depth: self.depth });
+            self.known.push(Lookup { map, key: key.clone(), found, depth: self.depth, is_inserted });
         }
+    }
+
+    /// Forgets the look-ups in a map that a new key may change. Two keys that are written
+    /// differently can be the same.
+    pub(super) fn forget_missing(&mut self, map: MapIndex) {
+        self.known.retain(|l| l.map != map || l.is_inserted);
     }
 
     /// Forgets the look-ups in a map that is about to be written.

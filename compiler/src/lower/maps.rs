@@ -274,8 +274,21 @@ pub(super) fn find_or_insert(
 ) -> VReg {
     let Keyed { map, id, length } = within;
     let stays = page.is_none() && entries_stay(cx, map);
+    if let Some(inserted) = cx.function.lookups.inserted(map, key).filter(|_| stays) {
+        let (done, refused) = (cx.b.new_block(), cx.b.new_block());
+        cx.b.branch(CmpOp::Ne, Width::W64, inserted, 0, done, refused, Likely::Then);
+        cx.b.switch_to(refused);
+        cx.count_loss(Loss::MapFull { map: map.0 });
+        cx.b.jump(full);
+        cx.b.switch_to(done);
+        return inserted;
+    }
     let known = cx.function.lookups.known(map, key).filter(|_| stays);
-    cx.function.lookups.forget(map);
+    if stays {
+        cx.function.lookups.forget_missing(map);
+    } else {
+        cx.function.lookups.forget(map);
+    }
     let value_size_bytes = cx.shared.ir.maps[id.0 as usize].value_size_bytes;
     let result = cx.b.new_vreg();
     let (miss, found_block, done) = (cx.b.new_block(), cx.b.new_block(), cx.b.new_block());
@@ -317,7 +330,7 @@ pub(super) fn find_or_insert(
     cx.b.jump(full);
     cx.b.switch_to(done);
     if stays {
-        cx.function.lookups.remember(cx.shared.catalogue, map, key, result);
+        cx.function.lookups.remember_inserted(cx.shared.catalogue, map, key, result);
     }
     result
 }

@@ -43,7 +43,7 @@ mod stmt;
 mod storage;
 pub mod table;
 pub mod text;
-mod threads;
+pub mod threads;
 mod typed_pointers;
 mod unwind;
 mod variables;

@@ -107,7 +107,7 @@ fn get(b: &mut FunctionBuilder, id: MapId, task: VReg, flags: i64) -> VReg {
 }
 
 /// The task that the program is about: the current one, or the one that a task iterator is at.
-fn task(cx: &mut Body<'_, '_>) -> VReg {
+pub fn task(cx: &mut Body<'_, '_>) -> VReg {
     if cx.probe.context.kind != ContextKind::Iterator {
         // Since 5.11: a typed task pointer.
         return cx.b.call(Helper::GetCurrentTaskBtf, &[]);

@@ -14,6 +14,7 @@ mod parcel;
 mod pool;
 mod shares;
 mod spans;
+mod states;
 mod sys;
 mod unwinding;
 
@@ -23,7 +24,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
 workload getppid N [THREADS]     each thread calls getppid N times; wall and processor time a call
@@ -64,6 +65,7 @@ workload keepalive tcp|unix CLIENTS REQUESTS PIECES SERVICE_US
 workload contend THREADS N US    each thread takes one pthread mutex N times and holds it for US microseconds
 workload conditions N HOLD_US PAUSE_US
                                  a thread waits N times for a condition, then has the mutex for HOLD_US; another wakes it every PAUSE_US
+workload states MS TIMES          threads that compute, wait for a CPU, or are blocked, each in one way: TIMES times MS milliseconds
 workload rwlock READERS N US     each of READERS and a writer takes one pthread rwlock N times and holds it for US microseconds
 workload parked THREADS          after a line of input, threads wait for a condition until the input ends
 workload demo SECONDS            rounds of 8 reads of 64 bytes, 4 of 512, 2 of 4096, 1 of 65536, an open and a sleep of 1 ms
@@ -123,6 +125,7 @@ fn run(words: &[String]) -> Result<()> {
             spin(number(rest, 0)?);
             Ok(())
         }
+        "states" => states::states(Duration::from_millis(number(rest, 0)?), number(rest, 1)?),
         "shares" => {
             shares::shares(number(rest, 0)?);
             Ok(())

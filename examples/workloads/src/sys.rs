@@ -9,18 +9,21 @@ pub mod chains;
 mod functions;
 mod locks;
 pub mod made;
+mod paging;
 mod static_probes;
 
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 pub use functions::{
     by_path, dive, relay, stranded_thread, workload_begin, workload_finish, workload_mark, workload_nest,
     workload_parcel, workload_share_10, workload_share_20, workload_share_70, workload_step,
 };
 pub use locks::{PthreadCondition, PthreadMutex, PthreadRwlock};
+pub use paging::AbsentPage;
 pub use static_probes::{static_forms, static_guarded, static_step};
 
 /// Calls `getppid`.
@@ -47,6 +50,14 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     // SAFETY: the set outlives the call and its size is stated.
     let result = unsafe { libc::sched_setaffinity(0, size_of_val(&cpus), &raw const cpus) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Waits until a descriptor can be read, or for a time.
+pub fn poll(fd: i32, at_most: Duration) -> io::Result<bool> {
+    let mut polled = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one structure, which outlives the call.
+    let ready = unsafe { libc::poll(&raw mut polled, 1, at_most.as_millis() as i32) };
+    if ready < 0 { Err(io::Error::last_os_error()) } else { Ok(ready == 1) }
 }
 
 /// Reads up to the buffer's length.

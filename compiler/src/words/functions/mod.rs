@@ -69,6 +69,7 @@ mod time;
 mod uaddr;
 mod unwatch;
 mod uptr;
+mod user_reg;
 pub(super) mod ustack;
 mod usym;
 mod warnf;
@@ -143,6 +144,7 @@ pub(super) const ALL: &[&dyn Function] = &[
     &uaddr::Uaddr,
     &unwatch::Unwatch,
     &uptr::Uptr,
+    &user_reg::UserReg,
     &ustack::Ustack,
     &usym::Usym,
     &warnf::Warnf,

@@ -1,0 +1,142 @@
+//! Where the time of threads goes, against threads that measure themselves.
+//!
+//! In: `workload states`, whose threads are each in one state for a known time. Out: the same from
+//! `wall/threads`.
+
+use std::process::{Command, Stdio};
+use std::thread::{Builder, JoinHandle};
+
+use serde_json::Value;
+
+use super::machine::{attached, skip, wait_for, workload};
+use super::recipes::Outcome;
+
+/// The columns whose sum is the time that a thread existed.
+const STATES: [&str; 12] =
+    ["running", "runnable", "lock", "disk", "network", "poll", "pipe", "sleep", "fault", "child", "stopped", "other"];
+
+/// The states that a thread of the workload has the name of.
+const KNOWN: [&str; 9] = ["running", "lock", "sleep", "pipe", "network", "poll", "child", "fault", "runnable"];
+
+/// The functions that wait in a state.
+const FUNCTIONS: [(&str, &str); 7] = [
+    ("lock", "states::lock"),
+    ("sleep", "states::nap"),
+    ("pipe", "states::read_pipe"),
+    ("network", "states::receive"),
+    ("poll", "states::poll"),
+    ("child", "states::child"),
+    ("fault", "states::fault"),
+];
+
+fn rows(outcome: &Outcome) -> &[Value] {
+    outcome.document("view", "view", "time by thread")["rows"].as_array().expect("rows")
+}
+
+fn number(row: &Value, column: &str) -> f64 {
+    row[column].as_f64().unwrap_or_else(|| panic!("{column}: {row}"))
+}
+
+/// The sum is exact, whatever happens at once on several CPUs.
+fn expect_exact_sums(outcome: &Outcome) {
+    for row in rows(outcome) {
+        let sum: i64 = STATES.iter().map(|state| row[state].as_i64().expect("nanoseconds")).sum();
+        assert_eq!(row["elapsed"].as_i64(), Some(sum), "{row}");
+    }
+}
+
+#[test]
+fn the_states_of_threads_are_those_they_were_in_and_add_up() {
+    if skip() {
+        return;
+    }
+    let outcome = Outcome::with("wall/threads", "states 100 5", &["--rows", "1000"]);
+    expect_exact_sums(&outcome);
+    for name in KNOWN {
+        let row = outcome.row("time by thread", "thread", &name.into());
+        let [state, ready, running, elapsed] =
+            [name, "runnable", "running", "elapsed"].map(|column| number(row, column));
+        let [truth, lifetime] = [outcome.truth(&format!("{name}_ns")), outcome.truth(&format!("{name}_thread_ns"))];
+        // What the thread's own clock cannot know: a call takes as long as the thread is blocked,
+        // and then until it runs again; and a thread that competes begins to do so after its start.
+        let (least, most) = match name {
+            "running" => (truth, truth + lifetime - 500e6),
+            "runnable" => (truth, truth + lifetime - 500e6 + running * 0.02),
+            _ => (truth - ready - running, truth),
+        };
+        assert!(state >= least * 0.98 && state <= most * 1.02, "{name}: {state} for {truth}\n{}", outcome.text);
+        assert!(elapsed >= lifetime * 0.999, "{name}: {elapsed} of {lifetime}\n{}", outcome.text);
+    }
+}
+
+#[test]
+fn threads_that_sleep_through_the_run_are_there() {
+    if skip() {
+        return;
+    }
+    let sleepers: Vec<_> = (0..20).map(|_| named("sleeper", std::thread::park)).collect();
+    wait_for("threads that sleep", || (sleeping("sleeper") == sleepers.len()).then_some(()));
+    let pid = std::process::id().to_string();
+    let running =
+        attached(&["-q", "-f", "json", "wall/threads", "--pid", &pid, "--duration", "300ms", "--rows", "1000"]);
+    let ended = running.end();
+    for sleeper in &sleepers {
+        sleeper.thread().unpark();
+    }
+    let outcome = Outcome::read(ended.stdout);
+    expect_exact_sums(&outcome);
+    let all_the_time = |row: &&Value| row["thread"] == "sleeper" && row["lock"] == row["elapsed"];
+    assert_eq!(rows(&outcome).iter().filter(all_the_time).count(), sleepers.len(), "{}", outcome.text);
+}
+
+fn named(name: &str, run: fn()) -> JoinHandle<()> {
+    Builder::new().name(name.to_owned()).spawn(run).expect("a thread")
+}
+
+/// The number of threads of this process that have the name and sleep.
+fn sleeping(name: &str) -> usize {
+    let threads = std::fs::read_dir("/proc/self/task").expect("own threads");
+    let states = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("stat")).ok());
+    states.filter(|stat| stat.contains(&format!("({name}) S"))).count()
+}
+
+#[test]
+fn the_sums_are_exact_while_threads_begin_and_end() {
+    if skip() {
+        return;
+    }
+    let running = attached(&["-q", "-f", "json", "wall/threads", "--rows", "100000"]);
+    let loads: Vec<_> = ["execs 40 1 4", "sleepers 200 20", "contend 4 50 100", "states 50 10"]
+        .iter()
+        .map(|load| Command::new(workload()).args(load.split(' ')).stdout(Stdio::null()).spawn().expect("the workload"))
+        .collect();
+    for mut load in loads {
+        assert!(load.wait().expect("it ends").success());
+    }
+    running.signal("INT");
+    let outcome = Outcome::read(running.end().stdout);
+    expect_exact_sums(&outcome);
+    // Each thread of `sleepers` began and ended during the run.
+    let slept = rows(&outcome)
+        .iter()
+        .filter(|row| number(row, "sleep") >= 20e6 && number(row, "sleep") < number(row, "elapsed"));
+    assert!(slept.count() >= 200, "{}", outcome.text);
+}
+
+#[test]
+fn the_stacks_of_waits_have_all_the_time_of_their_states() {
+    if skip() {
+        return;
+    }
+    let outcome = Outcome::with("wall/profile", "states 50 40", &["--rows", "1000"]);
+    for (state, function) in FUNCTIONS {
+        let row = outcome.row("compared", "state", &state.into());
+        let (exact, known) = (number(row, "exact"), number(row, "with stacks"));
+        assert!((exact - known).abs() < exact * 0.02, "{state}: {row}");
+        let stacks = outcome.document("view", "view", "time by stack")["rows"].as_array().expect("rows");
+        let is_it = |row: &&Value| row["state"] == state && row["user stack"].to_string().contains(function);
+        let there: f64 = stacks.iter().filter(is_it).map(|row| number(row, "time")).sum();
+        // Unwind tables of a new process take some time.
+        assert!(there > 0.1 * outcome.truth(&format!("{state}_ns")), "{state}: {there}\n{}", outcome.text);
+    }
+}
