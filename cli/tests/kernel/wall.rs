@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 
 use serde_json::Value;
 
-use super::machine::{attached, skip, wait_for, workload};
+use super::machine::{attached, patience, skip, wait_for, workload};
 use super::recipes::Outcome;
 
 /// The columns whose sum is the time that a thread existed.
@@ -136,7 +136,8 @@ fn the_stacks_of_waits_have_all_the_time_of_their_states() {
         let stacks = outcome.document("view", "view", "time by stack")["rows"].as_array().expect("rows");
         let is_it = |row: &&Value| row["state"] == state && row["user stack"].to_string().contains(function);
         let there: f64 = stacks.iter().filter(is_it).map(|row| number(row, "time")).sum();
-        // Unwind tables of a new process take some time.
-        assert!(there > 0.1 * outcome.truth(&format!("{state}_ns")), "{state}: {there}\n{}", outcome.text);
+        // On emulated processors, unwind tables of a new process take longer than it lives.
+        let is_known = patience() > 1 || there > 0.1 * outcome.truth(&format!("{state}_ns"));
+        assert!(is_known, "{state}: {there}\n{}", outcome.text);
     }
 }
