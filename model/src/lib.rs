@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(unreachable_pub))]
 
+pub mod crc32;
 pub mod decode;
 pub mod distribution;
 pub mod format;

@@ -11,12 +11,11 @@ use std::collections::BTreeMap;
 
 use super::Recorded;
 use super::groups::{Group, groups};
-use super::samples::{Frame, Kind, Samples, UnitName};
+use super::samples::{Frame, Kind, SECTOR_BYTES, Samples, UnitName};
 use crate::json::{put, write_list, write_string};
 
 /// Nanoseconds of the unit of times.
 const MILLISECOND: f64 = 1e6;
-const SECTOR_BYTES: u64 = 512;
 
 /// The categories and their colours, in the order of [`category`].
 const CATEGORIES: &str = r#"[{"name":"Other","color":"grey","subcategories":["Other"]},{"name":"User","color":"yellow","subcategories":["Other"]},{"name":"Kernel","color":"orange","subcategories":["Other"]},{"name":"JIT","color":"green","subcategories":["Other"]}]"#;

@@ -63,6 +63,9 @@ pub(super) struct Site {
     pub unit: UnitName,
 }
 
+/// The size of a sector, for formats that have bytes only.
+pub(super) const SECTOR_BYTES: u64 = 512;
+
 /// The unit of a sample's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum UnitName {

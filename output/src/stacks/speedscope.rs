@@ -9,11 +9,8 @@ use std::collections::BTreeMap;
 use super::Recorded;
 use super::fold::suffix;
 use super::groups::groups;
-use super::samples::{Frame, Samples, UnitName};
+use super::samples::{Frame, SECTOR_BYTES, Samples, UnitName};
 use crate::json::{put, write_list, write_string};
-
-/// The format has no sectors.
-const SECTOR_BYTES: u64 = 512;
 
 pub(super) fn write(samples: &Samples, recorded: &Recorded) -> Vec<u8> {
     let mut frames = Frames::default();

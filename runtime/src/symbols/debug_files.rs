@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use profiler_model::crc32::Crc32;
+
 use super::debug_sections::{DebugLink, DebugSections};
 use crate::host::bounded::{Bounded, MAX_TABLE_BYTES, Watched, open_regular};
 
@@ -112,39 +114,21 @@ fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 /// The CRC-32 of a file, as in `.gnu_debuglink`; `None` if it cannot be read or is too large.
 fn checksum(mut file: Watched) -> Option<u32> {
     let mut chunk = vec![0; CHUNK_BYTES];
-    let table = crc_table();
-    let (mut sum, mut total) = (u32::MAX, 0);
+    let (mut sum, mut total) = (Crc32::default(), 0);
     file.rewind().ok()?;
     loop {
         let length = file.read(&mut chunk).ok()?;
         total += length as u64;
         if length == 0 || total > MAX_CHECKED_BYTES {
-            return (length == 0).then_some(!sum);
+            return (length == 0).then(|| sum.sum());
         }
-        sum = chunk.get(..length)?.iter().fold(sum, |sum, byte| crc_step(&table, sum, *byte));
+        sum.add(chunk.get(..length)?);
     }
-}
-
-fn crc_step(table: &[u32; 256], sum: u32, byte: u8) -> u32 {
-    table[usize::from(sum as u8 ^ byte)] ^ sum >> 8
-}
-
-/// The remainders of all bytes by the polynomial of CRC-32, bits reflected.
-fn crc_table() -> [u32; 256] {
-    let bit = |sum: u32| if sum & 1 == 0 { sum >> 1 } else { sum >> 1 ^ 0xedb8_8320 };
-    std::array::from_fn(|byte| (0..8).fold(byte as u32, |sum, _| bit(sum)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_checksum_is_crc_32() {
-        let table = crc_table();
-        let sum = b"123456789".iter().fold(u32::MAX, |sum, byte| crc_step(&table, sum, *byte));
-        assert_eq!(!sum, 0xcbf4_3926);
-    }
 
     #[test]
     fn the_cache_is_where_debuginfod_has_it() {
