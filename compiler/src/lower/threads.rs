@@ -4,7 +4,7 @@
 //! thread's value, and a program with which the runtime reads all values.
 //! Guarantee: a value starts as zeros. It is freed with its thread, together with what it counted.
 //!
-//! A value is followed by a mark of our own, [`MARK_BYTES`]: the thread's number as scripts see it,
+//! A value is followed by a mark of our own, `MARK_BYTES`: the thread's number as scripts see it,
 //! and a bit that says that the value was initialized. The kernel has no key with which user space
 //! could read all values (a descriptor names a thread only since 6.9), so a task iterator program
 //! writes them out.
