@@ -235,7 +235,8 @@ fn waits_for_a_condition_are_no_waits_for_a_lock() {
     if skip() {
         return;
     }
-    check("lock/futex", "conditions 40 5000 10000", |outcome| {
+    let load = format!("conditions 40 {} {}", work_us(5000), work_us(10000));
+    check("lock/futex", &load, |outcome| {
         assert!(outcome.rows_of_condition("waits for locks").is_empty(), "{}", outcome.text);
         let idle = outcome.rows_of_condition(IDLE);
         outcome.near(&total(&idle, "waited").into(), outcome.truth("waited_ns"), "waits for the condition");

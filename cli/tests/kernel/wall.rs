@@ -29,6 +29,12 @@ const FUNCTIONS: [(&str, &str); 7] = [
     ("fault", "states::fault"),
 ];
 
+/// The part by which times may differ. On emulated processors, a switch takes long, and the kernel
+/// counts it as CPU time of the thread that is about to run.
+fn tolerance() -> f64 {
+    if patience() == 1 { 0.02 } else { 0.2 }
+}
+
 fn rows(outcome: &Outcome) -> &[Value] {
     outcome.document("view", "view", "time by thread")["rows"].as_array().expect("rows")
 }
@@ -66,7 +72,12 @@ fn the_states_of_threads_are_those_they_were_in_and_add_up() {
             "runnable" => (truth - interrupted, truth + lifetime - 500e6),
             _ => (truth - ready - running, truth),
         };
-        assert!(state >= least * 0.98 && state <= most * 1.02, "{name}: {state} for {truth}\n{}", outcome.text);
+        let off = tolerance();
+        assert!(
+            state >= least * (1.0 - off) && state <= most * (1.0 + off),
+            "{name}: {state} for {truth}\n{}",
+            outcome.text
+        );
         assert!(elapsed >= lifetime * 0.999, "{name}: {elapsed} of {lifetime}\n{}", outcome.text);
     }
 }
