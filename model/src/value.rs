@@ -6,6 +6,8 @@
 //! addresses to names.
 
 use std::cmp::Ordering;
+use std::fmt;
+use std::fs::File;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -148,6 +150,21 @@ pub struct Bucket {
     pub count: u64,
 }
 
+/// A file as the kernel identifies it in a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// Major number of its device in the upper 32 bits, minor number in the lower ones.
+    pub device: u64,
+    /// Inode number.
+    pub inode: u64,
+}
+
+/// Keeps files for lookups after their processes have ended; used by another thread.
+pub trait KeepFiles: fmt::Debug + Send + Sync {
+    /// Keeps a file that a process has mapped, within limits.
+    fn keep(&self, id: FileId, file: &File);
+}
+
 /// Resolves addresses and ids to names; implemented by the runtime, mocked in tests.
 pub trait Symbols {
     /// The symbol of a kernel address, with its module if it has one.
@@ -200,6 +217,11 @@ pub trait Symbols {
     /// Announces that user addresses will be resolved, possibly after their processes have ended.
     /// Of the processes that already run, only `processes` are scanned, or all if it is empty.
     fn record_processes(&self, _processes: &[u32]) {}
+    /// Where to keep the files in which stacks are taken: their paths may lead elsewhere when the
+    /// stacks are printed. `None` if nothing is read from files.
+    fn kept_files(&self) -> Option<Arc<dyn KeepFiles>> {
+        None
+    }
     /// Failures to resolve names so far, by reason.
     fn shortfalls(&self) -> Shortfalls {
         Shortfalls::default()

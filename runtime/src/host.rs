@@ -30,7 +30,7 @@ use profiler_compiler::target::{
     Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ProgramAnswers, ProgramQuestions, StaticProbe,
     Target, TargetError, TracepointFormat, Variable,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -152,6 +152,18 @@ impl Host {
     /// typed.
     pub fn source_names_beginning(&self, path: &str, beginning: &str, most: usize) -> Vec<symbol_prefixes::Part> {
         self.names_in(path).map_or_else(Vec::new, |names| names.source_names(beginning, most))
+    }
+
+    /// The names of a program's source files that start like this, and have code.
+    pub fn source_files_beginning(&self, path: &str, beginning: &str) -> BTreeSet<String> {
+        let found = self.debug_information.get(path, self.arch());
+        found.map_or_else(|_| BTreeSet::new(), |information| information.files_beginning(beginning))
+    }
+
+    /// The lines of a source file of a program that have code.
+    pub fn source_lines(&self, path: &str, file: &str) -> BTreeSet<u64> {
+        let found = self.debug_information.get(path, self.arch());
+        found.map_or_else(|_| BTreeSet::new(), |information| information.lines(file))
     }
 
     /// The short names of installed libraries, such as `libc`.

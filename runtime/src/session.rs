@@ -22,7 +22,6 @@ mod views;
 
 use std::cell::Cell;
 use std::io;
-use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
@@ -105,11 +104,7 @@ pub fn run(
         symbols.record_processes(&options.pids);
     }
     // The first events already need tables.
-    let unwinder = if options.dry_run {
-        None
-    } else {
-        start_unwinder(object, &loaded, &options.pids, options.unwind_cache.clone())
-    };
+    let unwinder = start_unwinder(object, &loaded, &options, symbols);
     let actions = Actions {
         object,
         loaded: &loaded,
@@ -170,9 +165,11 @@ pub fn run(
     session.finish(links, &options)
 }
 
-/// Starts to answer requests for unwind tables. Without answers, stacks say so.
-fn start_unwinder(object: &Object, loaded: &Loaded, processes: &[u32], cache: Option<PathBuf>) -> Option<Unwinder> {
-    Unwinder::start(object.unwinding.as_ref()?, loaded, processes, cache).ok()
+/// Starts to answer requests for unwind tables, unless nothing runs. Without answers, stacks say so.
+fn start_unwinder(object: &Object, loaded: &Loaded, options: &RunOptions, symbols: &dyn Symbols) -> Option<Unwinder> {
+    let unwinding = object.unwinding.as_ref().filter(|_| !options.dry_run)?;
+    let files = (options.unwind_cache.clone(), symbols.kept_files());
+    Unwinder::start(unwinding, loaded, &options.pids, files).ok()
 }
 
 fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>> {

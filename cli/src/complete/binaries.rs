@@ -90,6 +90,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Functions of a file: symbols unchanged, C++ and Rust names quoted and one component at a time.
+/// Source files, then their lines with code.
 fn functions(host: &Host, path: &str, behind: &str) -> Vec<Candidate> {
     let (language, name) = match behind.split_once(':') {
         Some((language @ ("cpp" | "rust"), name)) => (Some(language), name),
@@ -107,11 +108,21 @@ fn functions(host: &Host, path: &str, behind: &str) -> Vec<Candidate> {
     if language.is_some() || name.contains("::") {
         return source(name);
     }
+    if let Some((file, line)) = name.split_once(':') {
+        let lines = host.source_lines(path, file).into_iter().map(|line| line.to_string());
+        let found = lines.filter(|number| number.starts_with(line)).take(MOST);
+        return found.map(|number| candidate(format!("{file}:{number}"), "")).collect();
+    }
     let symbols = host.symbols_beginning(path, name, MOST);
     let mut found: Vec<Candidate> = symbols.into_iter().map(|name| candidate(name, "")).collect();
     let sources = source(name);
     // Without a prefix, C++ functions outside any namespace would dominate the list.
     found.extend(sources.into_iter().filter(|found| !name.is_empty() || found.text.ends_with("::")));
+    // All line tables of a large program take seconds to read.
+    if !name.is_empty() {
+        let files = host.source_files_beginning(path, name).into_iter().take(MOST);
+        found.extend(files.map(|file| candidate(format!("{file}:"), "source file")));
+    }
     found
 }
 

@@ -212,5 +212,10 @@ fn programs_with_debug_information_have_arguments_results_and_types() {
     ] {
         assert_eq!(texts(&text), members, "{text}");
     }
+    let probe = format!("uprobe:{path}:server.c:");
+    assert_eq!(texts(&probe[..probe.len() - 4]), [probe.as_str()]);
+    let lines = texts(&format!("{probe}6"));
+    assert!(lines.contains(&format!("{probe}66")) && !lines.contains(&format!("{probe}6")), "{lines:?}");
+    assert!(texts(&format!("uprobe:{path}:other.c:")).is_empty());
     let _ = std::fs::remove_file(program);
 }

@@ -16,6 +16,7 @@ mod endings;
 mod faults;
 mod hostile;
 mod iterators;
+mod java;
 mod json;
 mod kernel_functions;
 mod limits;

@@ -119,6 +119,23 @@ impl DebugInformation {
         Ok(sites)
     }
 
+    /// The names of source files with code, without directories, that start like this.
+    pub fn files_beginning(&self, beginning: &str) -> BTreeSet<String> {
+        self.in_line_tables(|entries| lines::files_beginning(entries, beginning))
+    }
+
+    /// The lines of a source file that have code; none if several files have this name.
+    pub fn lines(&self, file: &str) -> BTreeSet<u64> {
+        self.in_line_tables(|entries| lines::lines(entries, file))
+    }
+
+    /// What is found before the limit of reading.
+    fn in_line_tables<T>(&self, find: impl FnOnce(&Entries<'_, '_>) -> T) -> T {
+        let dwarf = self.file.dwarf();
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        find(&Entries::new(&dwarf, &mut index))
+    }
+
     fn function(
         &self,
         entries: &Entries<'_, '_>,

@@ -54,12 +54,12 @@ pub(super) struct Generated {
 struct Files {
     perf_map: Option<(Version, PerfMap)>,
     perf_map_path: String,
-    dump: Option<(FileId, JitDump)>,
+    dump: Option<(DumpId, JitDump)>,
     dump_path: String,
 }
 
 /// Device and inode number.
-type FileId = (u64, u64);
+type DumpId = (u64, u64);
 
 /// A function of generated code.
 #[derive(Debug)]
@@ -172,16 +172,16 @@ impl Generated {
         region.shown_path().clone_into(&mut files.dump_path);
         let known = files.dump.take();
         // A child inherits the mapping of its parent, which writes about its own code.
-        let is_own = |(_, dump): &(FileId, JitDump)| [writer.own_pid, pid].contains(&dump.pid());
+        let is_own = |(_, dump): &(DumpId, JitDump)| [writer.own_pid, pid].contains(&dump.pid());
         files.dump = self.opened_dump(open_mapped(pid, *region), &[writer.user], known).filter(is_own);
     }
 
     fn files_of_ended(&mut self, pid: u32, recording: &Recording) -> Files {
         let mut files = self.taken(pid);
         let users = users_of_ended();
-        if let Some(FilePlace { path, inode, .. }) = recording.dump(pid) {
+        if let Some(FilePlace { path, file: id, .. }) = recording.dump(pid) {
             let file = open_regular_no_link(Path::new(&*path)).ok();
-            let file = file.filter(|file| file.metadata().is_ok_and(|meta| meta.ino() == inode));
+            let file = file.filter(|file| file.metadata().is_ok_and(|meta| meta.ino() == id.inode));
             let dump = file.and_then(|file| self.opened_dump(Some(file), &users, None));
             files.dump = dump.filter(|(_, dump)| dump.pid() == pid);
             files.dump_path = path.to_string();
@@ -198,8 +198,8 @@ impl Generated {
         &mut self,
         file: Option<File>,
         users: &[u32],
-        known: Option<(FileId, JitDump)>,
-    ) -> Option<(FileId, JitDump)> {
+        known: Option<(DumpId, JitDump)>,
+    ) -> Option<(DumpId, JitDump)> {
         let opened = file.and_then(|file| file.metadata().ok().map(|meta| (file, meta)));
         let is_trusted = |meta: &Metadata| meta.uid() == 0 || users.contains(&meta.uid());
         let Some((file, meta)) = opened.filter(|(_, meta)| is_trusted(meta)) else {
@@ -207,7 +207,7 @@ impl Generated {
             return None;
         };
         let id = (meta.dev(), meta.ino());
-        let is_same = |(known, dump): &(FileId, JitDump)| *known == id && dump.read_bytes() <= meta.len();
+        let is_same = |(known, dump): &(DumpId, JitDump)| *known == id && dump.read_bytes() <= meta.len();
         let (_, mut dump) = known.filter(is_same).unwrap_or_default();
         let was_cut = dump.is_cut;
         dump.read_on(Watched::new(file, Arc::clone(&self.progress)), meta.len());

@@ -14,6 +14,7 @@ mod files;
 mod generated;
 pub mod image;
 pub mod jitdump;
+mod kept;
 pub mod kernel;
 mod line_cache;
 pub mod lines;
@@ -30,9 +31,10 @@ mod words;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs;
+use std::sync::Arc;
 
 use profiler_model::strftime::Zone;
-use profiler_model::value::{Location, Shortfalls, SymbolName, Symbols, Value};
+use profiler_model::value::{KeepFiles, Location, Shortfalls, SymbolName, Symbols, Value};
 
 use crate::sys::time;
 use kernel::KernelSymbols;
@@ -121,6 +123,10 @@ impl Symbols for HostSymbols {
 
     fn record_processes(&self, processes: &[u32]) {
         self.user.borrow_mut().record(processes);
+    }
+
+    fn kept_files(&self) -> Option<Arc<dyn KeepFiles>> {
+        Some(self.user.borrow().kept())
     }
 }
 

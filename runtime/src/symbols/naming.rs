@@ -13,12 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use profiler_model::value::{FilePosition, Location, Origin, Shortfalls, SymbolName};
+use profiler_model::value::{FileId, FilePosition, Location, Origin, Shortfalls, SymbolName};
 
 use super::debug_files::Program;
 use super::files::{Files, ReadFile};
 use super::generated::{Generated, GeneratedCode};
 use super::image::NamedAddress;
+use super::kept::KeptFiles;
 use super::lines::Found;
 use super::processes::FilePlace;
 use super::recorder::Recording;
@@ -44,6 +45,8 @@ pub(super) struct Question {
     pub with_origins: bool,
     /// The recorded mappings of earlier programs and processes.
     pub recording: Option<Recording>,
+    /// The files in which stacks were taken.
+    pub kept: Arc<KeptFiles>,
 }
 
 /// The resolved locations, and what is missing.
@@ -97,11 +100,11 @@ impl Namer {
             self.in_region(question.pid, (&regions, region), &addresses, &mut locations);
         }
         let places = question.recording.as_ref().map(|recording| recording.find(question.pid, &left));
-        let mut files: BTreeMap<(Arc<str>, u64), Places> = BTreeMap::new();
+        let mut files: BTreeMap<(Arc<str>, FileId), Places> = BTreeMap::new();
         for (at, &address) in left.iter().enumerate() {
             match places.as_ref().and_then(|places| places.get(at)?.clone()) {
-                Some(FilePlace { path, inode, offset }) => {
-                    files.entry((path, inode)).or_default().push((address, offset));
+                Some(FilePlace { path, file, offset }) => {
+                    files.entry((path, file)).or_default().push((address, offset));
                 }
                 // The current mappings are complete; for a process that has ended, only its files
                 // were recorded.
@@ -112,8 +115,9 @@ impl Namer {
                 None => {}
             }
         }
-        for ((path, inode), places) in files {
-            self.in_recorded_file(&path, inode, &places, &mut locations);
+        for ((path, file), places) in files {
+            let kept = question.kept.get(file);
+            self.in_recorded_file((&path, file), kept, &places, &mut locations);
         }
         let location = |&address: &u64| (address, locations.remove(&address).unwrap_or(Location::Unknown));
         let locations = question.addresses.iter().map(location).collect();
@@ -152,15 +156,22 @@ impl Namer {
         }
     }
 
-    /// Resolves addresses in a file that a process had mapped. Another file may have taken its path
-    /// since, or the path may have been in another mount namespace.
-    fn in_recorded_file(&mut self, path: &str, inode: u64, places: &Places, into: &mut BTreeMap<u64, Location>) {
+    /// Resolves addresses in a file that a process had mapped. Unless it was kept, another file may
+    /// have taken its path since, or the path may have been in another mount namespace.
+    fn in_recorded_file(
+        &mut self,
+        (path, id): (&str, FileId),
+        kept: Option<File>,
+        places: &Places,
+        into: &mut BTreeMap<u64, Location>,
+    ) {
         let program = Program { path: Path::new(path), root: Path::new("/") };
         let read = if path == VDSO {
             Some(self.vdso())
         } else {
-            let file = open_regular(Path::new(path)).ok();
-            let file = file.filter(|file| file.metadata().is_ok_and(|meta| meta.ino() == inode));
+            let at_path = || open_regular(Path::new(path)).ok();
+            let is_same = |file: &File| file.metadata().is_ok_and(|meta| meta.ino() == id.inode);
+            let file = kept.or_else(|| at_path().filter(is_same));
             file.map(|file| self.files.read(file, program))
         };
         for (address, offset) in places {
@@ -225,7 +236,7 @@ pub(crate) fn open_mapped(pid: u32, region: Region<'_>) -> Option<File> {
     let exact = format!("/proc/{pid}/map_files/{:x}-{:x}", region.start, region.end);
     open_regular(Path::new(&exact)).ok().or_else(|| {
         let file = open_regular(Path::new(&format!("/proc/{pid}/root{}", region.path))).ok()?;
-        file.metadata().is_ok_and(|meta| meta.ino() == region.inode).then_some(file)
+        file.metadata().is_ok_and(|meta| meta.ino() == region.file.inode).then_some(file)
     })
 }
 

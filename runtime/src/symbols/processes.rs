@@ -10,6 +10,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use profiler_model::value::FileId;
+
 use super::generated::is_dump_path;
 use super::naming::VDSO;
 use super::regions::Regions;
@@ -39,8 +41,8 @@ const BY_EXEC: u16 = 1 << 13;
 pub(super) struct FilePlace {
     /// Path of the file, as the process saw it, or `[vdso]`.
     pub path: Arc<str>,
-    /// Inode number, which distinguishes it from another file at the same path.
-    pub inode: u64,
+    /// Distinguishes it from another file at the same path.
+    pub file: FileId,
     /// Offset in bytes from the start of the file.
     pub offset: u64,
 }
@@ -110,7 +112,7 @@ impl Processes {
     pub(super) fn add_maps(&mut self, pid: u32, maps: &str) {
         for region in Regions::parse(maps).iter().filter(|region| region.is_code && is_recorded(region.path)) {
             let (start, end, offset) = (region.start, region.end, region.offset);
-            self.map(pid, 0, Mapped { start, end, offset, inode: region.inode, path: region.path });
+            self.map(pid, 0, Mapped { start, end, offset, file: region.file, path: region.path });
         }
         if self.has_room(pid) {
             self.known.entry(pid).or_default().is_whole = true;
@@ -138,17 +140,21 @@ impl Processes {
     /// protection, flags 4 | path
     /// ```
     fn mapped(&mut self, pid: u32, time: u64, record: &[u8]) {
-        let numbers = (long(record, 16), long(record, 24), long(record, 32), long(record, 48));
-        let (Some(start), Some(length), Some(offset), Some(inode)) = numbers else { return };
+        let numbers = (long(record, 16), long(record, 24), long(record, 32));
+        let (Some(start), Some(length), Some(offset)) = numbers else { return };
+        let (Some(major), Some(minor), Some(inode)) = (word(record, 40), word(record, 44), long(record, 48)) else {
+            return;
+        };
+        let file = FileId { device: u64::from(major) << 32 | u64::from(minor), inode };
         let name = record.get(72..record.len() - 8).and_then(|name| name.split(|byte| *byte == 0).next());
         let Some(path) = name.and_then(|name| std::str::from_utf8(name).ok()).filter(|path| is_recorded(path)) else {
             return;
         };
-        self.map(pid, time, Mapped { start, end: start.saturating_add(length), offset, inode, path });
+        self.map(pid, time, Mapped { start, end: start.saturating_add(length), offset, file, path });
     }
 
     fn map(&mut self, pid: u32, time: u64, mapped: Mapped<'_>) {
-        let Mapped { start, end, offset, inode, path } = mapped;
+        let Mapped { start, end, offset, file, path } = mapped;
         if start >= end || !self.has_room(pid) {
             return;
         }
@@ -164,7 +170,7 @@ impl Processes {
         let process = self.known.entry(pid).or_default();
         let is_earlier = time < process.began && process.began > 0 && time > 0;
         let mappings = Arc::make_mut(if is_earlier { &mut process.earlier } else { &mut process.mappings });
-        insert(mappings, start, Mapping { end, time, file: FilePlace { path, inode, offset } });
+        insert(mappings, start, Mapping { end, time, file: FilePlace { path, file, offset } });
         if self.added_bytes > COUNTED_EVERY_BYTES {
             self.count_again();
         }
@@ -318,7 +324,7 @@ struct Mapped<'a> {
     start: u64,
     end: u64,
     offset: u64,
-    inode: u64,
+    file: FileId,
     path: &'a str,
 }
 

@@ -2,6 +2,8 @@
 //!
 //! In: the text. Out: the mapping that contains an address. Guarantee: malformed lines are skipped.
 
+use profiler_model::value::FileId;
+
 /// One line of the file: one mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Region<'a> {
@@ -9,7 +11,7 @@ pub(crate) struct Region<'a> {
     pub end: u64,
     /// Offset in the file of the start of the mapping.
     pub offset: u64,
-    pub inode: u64,
+    pub file: FileId,
     /// A path, a name in brackets, or empty.
     pub path: &'a str,
     pub is_code: bool,
@@ -62,7 +64,7 @@ impl<'a> Regions<'a> {
 impl<'a> Region<'a> {
     /// Whether it maps a file that can be opened.
     pub(crate) fn is_file(&self) -> bool {
-        self.path.starts_with('/') && self.inode != 0
+        self.path.starts_with('/') && self.file.inode != 0
     }
 
     /// The path without the suffix that the kernel adds for deleted files.
@@ -84,9 +86,11 @@ fn region(line: &str) -> Option<Region<'_>> {
     let (start, end) = (hex(start)?, hex(end)?);
     let is_code = fields.next()?.contains('x');
     let offset = hex(fields.next()?)?;
-    let inode = fields.nth(1)?.parse().ok()?;
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let device = hex(major)? << 32 | hex(minor)?;
+    let file = FileId { device, inode: fields.next()?.parse().ok()? };
     let path = fields.next().unwrap_or_default().trim_start();
-    (start < end).then_some(Region { start, end, offset, inode, path, is_code })
+    (start < end).then_some(Region { start, end, offset, file, path, is_code })
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use profiler_model::value::{Location, Shortfalls, SymbolName, Value};
 
 use super::expected::Expected;
+use super::kept::KeptFiles;
 use super::naming::{Answer, Namer, Question};
 use super::recorder::Recorder;
 use super::service::{Limits, Service};
@@ -36,6 +38,7 @@ pub(super) struct UserSymbols {
     processes: HashMap<u32, Known>,
     remembered: usize,
     remembered_bytes: usize,
+    kept: Arc<KeptFiles>,
     recorder: Option<Recorder>,
     shortfalls: Shortfalls,
     /// The processes whose addresses were announced by the last call of `expect`.
@@ -84,6 +87,7 @@ impl Default for UserSymbols {
             processes: HashMap::new(),
             remembered: 0,
             remembered_bytes: 0,
+            kept: Arc::default(),
             recorder: None,
             shortfalls: Shortfalls::default(),
             checked: HashSet::new(),
@@ -97,6 +101,11 @@ impl UserSymbols {
     /// `processes`.
     pub(super) fn record(&mut self, processes: &[u32]) {
         self.recorder.get_or_insert_with(|| Recorder::start(processes));
+    }
+
+    /// The files kept for lookups after their processes have ended.
+    pub(super) fn kept(&self) -> Arc<KeptFiles> {
+        Arc::clone(&self.kept)
     }
 
     /// The name of one address.
@@ -178,7 +187,8 @@ impl UserSymbols {
         unknown.dedup();
         let asked = unknown.len();
         let recording = self.recorder.as_ref().map(Recorder::recording);
-        let question = Question { pid, is_alive, addresses: unknown, with_origins, recording };
+        let kept = Arc::clone(&self.kept);
+        let question = Question { pid, is_alive, addresses: unknown, with_origins, recording, kept };
         let Some(Answer { locations, shortfalls }) = self.service.ask(question) else {
             known.is_stuck = true;
             self.shortfalls.unanswered += asked as u64;

@@ -10,9 +10,11 @@ use std::collections::HashMap;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use object::read::ReadRef;
 use profiler_model::unwind::{Mapping, Table};
+use profiler_model::value::KeepFiles;
 
 use super::cache::Cache;
 use super::mappings::{self, Tables};
@@ -35,6 +37,7 @@ pub(super) struct Files {
     known: HashMap<Option<FileKey>, Known>,
     segments: Segments,
     cache: Option<Cache>,
+    kept: Option<Arc<dyn KeepFiles>>,
     vdso: OnceCell<Rc<[u8]>>,
 }
 
@@ -54,9 +57,10 @@ pub(super) struct Mapped {
 }
 
 impl Files {
-    /// No file is known yet. Rows of large files are kept in a cache.
-    pub(super) fn new(cache: Option<Cache>) -> Files {
-        Files { cache, ..Files::default() }
+    /// No file is known yet. Rows of large files are kept in a cache, the files themselves for those
+    /// who need them later.
+    pub(super) fn new(cache: Option<Cache>, kept: Option<Arc<dyn KeepFiles>>) -> Files {
+        Files { cache, kept, ..Files::default() }
     }
 
     /// The mappings for the regions of a process. Their segments are to be written first.
@@ -101,6 +105,9 @@ impl Files {
             return if is_same { self.read(None, &*bytes) } else { Known::bare() };
         }
         let file = if region.is_file() { open_mapped(pid, *region) } else { None };
+        if let (Some(kept), Some(file)) = (&self.kept, &file) {
+            kept.keep(region.file, file);
+        }
         match file.and_then(|file| Some((key(&file.metadata().ok()?), file))) {
             Some((key, file)) => self.read(Some(key), &Bounded::new(file, MAX_TABLE_BYTES)),
             None => Known::bare(),

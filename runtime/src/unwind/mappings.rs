@@ -59,7 +59,7 @@ fn code<'a>(regions: &Regions<'a>) -> Vec<Region<'a>> {
 
 /// Whether it is memory without a file; the kernel shows the name that a process gave it.
 fn is_anonymous(region: &Region<'_>) -> bool {
-    region.inode == 0 && (region.path.is_empty() || region.path.starts_with("[anon:"))
+    region.file.inode == 0 && (region.path.is_empty() || region.path.starts_with("[anon:"))
 }
 
 /// A mapping of code without unwind information.

@@ -27,6 +27,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use profiler_model::unwind::{REQUEST_BYTES, Unwinding};
+use profiler_model::value::KeepFiles;
 
 use crate::attach::sampling::online_cpus;
 use crate::background::{Background, End, PATIENCE};
@@ -59,13 +60,13 @@ pub(crate) struct Unwinder {
 
 impl Unwinder {
     /// Starts the thread for a loaded object. Tables of large files are kept in the private
-    /// directory `cache`, if there is one. Returns when these processes have tables, or the
+    /// directory `cache`, if there is one; the files that were read, in `kept`. Returns when these processes have tables, or the
     /// busiest ones if none is named; but waits no longer than [`PATIENCE`] or [`PREPARATION`].
     pub(crate) fn start(
         unwinding: &Unwinding,
         loaded: &Loaded,
         processes: &[u32],
-        cache: Option<PathBuf>,
+        (cache, kept): (Option<PathBuf>, Option<Arc<dyn KeepFiles>>),
     ) -> io::Result<Unwinder> {
         let maps = Maps::open(unwinding, loaded)?;
         let requests = open(&unwinding.requests, loaded)?;
@@ -77,7 +78,7 @@ impl Unwinder {
             let first = if named.is_empty() { busy::busiest() } else { named };
             let ahead = Ahead { processes: first.into(), is_done: Some(prepared) };
             let cache = cache.and_then(|directory| Cache::open(&directory).ok());
-            drop(listen(Server::new(maps, Files::new(cache), counted), &requests, ahead, end));
+            drop(listen(Server::new(maps, Files::new(cache, kept), counted), &requests, ahead, end));
         })?;
         let patience = if processes.is_empty() { PREPARATION } else { PATIENCE };
         // The thread drops its end when it is done.

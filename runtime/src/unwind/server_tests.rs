@@ -6,6 +6,8 @@ use profiler_model::unwind::{
     address_of, row, rule_of,
 };
 
+use profiler_model::value::FileId;
+
 use super::*;
 use crate::unwind::rows::rows;
 use crate::unwind::sections::Sections;
@@ -174,8 +176,8 @@ fn a_file_is_known_by_more_than_its_path() {
     let maps = read_maps(own()).expect("readable");
     let regions = Regions::parse(&maps);
     let region = regions.get(regions.code_at(own_code()).expect("it is mapped"));
-    assert_eq!(region.inode, meta.ino());
-    let replaced = Region { inode: region.inode + 1, start: 1, ..region };
+    assert_eq!(region.file.inode, meta.ino());
+    let replaced = Region { file: FileId { inode: region.file.inode + 1, ..region.file }, start: 1, ..region };
     let mut files = Files::default();
     let mapped = files.map(own(), &[region, replaced]);
     let tables: Vec<bool> = mapped.mappings.iter().map(|mapping| mapping.table == Table::NONE).collect();

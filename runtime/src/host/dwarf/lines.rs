@@ -53,11 +53,7 @@ struct SourceFile {
 
 /// The code of a line.
 pub(super) fn places(entries: &Entries<'_, '_>, file: &str, line: u64) -> Result<Vec<Place>, TargetError> {
-    let mut search = Search { file, line, files: BTreeMap::new(), names: BTreeSet::new() };
-    for start in entries.unit_starts() {
-        search.unit(entries, start);
-    }
-    let Search { files, names, .. } = search;
+    let Search { files, names, .. } = searched(entries, Wanted::File(file, line));
     let mut files: Vec<(String, SourceFile)> = files.into_iter().filter(|(_, found)| !found.lines.is_empty()).collect();
     if files.len() > 1 {
         let shown: Vec<String> = files.iter().take(MAX_SHOWN).map(|(path, _)| format!("`{path}`")).collect();
@@ -112,10 +108,49 @@ fn first_of_each_copy(entries: &Entries<'_, '_>, source: &SourceFile, line: u64)
     places.into_values().collect()
 }
 
-/// The search for a line in the tables of all units.
+/// The names of source files with code, without directories, that start like this.
+pub(super) fn files_beginning(entries: &Entries<'_, '_>, beginning: &str) -> BTreeSet<String> {
+    let search = searched(entries, Wanted::Beginning(beginning));
+    let name = |path: String| path.rsplit('/').next().map(str::to_owned);
+    search.files.into_iter().filter(|(_, found)| !found.lines.is_empty()).filter_map(|(path, _)| name(path)).collect()
+}
+
+/// The lines of a source file that have code; none if several files have the name.
+pub(super) fn lines(entries: &Entries<'_, '_>, file: &str) -> BTreeSet<u64> {
+    let mut files = searched(entries, Wanted::File(file, 0)).files.into_values().filter(|it| !it.lines.is_empty());
+    files.next().filter(|_| files.next().is_none()).map(|file| file.lines).unwrap_or_default()
+}
+
+fn searched<'a>(entries: &Entries<'_, '_>, wanted: Wanted<'a>) -> Search<'a> {
+    let mut search = Search { wanted, files: BTreeMap::new(), names: BTreeSet::new() };
+    for start in entries.unit_starts() {
+        search.unit(entries, start);
+    }
+    search
+}
+
+/// Which files are searched.
+#[derive(Debug, Clone, Copy)]
+enum Wanted<'a> {
+    /// Files whose paths end like this, and where this line of them begins.
+    File(&'a str, u64),
+    /// Files whose names start like this.
+    Beginning(&'a str),
+}
+
+impl Wanted<'_> {
+    /// Whether the name of a file, without directories, is searched.
+    fn is_named(self, name: &str) -> bool {
+        match self {
+            Wanted::File(file, _) => file.rsplit('/').next() == Some(name),
+            Wanted::Beginning(beginning) => name.starts_with(beginning),
+        }
+    }
+}
+
+/// The search for files in the line tables of all units.
 struct Search<'a> {
-    file: &'a str,
-    line: u64,
+    wanted: Wanted<'a>,
     /// By path.
     files: BTreeMap<String, SourceFile>,
     /// The names of all files, without directories.
@@ -155,7 +190,8 @@ impl Search<'_> {
         };
         let source = self.files.entry(path.clone()).or_default();
         source.lines.insert(line.get());
-        if line.get() == self.line && source.rows.len() < MAX_PLACES {
+        let is_line = matches!(self.wanted, Wanted::File(_, wanted) if wanted == line.get());
+        if is_line && source.rows.len() < MAX_PLACES {
             source.rows.insert((unit, row.address()));
         }
     }
@@ -168,7 +204,6 @@ impl Search<'_> {
         header: &LineProgramHeader<Slice<'_>>,
     ) -> BTreeMap<u64, String> {
         let mut wanted = BTreeMap::new();
-        let last_name = self.file.rsplit('/').next().unwrap_or_default();
         let text = |value| {
             let text = entries.dwarf().attr_string(unit, value).ok()?;
             std::str::from_utf8(text.slice()).ok().map(str::to_owned)
@@ -186,7 +221,7 @@ impl Search<'_> {
             }
             let Some(name) = text(entry.path_name()) else { continue };
             let short = name.rsplit('/').next().unwrap_or_default();
-            if short != last_name {
+            if !self.wanted.is_named(short) {
                 if self.names.len() < MAX_NAMES && !self.names.contains(short) {
                     self.names.insert(short.to_owned());
                 }
@@ -195,7 +230,7 @@ impl Search<'_> {
             let directory = entry.directory(header).and_then(text).unwrap_or_default();
             let unit_directory = unit.comp_dir.and_then(|name| std::str::from_utf8(name.slice()).ok());
             let path = joined(&[unit_directory.unwrap_or_default(), &directory, &name]);
-            if ends_like(&path, self.file) {
+            if !matches!(self.wanted, Wanted::File(file, _) if !ends_like(&path, file)) {
                 wanted.insert(index, path);
             }
         }

@@ -19,15 +19,28 @@ fn files(directory: &Directory) -> Option<[String; 3]> {
     Some([compiled(directory, "cc", &[], "mapped.c", "mapped")?, library("odd_one", 64)?, library("even_one", 3000)?])
 }
 
-/// Traces a program, which stays until its stacks have been printed.
-fn assert_named(program: &mut Command, what: &str) {
+/// What a program does before its stacks are printed.
+enum Then {
+    Stays,
+    /// It is killed. Some kernels tell of an end while the process still has its memory.
+    Ends,
+}
+
+/// Traces a program.
+fn assert_named(program: &mut Command, then: &Then, what: &str) {
     let program = Running::start(program);
     let (pid, probe) = (program.pid(), "tracepoint:syscalls:sys_enter_close");
+    let last = match then {
+        Then::Stays => "exit();",
+        Then::Ends => r#"signal("KILL");"#,
+    };
     let script = until_warm(probe, &format!("pid == {pid} && args.fd - 1000000"))
         + &format!(
             "{probe} / pid == {pid} && args.fd > 1000000 / {{
                 @call[args.fd - 1000000, dw_ustack] = count();
-                if (args.fd == 1000002) {{ exit(); }} }}"
+                if (args.fd == 1000002) {{ {last} }} }}
+            tracepoint:sched:sched_process_exit / pid == {pid} && tid == {pid} / {{ @ended = 1; }}
+            interval:ms:200 / @ended == 1 / {{ clear(@ended); exit(); }}"
         );
     let ended = run(&["-q", "--unsafe", "-e", &script]);
     assert_eq!(ended.code(), 0, "{what}: {}", ended.stderr);
@@ -52,9 +65,20 @@ fn frames_in_a_replaced_library_have_the_names_of_the_mapped_file() {
     for when in ["before", "after"] {
         let directory = Directory::new("unwinding-replaced");
         let Some([program, odd, even]) = files(&directory) else { return };
-        assert_named(Command::new(&program).args([when, &odd, &even, &limit_ms()]), when);
+        assert_named(Command::new(&program).args([when, &odd, &even, &limit_ms()]), &Then::Stays, when);
         assert!(fs::metadata(&even).is_err(), "it was renamed");
     }
+}
+
+#[test]
+fn frames_in_a_replaced_library_have_names_when_the_process_has_ended() {
+    if skip_walks() {
+        return;
+    }
+    let directory = Directory::new("unwinding-ended");
+    let Some([program, odd, even]) = files(&directory) else { return };
+    assert_named(Command::new(&program).args(["after", &odd, &even, &limit_ms()]), &Then::Ends, "after its end");
+    assert!(fs::metadata(&even).is_err(), "it was renamed");
 }
 
 #[test]
@@ -74,6 +98,8 @@ fn a_program_in_another_mount_namespace_has_names_and_complete_stacks() {
         exec {mounted}/program before {mounted}/library {mounted}/library {}",
         limit_ms()
     );
-    assert_named(Command::new("unshare").args(["-m", "sh", "-c", &hidden]), "elsewhere");
+    for then in [Then::Stays, Then::Ends] {
+        assert_named(Command::new("unshare").args(["-m", "sh", "-c", &hidden]), &then, "elsewhere");
+    }
     assert_eq!(fs::read_dir(&mounted).expect("a directory").count(), 0, "only the process sees what is mounted");
 }
