@@ -119,7 +119,9 @@ fn of_loss(facts: &Inputs<'_>, loss: &Loss, count: u64) -> Missing {
 fn without_callers(end: End) -> Option<String> {
     let help = match end {
         End::NoTable => "stacks of a process are complete as soon as its files are read, some milliseconds later",
-        End::NoInformation => "compile with `-fasynchronous-unwind-tables`, or with frame pointers (Java: `-XX:+PreserveFramePointer`)",
+        End::NoInformation => {
+            "compile with `-fasynchronous-unwind-tables`, or with frame pointers (Java: `-XX:+PreserveFramePointer`)"
+        }
         End::Depth | End::Unreadable | End::Unsupported => return None,
     };
     Some(help.into())

@@ -56,6 +56,13 @@ fn variables_have_their_types() {
     assert_prints(script, "-7 -3 1 -4 3 -4 a label 65535 1\n11");
 }
 
+/// Since Linux 6.6; on older kernels it is an error.
+#[test]
+fn variables_are_known_at_returns() {
+    let script = r#"uretprobe:BIN:use { printf("%d %d\n", *uaddr("counter"), uaddr("server")->clients->fd); }"#;
+    assert_prints(script, "-7 -4");
+}
+
 #[test]
 fn the_script_s_types_come_first_and_the_kernel_s_last() {
     let script = r#"

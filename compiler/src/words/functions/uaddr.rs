@@ -1,20 +1,27 @@
 //! `uaddr(name)`: the address of a variable of the probed program.
 //!
 //! The load address is known only in a probe of that program: it is the probed instruction's
-//! address in memory minus its address in the file.
+//! address in memory minus its address in the file. At a return, the kernel tells the address of the
+//! function's entry.
 
 use crate::ast;
 use crate::ast::BinaryOp;
 use crate::catalogue::Function;
 use crate::check;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::ir::{Arg, Helper};
 use crate::lower::{self, Value};
 use crate::object::Attach;
+use crate::results::WordName;
 use crate::source::Span;
 use crate::target::{ProgramQuestions, ProgramVariable, Variable};
-use crate::typed::{self, ExprKind};
+use crate::typed::{self, Call, ExprKind};
 use crate::types::{Int, Space, Type};
 use crate::words::functions::reg::register_offset;
+
+/// The kernel version since which `bpf_get_func_ip` returns the function of a user probe, also at its
+/// return (commit a3c485a5d8d4).
+const FUNCTION_SINCE: (u32, u32) = (6, 6);
 
 /// `uaddr`.
 #[derive(Debug)]
@@ -37,14 +44,16 @@ impl Function for Uaddr {
             return cx.fail(Diagnostic::error(Code(447), span, message).help(help));
         };
         let site = match sites.as_slice() {
-            [site] if !at_return => Some(site.file_offset),
+            [site] if !at_return || cx.env.target.kernel() >= FUNCTION_SINCE => Some(site.file_offset),
             _ => None,
         };
-        let path = path.clone();
+        let (path, at_return) = (path.clone(), *at_return);
         match cx.env.target.variable(&path, &name, site) {
             Ok(variable) => {
                 let Some(to) = pointee(cx, &path, &name, &variable) else { return typed::Expr::poison(span) };
-                address(cx, &path, (&variable, to), span)
+                let found = place(&variable).and_then(|place| address(cx, place, at_return, span));
+                let Some(address) = found else { return cx.fail(unknown_place(&path, span)) };
+                typed::Expr::convert(address, &Type::Pointer { to: Box::new(to), space: Space::User })
             }
             Err(error) => {
                 let what = format!("the symbol `{name}` of `{path}`");
@@ -65,8 +74,9 @@ impl Function for Uaddr {
         }
     }
 
-    fn lower(&self, _cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {
-        Value::None
+    /// The address of the function whose return is probed.
+    fn lower(&self, cx: &mut lower::Body<'_, '_>, _call: &typed::Call, _ty: &Type) -> Value {
+        Value::Scalar(cx.b.call(Helper::GetFuncIp, &[Arg::Context]).into())
     }
 }
 
@@ -91,20 +101,37 @@ fn pointee(cx: &mut check::Body<'_, '_>, path: &str, name: &str, variable: &Vari
     Some(Type::Int(Int { size_bytes, signed: false }))
 }
 
-/// The variable's address as a pointer.
-fn address(cx: &mut check::Body<'_, '_>, path: &str, (variable, to): (&Variable, Type), span: Span) -> typed::Expr {
+/// Where a variable is in memory.
+#[derive(Clone, Copy)]
+enum Place {
+    Fixed(u64),
+    /// Bytes from the probed instruction.
+    FromSite(i64),
+}
+
+/// Where a variable is; `None` if the load address is not known.
+fn place(variable: &Variable) -> Option<Place> {
+    let from_site = || variable.from_site.map(Place::FromSite);
+    if variable.is_fixed { Some(Place::Fixed(variable.address)) } else { from_site() }
+}
+
+fn address(cx: &mut check::Body<'_, '_>, place: Place, at_return: bool, span: Span) -> Option<typed::Expr> {
     let number = |n: i64| typed::Expr { kind: ExprKind::Int(n), ty: Type::U64, span };
-    let address = match (variable.is_fixed, variable.from_site, register_offset(cx.env.target.arch(), "pc")) {
-        (true, ..) => number(variable.address as i64),
-        (false, Some(distance), Some(register)) => {
-            let here = typed::Expr { kind: ExprKind::Register(register), ty: Type::U64, span };
-            cx.binary(BinaryOp::Add, here, number(distance), span)
-        }
-        _ => {
-            let message = format!("where `{path}` is loaded is not known in this probe");
-            let help = "it is known where one place is probed, at the entry of one function say, and not at its return";
-            return cx.fail(Diagnostic::error(Code(447), span, message).help(help));
-        }
+    let distance = match place {
+        Place::Fixed(address) => return Some(number(address as i64)),
+        Place::FromSite(distance) => distance,
     };
-    typed::Expr::convert(address, &Type::Pointer { to: Box::new(to), space: Space::User })
+    let kind = if at_return {
+        ExprKind::Call(Call { word: WordName::new(Uaddr.name()), args: Vec::new(), constants: Vec::new() })
+    } else {
+        ExprKind::Register(register_offset(cx.env.target.arch(), "pc")?)
+    };
+    let site = typed::Expr { kind, ty: Type::U64, span };
+    Some(cx.binary(BinaryOp::Add, site, number(distance), span))
+}
+
+fn unknown_place(path: &str, span: Span) -> Diagnostic {
+    let message = format!("where `{path}` is loaded is not known in this probe");
+    let help = "it is known where one place is probed: at the entry of one function, and since Linux 6.6 at its return";
+    Diagnostic::error(Code(447), span, message).help(help)
 }
