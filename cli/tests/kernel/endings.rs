@@ -23,6 +23,12 @@ fn script(body: &str) -> String {
     )
 }
 
+/// What a run said, without what is missing from its results: on a busy machine ticks come late.
+fn said(errors: &str) -> String {
+    let missing = |line: &&str| line.starts_with("Missing from") || line.starts_with("  ");
+    errors.lines().filter(|line| !missing(line)).flat_map(|line| [line, "\n"]).collect()
+}
+
 /// Starts a run and waits until it holds its BPF objects.
 fn start(arguments: &[&str]) -> (Running, BTreeSet<(&'static str, u32)>) {
     let running = attached(arguments);
@@ -196,7 +202,7 @@ fn a_reader_that_goes_away_ends_it_quietly() {
     drop(reader);
     let output = child.wait_with_output().expect("it ends");
     assert_eq!((line.as_str(), output.status.code()), ("begin\n", Some(0)));
-    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(said(&String::from_utf8_lossy(&output.stderr)), "");
     assert_gone(&ids);
 }
 
@@ -212,7 +218,7 @@ fn a_file_that_cannot_be_written_is_an_error() {
     for (path, words) in cases {
         let ended = run(&["-q", "-o", path, "-e", &script("interval:ms:1 { printf(\"x\\n\"); }")]);
         assert_eq!((ended.code(), ended.stdout.as_str()), (1, ""), "{path}: {}", ended.stderr);
-        assert!(ended.stderr.starts_with(words), "{}", ended.stderr);
+        assert!(said(&ended.stderr).starts_with(words), "{}", ended.stderr);
     }
 }
 
