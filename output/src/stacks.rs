@@ -4,6 +4,7 @@
 //! Guarantee: the numbers of a file add up to those of its maps. A stack whose callers are missing
 //! begins with a frame that says so.
 
+mod difference;
 mod firefox;
 mod flame;
 mod fold;
@@ -27,6 +28,8 @@ use profiler_model::units::Unit;
 use profiler_model::value::{Symbols, Value};
 
 use samples::Samples;
+
+pub use difference::Unreadable;
 
 /// The stacks of a run.
 #[derive(Debug, Clone, Default)]
@@ -104,6 +107,35 @@ impl Stacks {
 }
 
 impl Folded {
+    /// The stacks of a file that [`Folded::write_lines`] or another tool has written.
+    ///
+    /// # Errors
+    /// The first line that is no stack with a whole number.
+    pub fn read(text: &str) -> Result<Folded, Unreadable> {
+        difference::read(text)
+    }
+
+    /// Whether there are no stacks.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn total(&self) -> u128 {
+        self.rows.values().map(|number| u128::from(*number)).sum()
+    }
+
+    /// Writes a flame graph of `after` whose colours are the change of each function's own share
+    /// since `before`: red for more, blue for less, or the opposite if `is_negated`.
+    pub fn write_difference(
+        before: &Folded,
+        after: &Folded,
+        title: &str,
+        is_negated: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        flame::write_difference(&difference::lines(before, after), title, is_negated, out)
+    }
+
     fn add(&mut self, stack: String, number: u64) {
         let sum = self.rows.entry(stack).or_default();
         *sum = sum.saturating_add(number);

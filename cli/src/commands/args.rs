@@ -24,8 +24,8 @@ use described::profiler;
 use profiler_runtime::session::Mode;
 
 pub(super) use command::{
-    BuildArguments, CheckArguments, Command, DoctorArguments, FormatArguments, ListArguments, RunArguments,
-    ScriptArguments, ScriptWord, StackFiles,
+    BuildArguments, CheckArguments, Command, DoctorArguments, FlameArguments, FormatArguments, ListArguments,
+    RunArguments, ScriptArguments, ScriptWord, StackFiles,
 };
 pub(super) use notice::Notice;
 
@@ -69,6 +69,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
             files: matches.remove_many("files").into_iter().flatten().collect(),
             check: matches.get_flag("check"),
         }),
+        "flame" => Command::Flame(flame_arguments(&mut matches)),
         "lsp" => Command::LanguageServer,
         "cat" => Command::Cat(matches.remove_one("recipe").unwrap_or_default()),
         "explain" => Command::Explain(matches.remove_one("code").unwrap_or_default()),
@@ -180,6 +181,20 @@ pub(super) fn parameters(words: impl Iterator<Item = String>) -> (Vec<String>, V
         }
     }
     (numbered, named)
+}
+
+fn flame_arguments(matches: &mut ArgMatches) -> FlameArguments {
+    let difference = matches.remove_subcommand();
+    let (is_difference, mut matches) = match difference {
+        Some((_, matches)) => (true, matches),
+        None => (false, std::mem::take(matches)),
+    };
+    let names: &[&str] = if is_difference { &["before", "after"] } else { &["file"] };
+    FlameArguments {
+        files: names.iter().filter_map(|name| matches.remove_one(name)).collect(),
+        is_reversed: is_difference && matches.get_flag("reverse"),
+        output: matches.remove_one("output"),
+    }
 }
 
 fn stack_files(matches: &mut ArgMatches) -> StackFiles {

@@ -163,6 +163,13 @@ Exits with 1 if a file cannot be read or has a syntax error, or, with --check,
 is not formatted.
 ";
 
+/// Printed below the options of `flame`.
+pub(super) const FLAME: &str = "\
+Examples:
+  profiler flame cpu.folded -o cpu.svg
+  profiler flame diff before.folded after.folded -o change.svg
+";
+
 /// Printed below the options of `lsp`.
 pub(super) const LSP: &str = "\
 Editors start this command; it implements the Language Server Protocol 3.17 with

@@ -17,6 +17,7 @@ mod dropin;
 mod engine;
 mod excerpt;
 pub mod exit;
+mod flame;
 mod fmt;
 mod generated;
 mod help;
@@ -76,6 +77,7 @@ fn dispatch(command: Command) -> Result<u8, Failure> {
         Command::Man(command) => generated::man(command.as_deref()),
         Command::Repl => repl::repl(),
         Command::Format(arguments) => fmt::fmt(&arguments),
+        Command::Flame(arguments) => flame::flame(&arguments),
         Command::LanguageServer => lsp::lsp(),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Licenses => generated::licenses(),

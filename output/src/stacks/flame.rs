@@ -16,17 +16,28 @@ const MAX_NOTE_CHARS: usize = 160;
 const WHITE: (u8, u8, u8) = (255, 255, 255);
 
 pub(super) fn write(folded: &Folded, title: &str, out: &mut dyn Write) -> io::Result<()> {
-    let total: u128 = folded.rows.values().map(|number| u128::from(*number)).sum();
-    let mut options = Options::default();
-    title.clone_into(&mut options.title);
-    options.subtitle = Some(subtitle(folded, total));
-    options.count_name = "in total".into();
-    options.name_type = "Function:".into();
-    options.bgcolors = Some(BackgroundColor::Flat(WHITE.into()));
+    let mut options = options(title);
+    options.subtitle = Some(subtitle(folded));
     let mut colours = colours(folded);
     options.palette_map = Some(&mut colours);
     let lines: Vec<String> = folded.rows.iter().map(|(stack, number)| format!("{stack} {number}")).collect();
     from_lines(&mut options, lines.iter().map(String::as_str), out).map_err(io::Error::other)
+}
+
+/// Draws lines with two numbers.
+pub(super) fn write_difference(lines: &[String], title: &str, is_negated: bool, out: &mut dyn Write) -> io::Result<()> {
+    let mut options = options(title);
+    options.negate_differentials = is_negated;
+    from_lines(&mut options, lines.iter().map(String::as_str), out).map_err(io::Error::other)
+}
+
+fn options(title: &str) -> Options<'static> {
+    let mut options = Options::default();
+    title.clone_into(&mut options.title);
+    options.count_name = "in total".into();
+    options.name_type = "Function:".into();
+    options.bgcolors = Some(BackgroundColor::Flat(WHITE.into()));
+    options
 }
 
 /// A colour for each frame. inferno's own palettes guess the kind of code from the name.
@@ -59,8 +70,8 @@ fn hash(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-fn subtitle(folded: &Folded, total: u128) -> String {
-    let mut text = format!("{total} in {} stacks", folded.rows.len());
+fn subtitle(folded: &Folded) -> String {
+    let mut text = format!("{} in {} stacks", folded.total(), folded.rows.len());
     for note in &folded.notes {
         text += "; ";
         text += note.trim();

@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Repl,
     /// Format scripts.
     Format(FormatArguments),
+    /// Draw folded lines.
+    Flame(FlameArguments),
     /// Run the language server.
     LanguageServer,
     /// Print a recipe.
@@ -158,6 +160,17 @@ pub(crate) struct RunArguments {
     pub no_progress: bool,
     /// A line to print to standard output once all probes are attached.
     pub handshake: Option<&'static str>,
+}
+
+/// Arguments of `flame`.
+#[derive(Debug)]
+pub(crate) struct FlameArguments {
+    /// A file of folded lines, or two: before and after.
+    pub files: Vec<String>,
+    /// Whether the picture of a difference is that of the first file.
+    pub is_reversed: bool,
+    /// The SVG file.
+    pub output: Option<String>,
 }
 
 /// Arguments of `list`.

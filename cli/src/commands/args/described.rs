@@ -143,6 +143,7 @@ fn without_script(profiler: clap::Command) -> clap::Command {
         )
         .subcommand(doctor_command())
         .subcommand(fmt_command())
+        .subcommand(flame_command())
         .subcommand(
             clap::Command::new("lsp")
                 .about("Runs the language server for editors")
@@ -193,6 +194,30 @@ fn without_script(profiler: clap::Command) -> clap::Command {
                     .value_name("TOPIC")
                     .help("Command, language word (hist), diagnostic code (E0203),\nscript file or module"),
             ),
+        )
+}
+
+fn flame_command() -> clap::Command {
+    let file = |name: &'static str, value: &'static str, help: &'static str| {
+        Arg::new(name).value_name(value).help(help).value_hint(ValueHint::FilePath).required(true)
+    };
+    let output = || {
+        option("output", 'o', "FILE.svg", "Writes the picture to FILE.svg instead of standard\noutput").long("output")
+    };
+    clap::Command::new("flame")
+        .about("Draws flame graphs of folded lines")
+        .after_help(help::FLAME)
+        .args_conflicts_with_subcommands(true)
+        .subcommand_negates_reqs(true)
+        .arg(file("file", "FILE", "Folded lines, as `--folded` writes them"))
+        .arg(output())
+        .subcommand(
+            clap::Command::new("diff")
+                .about("Draws the difference of two files")
+                .arg(file("before", "BEFORE", "Folded lines to compare with"))
+                .arg(file("after", "AFTER", "Folded lines to draw"))
+                .arg(flag("reverse", "Draws BEFORE instead, so that stacks that are gone\nare visible").long("reverse"))
+                .arg(output()),
         )
 }
 

@@ -1,0 +1,56 @@
+//! `profiler flame`: flame graphs of files of folded lines, and of the difference of two.
+//!
+//! In: files of folded lines. Out: an SVG file, or standard output.
+//! Guarantee: a file with an unreadable line gives an error with the place, and no picture.
+
+use std::io::{self, Write};
+
+use profiler_output::stacks::Folded;
+
+use super::args::FlameArguments;
+use super::exit::{Failure, MISTAKE, OK};
+use super::streams;
+
+/// Draws a flame graph.
+pub(super) fn flame(arguments: &FlameArguments) -> Result<u8, Failure> {
+    let mut picture = Vec::new();
+    let files = arguments.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let drawn = match (files.as_slice(), arguments.files.as_slice()) {
+        ([before, after], [from, to]) if arguments.is_reversed => {
+            let title = format!("{from}, coloured by what {to} changes");
+            Folded::write_difference(after, before, &title, true, &mut picture)
+        }
+        ([before, after], [from, to]) => {
+            let title = format!("{to}, coloured by the change since {from}");
+            Folded::write_difference(before, after, &title, false, &mut picture)
+        }
+        ([stacks], [path]) => stacks.write_flame_graph(path, &mut picture),
+        _ => Ok(()),
+    };
+    drawn.map_err(|error| Failure::output("the flame graph", &error))?;
+    match &arguments.output {
+        Some(path) => streams::result_file(path)?
+            .write_all(&picture)
+            .map_err(|error| Failure::output(&format!("`{path}`"), &error))?,
+        None => {
+            let mut out = io::stdout().lock();
+            out.write_all(&picture)
+                .and_then(|()| out.flush())
+                .map_err(|error| Failure::output("standard output", &error))?;
+        }
+    }
+    Ok(OK)
+}
+
+fn read(path: &str) -> Result<Folded, Failure> {
+    let bytes =
+        std::fs::read(path).map_err(|error| Failure::new(MISTAKE, format!("`{path}` cannot be read: {error}")))?;
+    let stacks = Folded::read(&String::from_utf8_lossy(&bytes)).map_err(|unreadable| {
+        Failure::new(MISTAKE, format!("line {} of `{path}` is not a stack with a number", unreadable.line))
+            .help("write folded lines with `--folded FILE`: `main;work 12`")
+    })?;
+    if stacks.is_empty() {
+        return Err(Failure::new(MISTAKE, format!("`{path}` has no stacks")));
+    }
+    Ok(stacks)
+}

@@ -1,0 +1,49 @@
+//! Folded lines as stacks again, and two of them as lines of their difference.
+//!
+//! In: text of folded lines. Out: [`Folded`] stacks, or lines with two numbers.
+//! Guarantee: a line that is no stack with a number is an error with its line number, so that
+//! nothing is left out silently. Numbers of the first file are scaled to the total of the second.
+
+use super::Folded;
+
+/// A line that is not `FRAME;FRAME NUMBER`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Counted from 1.
+    pub line: usize,
+}
+
+pub(super) fn read(text: &str) -> Result<Folded, Unreadable> {
+    let mut folded = Folded::default();
+    let mut total: i64 = 0;
+    for (line, content) in (1..).zip(text.lines()) {
+        if content.trim().is_empty() {
+            continue;
+        }
+        let parts = content.trim_end().rsplit_once(' ').map(|(stack, number)| (stack.trim(), number.parse()));
+        let (stack, number) = match parts {
+            Some((stack, Ok(number))) if !stack.is_empty() => (stack, number),
+            _ => return Err(Unreadable { line }),
+        };
+        // inferno adds signed numbers.
+        total = i64::try_from(number).ok().and_then(|number| total.checked_add(number)).ok_or(Unreadable { line })?;
+        folded.add(stack.to_owned(), number);
+    }
+    Ok(folded)
+}
+
+/// Lines `STACK BEFORE AFTER`; `before` is scaled so that both have the same total.
+pub(super) fn lines(before: &Folded, after: &Folded) -> Vec<String> {
+    let (from, to) = (before.total(), after.total());
+    // Half of the divisor rounds to the nearest number. Totals of files fit in 63 bits, so nothing
+    // overflows.
+    let scaled = |number: u64| u128::from(number).saturating_mul(to).saturating_add(from / 2) / from.max(1);
+    let mut rows: std::collections::BTreeMap<&str, (u128, u64)> = std::collections::BTreeMap::new();
+    for (stack, number) in &before.rows {
+        rows.entry(stack).or_default().0 = scaled(*number);
+    }
+    for (stack, number) in &after.rows {
+        rows.entry(stack).or_default().1 = *number;
+    }
+    rows.into_iter().map(|(stack, (before, after))| format!("{stack} {before} {after}")).collect()
+}
