@@ -15,7 +15,7 @@ mod protobuf;
 mod samples;
 mod speedscope;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -56,6 +56,10 @@ pub struct Recorded {
 pub struct Folded {
     /// Frames from the outermost one, separated by `;`.
     rows: BTreeMap<String, u64>,
+    /// Those of threads that are off the CPU.
+    waiting: BTreeSet<String>,
+    /// The unit of all numbers, if it is the same.
+    unit: Unit,
     /// What is missing from them, as printed.
     notes: Vec<String>,
 }

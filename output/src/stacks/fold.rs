@@ -3,8 +3,10 @@
 //! In: samples. Out: [`Folded`] stacks, with the outermost frame first.
 //! Guarantee: frames contain neither `;` nor control characters.
 
+use profiler_model::units::Unit;
+
 use super::Folded;
-use super::samples::{Frame, Kind, Samples};
+use super::samples::{Frame, Kind, Samples, UnitName};
 
 /// Suffixes of frames by the kind of their code, which tools for flame graphs know. Native code has
 /// none.
@@ -12,10 +14,16 @@ pub(super) const KERNEL: &str = "_[k]";
 pub(super) const JIT: &str = "_[j]";
 pub(super) const INLINED: &str = "_[i]";
 
+/// The states of a thread that is not on a CPU, as the recipe `wall/threads` names them.
+const OFF_CPU: [&str; 11] =
+    ["runnable", "lock", "disk", "network", "poll", "pipe", "sleep", "fault", "child", "stopped", "other"];
+
 /// The stacks of samples. The parts of a key that are not stacks come first. Stacks of several maps
 /// begin with the name of their map.
 pub(super) fn fold(samples: &Samples) -> Folded {
-    let mut folded = Folded::default();
+    let is_time = samples.rows.keys().all(|site| site.unit == UnitName::Nanoseconds);
+    let unit = if is_time { Unit::Duration } else { Unit::None };
+    let mut folded = Folded { unit, ..Folded::default() };
     for (site, number) in &samples.rows {
         let map = samples.maps.get(site.map).filter(|_| samples.maps.len() > 1);
         let mut frames: Vec<String> = site.labels.iter().map(|label| clean(label)).collect();
@@ -24,7 +32,11 @@ pub(super) fn fold(samples: &Samples) -> Folded {
             frames.push("[no stack]".into());
         }
         frames.splice(0..0, map.map(|name| clean(name)));
-        folded.add(frames.join(";"), *number);
+        let stack = frames.join(";");
+        if site.labels.iter().any(|label| OFF_CPU.contains(&label.as_str())) {
+            folded.waiting.insert(stack.clone());
+        }
+        folded.add(stack, *number);
     }
     folded
 }

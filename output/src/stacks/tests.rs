@@ -135,6 +135,31 @@ fn a_flame_graph_is_one_file_with_its_numbers_and_what_is_missing() {
     assert!(draw(&stacks).contains(&format!("{}…", "x".repeat(50))));
 }
 
+#[test]
+fn a_flame_graph_of_times_has_units_and_shows_what_waits_in_blue() {
+    let key = |state: &str| {
+        let state = Value::Str(state.as_bytes().to_vec());
+        Value::Tuple(vec![state, stack(Space::User, &[0x10], None), stack(Space::Kernel, &[1], None)])
+    };
+    let rows = vec![(key("running"), 1_500_000), (key("lock"), 500_000)];
+    let mut out = Vec::new();
+    stacks(&[map("@", rows)], Unit::Duration).folded().write_flame_graph("t", &mut out).expect("memory");
+    let svg = String::from_utf8(out).expect("text");
+    for part in ["2 ms in 2 stacks", "<title>leaf:a (1,500 µs, 75.00%)</title>", "<title>vfs_read (1,500 µs, 75.00%)"] {
+        assert!(svg.contains(part), "{part}\n{svg}");
+    }
+    // red, green and blue of the frame with this title
+    let colour = |title: &str| -> Vec<u32> {
+        let (_, rest) = svg.split_once(&format!("<title>{title} (")).expect(title);
+        let (_, rest) = rest.split_once("fill=\"rgb(").expect("a colour");
+        rest.split(')').next().expect("its end").split(',').map(|part| part.trim().parse().expect("a number")).collect()
+    };
+    for frame in ["leaf:a", "vfs_read"] {
+        let (here, waits) = (colour(frame), colour(&format!("{frame}\u{200b}")));
+        assert!(here[0] > here[2] && waits[2] > waits[0], "{frame}: {here:?} {waits:?}");
+    }
+}
+
 /// The number of a field, its value if that is a number, its bytes if it is a block.
 type Field = (u64, u64, Vec<u8>);
 
