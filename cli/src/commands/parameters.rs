@@ -128,7 +128,7 @@ pub(super) fn describe_topic(topic: &str) -> Result<Option<String>, Failure> {
             Source::new(path, text)
         } else {
             // A module without probes is no script, so it is described as a script that uses it.
-            let header: String = modules::header(text).map(|line| format!("// {line}\n")).collect();
+            let header: String = modules::header(text).flat_map(|line| ["// ", line, "\n"]).collect();
             Source::new(path, format!("{header}use {path}\nBEGIN {{ }}"))
         };
         modules::resolve(&mut source, Path::new(""))?;
@@ -165,17 +165,17 @@ fn listed(path: &str, text: &str, width: usize) -> String {
 pub(super) fn list_recipes(verbose: bool) -> String {
     let shelf = |path: &'static str| path.split('/').next();
     let width = modules::recipes().map(|(path, _)| path.len()).max().unwrap_or(0);
-    let (mut list, mut last) = (String::new(), None);
-    for (path, text) in modules::recipes() {
-        if last.is_some_and(|last| shelf(last) != shelf(path)) {
-            list.push('\n');
+    let (mut text, mut previous) = (String::new(), None);
+    for (path, module) in modules::recipes() {
+        if previous.is_some_and(|previous| shelf(previous) != shelf(path)) {
+            text.push('\n');
         }
-        last = Some(path);
-        list += &listed(path, text, width);
-        let examples = modules::header(text).filter(|line| verbose && line.trim_start().starts_with("profiler "));
-        list.extend(examples.map(|line| format!("    {}\n", line.trim_start())));
+        previous = Some(path);
+        text += &listed(path, module, width);
+        let examples = modules::header(module).filter(|line| verbose && line.trim_start().starts_with("profiler "));
+        text.extend(examples.map(|line| format!("    {}\n", line.trim_start())));
     }
-    list
+    text
 }
 
 /// The shortest name that selects a parameter: without its module if no other ends so.
