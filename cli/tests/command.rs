@@ -198,6 +198,32 @@ fn many_large_maps_are_not_all_allocated_beforehand() {
 }
 
 #[test]
+fn recipes_are_listed_by_shelf_with_what_they_answer() {
+    let text = |arguments: &[&str]| String::from_utf8(profiler(arguments).stdout).expect("text");
+    let listed = text(&["list", "recipes"]);
+    let stdlib = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../stdlib"));
+    let entries = |path: &std::path::Path| -> Vec<String> {
+        let names = std::fs::read_dir(path).expect("a directory").filter_map(Result::ok);
+        names.map(|entry| entry.file_name().into_string().expect("a name")).collect()
+    };
+    let shelves: Vec<String> = entries(stdlib).into_iter().filter(|shelf| shelf != "std").collect();
+    assert_eq!(listed.split("\n\n").count(), shelves.len(), "{listed}");
+    let mut count = 0;
+    for (shelf, file) in
+        shelves.iter().flat_map(|shelf| entries(&stdlib.join(shelf)).into_iter().map(move |file| (shelf, file)))
+    {
+        let path = format!("{shelf}/{}", file.trim_end_matches(".prof"));
+        let line = listed.lines().find_map(|line| line.strip_prefix(&path)?.strip_prefix(' '));
+        assert!(line.is_some_and(|words| words.trim_end().ends_with(['.', '?'])), "{path}: {listed}");
+        count += 1;
+    }
+    assert_eq!(listed.lines().filter(|line| !line.is_empty()).count(), count, "{listed}");
+    assert!(text(&["list", "modules"]).contains("\nstd/target "), "modules include those that are only used");
+    let verbose = text(&["list", "-v", "recipes"]);
+    assert!(verbose.contains("\n    profiler lock/futex --pid "), "{verbose}");
+}
+
+#[test]
 fn words_and_recipes_are_found_by_name() {
     let text = |arguments: &[&str]| {
         let output = profiler(arguments);
@@ -215,10 +241,24 @@ fn words_and_recipes_are_found_by_name() {
     assert_eq!(text(&["cat", "futex"]), recipe);
     let listed = text(&["list", "lock*"]);
     assert!(listed.starts_with("lock/futex ") && listed.contains("\nlock/latency "), "{listed}");
-    assert!(text(&["help", "futex"]).contains("--pid"));
-    let missing = profiler(&["cat", "futx"]);
-    assert_eq!(missing.status.code(), Some(2));
-    assert!(stderr(&missing).contains("did you mean `lock/futex`?"), "{}", stderr(&missing));
+    let help = text(&["help", "futex"]);
+    // The whole comment at the start, and the options by their short names, also those of modules.
+    assert!(help.contains("\nfutex_wait() and futex_waitv(), which Wine uses, are not seen.\n"), "{help}");
+    assert!(help.contains("\n--slow ") && help.contains("\n--pid ") && !help.contains("--target"), "{help}");
+    assert!(text(&["help", "std/target"]).contains("\n--cgroup "));
+    let missing = "error[E0005]: there is no recipe `futx`\n  = help: did you mean `lock/futex`?\n";
+    let output = profiler(&["cat", "futx"]);
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), missing));
+    for (arguments, code) in [(&["quue-depth"][..], 2), (&["help", "quue-depth"], 2), (&["run", "pool/quue-depth"], 1)]
+    {
+        let output = profiler(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        assert!(stderr(&output).contains("`pool/queue-depth`?\n"), "{arguments:?}: {}", stderr(&output));
+    }
+    let several = stderr(&profiler(&["profile"]));
+    assert!(several.ends_with("write `cpu/profile` or `wall/profile`\n"), "{several}");
+    // What resembles a command is not taken for a recipe.
+    assert!(!stderr(&profiler(&["buidl"])).contains("E0005"));
     // `profiler futex` runs the recipe, so the unknown option is one of the recipe.
     let run = profiler(&["futex", "--no-such-option"]);
     assert!(stderr(&run).contains("neither the command nor the script has an option"), "{}", stderr(&run));

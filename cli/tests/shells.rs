@@ -52,6 +52,8 @@ const OFFERED: &[(&[&str], &[&str])] = &[
     (&["help", "che"], &["check"]),
     (&["explain", "E020"], &["E0203"]),
     (&["man", "comp"], &["completions"]),
+    (&["cat", "lock/"], &["lock/futex", "lock/latency"]),
+    (&["list", "re"], &["recipes"]),
     (&["chec"], &["check"]),
 ];
 
@@ -114,10 +116,10 @@ fn zsh_reads_its_completions() {
         _describe() { local array=$4; print -l ${(P)array} }
         _files() { print -l files }
         source ./completions
-        for function in scripts topics codes commands_alone; do _profiler_$function; done
+        for function in scripts recipes listings topics codes commands_alone; do _profiler_$function; done
         whence -w _profiler";
     let found = lines(&directory, "zsh", script);
-    for wanted in ["hist:a histogram", "lock/futex:", "files", "E0203:", "check:", "_profiler: function"] {
+    for wanted in ["hist:a histogram", "lock/futex:", "recipes:", "files", "E0203:", "check:", "_profiler: function"] {
         assert!(found.iter().any(|line| line.starts_with(wanted)), "{wanted}: {found:?}");
     }
     let text = std::fs::read_to_string(directory.join("completions")).expect("a file");
@@ -126,6 +128,8 @@ fn zsh_reads_its_completions() {
         text.lines().all(|line| !line.starts_with('\'') || line.ends_with('\\')),
         "a description has two lines: {text}"
     );
-    assert!(text.contains(":_profiler_topics'") && text.contains(":_profiler_codes'"), "{text}");
+    for function in ["topics", "codes", "recipes", "listings"] {
+        assert!(text.contains(&format!(":_profiler_{function}'")), "{function}: {text}");
+    }
     std::fs::remove_dir_all(directory).expect("our own");
 }

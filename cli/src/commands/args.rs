@@ -21,6 +21,7 @@ use super::run_as::RunAs;
 use super::script::{Origin, modules};
 use crate::commands::args::choices::{Format, Stage};
 use described::profiler;
+use profiler_compiler::similar;
 use profiler_runtime::session::Mode;
 
 pub(super) use command::{
@@ -37,6 +38,9 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
     }
     if arguments.get(1).is_some_and(names_a_script) {
         arguments.insert(1, "run".into());
+    }
+    if let Some(mistyped) = arguments.get(1).and_then(|first| first.to_str()).and_then(mistyped_recipe) {
+        return Err(mistyped);
     }
     let (arguments, script_words) = super::script_arguments::split(&profiler(), arguments);
     let mut matches = profiler().try_get_matches_from(arguments)?;
@@ -100,6 +104,19 @@ fn names_a_script(first: &OsString) -> bool {
     let has_suffix = Path::new(text).extension().is_some_and(|suffix| suffix == "prof" || suffix == "bt");
     let is_recipe = || modules::named(text).is_some() && profiler().find_subcommand(text).is_none();
     text == "-" || is_option_of_run || has_suffix || (text.contains('/') && !text.starts_with('-')) || is_recipe()
+}
+
+/// The error for a first argument that is no command and resembles a recipe, but no command.
+fn mistyped_recipe(first: &str) -> Option<Notice> {
+    let profiler = profiler();
+    let commands: Vec<&str> = profiler.get_subcommands().map(clap::Command::get_name).collect();
+    let is_other = first.starts_with('-') || commands.contains(&first);
+    if is_other || !similar::nearest(first, commands, 1).is_empty() {
+        return None;
+    }
+    modules::nearest(first)?;
+    let failure = modules::missing("command and no recipe", first);
+    Some(Notice { text: failure.render(super::colours::look()), code: failure.code() })
 }
 
 /// The whole command line as clap commands, for help, manual pages and completions.

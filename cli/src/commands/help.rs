@@ -9,6 +9,7 @@ use profiler_compiler::catalogue::{Catalogue, Doc};
 use profiler_compiler::language::{LANGUAGE, language_word};
 
 use super::exit::{Failure, OK, USAGE};
+use super::script::modules;
 use profiler_compiler::CATALOGUE;
 
 /// First line of the main help.
@@ -79,8 +80,9 @@ Examples:
   profiler list 'tracepoint:syscalls:*open*'      tracepoints by pattern
   profiler list -v tracepoint:sched:sched_switch  a probe and its arguments
   profiler list 'uprobe:libc:*mutex*'             functions of a binary
-  profiler list modules                           the standard library
+  profiler list recipes                           recipes, with what they answer
   profiler list 'lock*'                           recipes and probes by pattern
+  profiler list modules                           the whole standard library
 ";
 
 /// Printed below the options of `cat`.
@@ -288,7 +290,10 @@ pub(super) fn text(topic: &str) -> Result<String, Failure> {
         text => text,
     };
     text.ok_or_else(|| {
-        let failure = Failure::new(USAGE, format!("there is no command, no word, no script and no module `{topic}`"));
+        if modules::nearest(topic).is_some() {
+            return modules::missing("command, no word, no script and no recipe", topic);
+        }
+        let failure = Failure::new(USAGE, format!("there is no command, no word, no script and no recipe `{topic}`"));
         match near(&CATALOGUE, topic) {
             Some(near) => failure.help(format!("similar topics: {near}")),
             None => failure.help("`profiler help` lists the commands, `profiler help words` the words of the language"),

@@ -76,8 +76,12 @@ fn is_truth(word: &str) -> bool {
 }
 
 fn unknown(name: &str, taken: &Taken) -> Failure {
-    let mut known: Vec<String> =
-        taken.params.iter().filter(|param| param.is_public).map(|param| option(&param.name)).collect();
+    let mut known: Vec<String> = taken
+        .params
+        .iter()
+        .filter(|param| param.is_public)
+        .map(|param| option(shortest(&taken.params, &param.name)))
+        .collect();
     known.extend(taken.options.iter().map(|option| option.name.clone()));
     let own = known.len();
     known.extend(long_options());
@@ -102,7 +106,7 @@ pub(super) fn describe(source: &Source) -> Result<String, Failure> {
 /// Like `describe`, with known parameters.
 pub(super) fn describe_taken(source: &Source, taken: &Taken) -> String {
     let own = source.files().next().map_or("", |(_, range)| &source.text[range.start as usize..range.end as usize]);
-    let words = modules::description(own);
+    let words = modules::header(own).collect::<Vec<_>>().join("\n");
     let head = if words.is_empty() { source.name.clone() } else { format!("{}: {words}", source.name) };
     let mut text = String::new();
     if taken.params.iter().any(|param| param.is_public) {
@@ -120,7 +124,13 @@ pub(super) fn describe_taken(source: &Source, taken: &Taken) -> String {
 /// Describes a file or a standard library module; `None` if there is neither.
 pub(super) fn describe_topic(topic: &str) -> Result<Option<String>, Failure> {
     if let Some((path, text)) = modules::named(topic).filter(|_| !Path::new(topic).is_file()) {
-        let mut source = Source::new(path, text);
+        let mut source = if modules::is_recipe(path) {
+            Source::new(path, text)
+        } else {
+            // A module without probes is no script, so it is described as a script that uses it.
+            let header: String = modules::header(text).flat_map(|line| ["// ", line, "\n"]).collect();
+            Source::new(path, format!("{header}use {path}\nBEGIN {{ }}"))
+        };
         modules::resolve(&mut source, Path::new(""))?;
         return Ok(Some(describe(&source)? + &public_names(text)));
     }
@@ -140,11 +150,38 @@ fn public_names(text: &str) -> String {
     if names.is_empty() { String::new() } else { format!("\nIt exports {}\n", names.join(", ")) }
 }
 
-/// Lists the standard library modules that match a pattern, with their descriptions.
+/// Lists the standard library modules that match a pattern, with what they are for.
 pub(super) fn list_modules(pattern: &str) -> String {
     let width = modules::matching(pattern).map(|(path, _)| path.len()).max().unwrap_or(0);
-    let line = |(path, text): &(&str, &str)| format!("{path:<width$}  {}\n", modules::description(text));
-    modules::matching(pattern).map(line).collect()
+    modules::matching(pattern).map(|(path, text)| listed(path, text, width)).collect()
+}
+
+fn listed(path: &str, text: &str, width: usize) -> String {
+    format!("{path:<width$}  {}\n", modules::summary(text))
+}
+
+/// Lists the recipes with the questions that they answer, a blank line between shelves. On request
+/// each is followed by the examples of its description.
+pub(super) fn list_recipes(verbose: bool) -> String {
+    let shelf = |path: &'static str| path.split('/').next();
+    let width = modules::recipes().map(|(path, _)| path.len()).max().unwrap_or(0);
+    let (mut text, mut previous) = (String::new(), None);
+    for (path, module) in modules::recipes() {
+        if previous.is_some_and(|previous| shelf(previous) != shelf(path)) {
+            text.push('\n');
+        }
+        previous = Some(path);
+        text += &listed(path, module, width);
+        let examples = modules::header(module).filter(|line| verbose && line.trim_start().starts_with("profiler "));
+        text.extend(examples.map(|line| format!("    {}\n", line.trim_start())));
+    }
+    text
+}
+
+/// The shortest name that selects a parameter: without its module if no other ends so.
+fn shortest<'a>(params: &[Param], name: &'a str) -> &'a str {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    if params::find(params, last).is_some_and(|found| found.name == name) { last } else { name }
 }
 
 /// Declared parameters, one per line.
@@ -153,7 +190,13 @@ fn table(params: &[Param]) -> String {
         let default = param.default.as_ref().map_or_else(|| "required".into(), |value| param.shown(value));
         let repeatable = if param.ty.is_set() && !param.help.contains("repeatable") { " (repeatable)" } else { "" };
         let help = format!("{}{repeatable}", param.help);
-        [format!("--{}", option(&param.name)), param.ty.name().into(), default, param.shown_range(), help]
+        [
+            format!("--{}", option(shortest(params, &param.name))),
+            param.ty.name().into(),
+            default,
+            param.shown_range(),
+            help,
+        ]
     };
     let head = ["PARAMETER", "TYPE", "DEFAULT", "RANGE", ""].map(String::from);
     let public = params.iter().filter(|param| param.is_public);

@@ -121,6 +121,9 @@ fn advice_for_missing(path: &str) -> String {
     if Path::new(&with_suffix).is_file() {
         return format!("there is a file `{with_suffix}`");
     }
+    if let Some(recipe) = modules::nearest(path) {
+        return format!("did you mean the recipe `{recipe}`?");
+    }
     "check the path; a program itself can be given with `-e 'PROGRAM'`".into()
 }
 
@@ -198,6 +201,8 @@ mod tests {
 
     #[test]
     fn missing_files_and_directories_are_explained() {
+        let near = refusal(Origin::File("lock/latncy".into()).load());
+        assert!(near.ends_with("did you mean the recipe `lock/latency`?\n"), "{near}");
         assert_eq!(
             refusal(Origin::File("/no/such.prof".into()).load()),
             "error[E0001]: cannot read `/no/such.prof`: there is no such file or directory\n  \

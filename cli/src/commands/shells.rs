@@ -4,7 +4,6 @@
 //! Guarantee: files are completed too wherever a script is accepted; for an unsupported shell the
 //! generated text is unchanged.
 
-use crate::complete::declared::first_line;
 use clap_complete::Shell;
 
 use super::script::modules;
@@ -27,7 +26,15 @@ pub(super) fn extend(shell: Shell, generated: String) -> String {
 type Word = (String, String);
 
 fn recipes() -> Vec<Word> {
-    modules::standard().iter().map(|(path, text)| ((*path).to_owned(), first_line(text).to_owned())).collect()
+    modules::recipes().map(|(path, text)| ((*path).to_owned(), modules::summary(text))).collect()
+}
+
+/// What `profiler list` takes besides probes.
+fn listings() -> Vec<Word> {
+    let mut words = recipes();
+    words.push(("recipes".into(), "the recipes, with what they answer".into()));
+    words.push(("modules".into(), "the standard library".into()));
+    words
 }
 
 fn commands() -> Vec<Word> {
@@ -57,6 +64,7 @@ fn names(words: &[Word]) -> String {
 /// A wrapper around the generated function, which handles options and their values.
 fn bash() -> String {
     let (recipes, topics, codes) = (names(&recipes()), names(&topics()), names(&codes()));
+    let listings = names(&listings());
     let with_script = WITH_SCRIPT.map(|command| format!("*,*,{command}")).join("|");
     let commands = names(&commands());
     format!(
@@ -75,6 +83,8 @@ _profiler_words() {{
         {with_script}) words='{recipes}' files=yes ;;
         *,*,help) words='{topics}' files=yes ;;
         *,*,man) words='{commands}' ;;
+        *,*,cat) words='{recipes}' ;;
+        *,*,list) words='{listings}' ;;
         *,*,explain) words='{codes}'; current=${{current^}} ;;
     esac
     if [[ -z $words$files ]]; then _profiler "$@"; return; fi
@@ -106,6 +116,8 @@ fn zsh(generated: &str) -> String {
         )
     };
     let functions = function("scripts", "recipe", &recipes(), "\n    _files")
+        + &function("recipes", "recipe", &recipes(), "")
+        + &function("listings", "recipe", &listings(), "")
         + &function("topics", "topic", &topics(), "\n    _files")
         + &function("codes", "code", &codes(), "")
         + &function("commands_alone", "command", &commands(), "");
@@ -113,6 +125,8 @@ fn zsh(generated: &str) -> String {
         ("*::words", "scripts"),
         ("::script", "scripts"),
         ("::topic", "topics"),
+        (":recipe", "recipes"),
+        ("::pattern", "listings"),
         (":code", "codes"),
         ("::command", "commands_alone"),
     ];
@@ -150,4 +164,6 @@ fn fish() -> String {
         + &of("help", " -F", &topics())
         + &of("explain", " -f", &codes())
         + &of("man", " -f", &commands())
+        + &of("cat", " -f", &recipes())
+        + &of("list", " -f", &listings())
 }

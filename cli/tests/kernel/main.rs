@@ -43,6 +43,7 @@ mod spans;
 mod stack_files;
 mod stacks;
 mod static_probes;
+mod target;
 mod trials;
 mod turns;
 mod typed_loads;

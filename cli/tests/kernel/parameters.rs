@@ -89,8 +89,23 @@ param least: int = 7 \"a number\" in 0..1000
 tracepoint:syscalls:sys_enter_getppid /pid == $pid && comm == $name/ { @calls[pid] = count(); @least = $least; }";
 
 fn built(script: &str) -> Object {
-    let compiled = compile(&Source::new("test", script), &CATALOGUE, &Host::new(), &Options::default());
+    built_from(&Source::new("test", script))
+}
+
+fn built_from(source: &Source) -> Object {
+    let compiled = compile(source, &CATALOGUE, &Host::new(), &Options::default());
     compiled.unwrap_or_else(|problems| panic!("{problems:?}")).object
+}
+
+/// The size of a script's first program with these values, as the kernel runs it.
+pub fn translated_bytes(source: &Source, given: &[(&str, &str)]) -> u64 {
+    size(&built_from(source), given)
+}
+
+fn size(object: &Object, given: &[(&str, &str)]) -> u64 {
+    let values = Values::read(object, &named(given), &Host::new()).expect("they are good");
+    let loaded = load_with(object, &values, LoadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
+    loaded.translated_size_bytes(&object.programs[0].name).expect("the kernel says").into()
 }
 
 fn named(given: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
@@ -180,11 +195,6 @@ fn a_filter_on_any_leaves_no_code_behind() {
     if skip() {
         return;
     }
-    let size = |object: &Object, given: &[(&str, &str)]| {
-        let values = Values::read(object, &named(given), &Host::new()).expect("they are good");
-        let loaded = load_with(object, &values, LoadOptions::default()).unwrap_or_else(|error| panic!("{error}"));
-        loaded.translated_size_bytes(&object.programs[0].name).expect("the kernel says")
-    };
     let filtered = built(SCRIPT);
     let bare = built(&SCRIPT.replace("/pid == $pid && comm == $name/ ", ""));
     let (bare, any) = (size(&bare, &[]), size(&filtered, &[]));

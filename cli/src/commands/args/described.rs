@@ -38,9 +38,9 @@ pub(super) fn profiler() -> clap::Command {
                 .about("Lists available probes and recipes")
                 .after_help(help::LIST)
                 .arg(
-                    Arg::new("pattern")
-                        .value_name("PATTERN")
-                        .help("Probe or recipe, with * as a wildcard;\n`modules` lists the standard library"),
+                    Arg::new("pattern").value_name("PATTERN").help(
+                        "Probe or recipe, with * as a wildcard; `recipes`\nand `modules` list the standard library",
+                    ),
                 )
                 .arg(pid(
                     "Includes functions (uprobe) and static probes (usdt)\nof the files that this process has mapped",
@@ -192,7 +192,7 @@ fn without_script(profiler: clap::Command) -> clap::Command {
             clap::Command::new("help").about("Explains a command, a language word, a diagnostic or a script").arg(
                 Arg::new("topic")
                     .value_name("TOPIC")
-                    .help("Command, language word (hist), diagnostic code (E0203),\nscript file or module"),
+                    .help("Command, language word (hist), diagnostic code (E0203),\nrecipe or script file"),
             ),
         )
 }

@@ -129,14 +129,22 @@ fn load(rest: &str, start: usize) -> Completion {
         }
         let text = program::read(path.trim()).unwrap_or_default();
         let known = Known { modules: modules::standard(), ..Known::default() };
-        let option = |param: Candidate| {
-            candidate(format!("--{} ", param.text.trim_start_matches('$').replace('_', "-")), param.about)
-        };
-        let options = declared::params(&text, known).into_iter().map(option);
-        return beginning(start + at, &rest[at..], options.collect());
+        return beginning(start + at, &rest[at..], options(&declared::params(&text, known)));
     }
-    let recipes = modules::standard().iter().map(|(path, text)| candidate(*path, first_line(text)));
+    let recipes = modules::recipes().map(|(path, text)| candidate(*path, first_line(text)));
     beginning(start, rest, recipes.chain(files(rest)).collect())
+}
+
+/// Parameters as options; a module's has its short name if no other ends so.
+fn options(params: &[Candidate]) -> Vec<Candidate> {
+    let full = |param: &Candidate| param.text.trim_start_matches('$').replace('_', "-");
+    let last = |param: &Candidate| full(param).rsplit('.').next().map(str::to_owned);
+    let option = |param: &Candidate| {
+        let is_unique = params.iter().filter(|other| last(other) == last(param)).count() == 1;
+        let name = last(param).filter(|_| is_unique).unwrap_or_else(|| full(param));
+        candidate(format!("--{name} "), param.about.clone())
+    };
+    params.iter().map(option).collect()
 }
 
 /// Files and directories that begin with the typed text.

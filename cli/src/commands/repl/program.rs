@@ -8,7 +8,6 @@
 use std::path::Path;
 
 use crate::repl::Loading;
-use profiler_compiler::similar;
 use profiler_compiler::source::Source;
 
 use super::super::args::{ScriptArguments, ScriptWord};
@@ -46,13 +45,10 @@ impl Program {
 /// Reads a script, or a standard library module, without its modules and imports.
 pub(super) fn read(path: &str) -> Result<String, Failure> {
     let read = Origin::File(path.to_owned()).load_alone();
-    let source = read.map_err(|failure| {
-        let recipes = modules::standard().iter().map(|(path, _)| *path);
-        match similar::nearest(path, recipes, 1).first() {
-            Some(near) => failure.help(format!("did you mean `{near}`?")),
-            None if Path::new(path).exists() => failure,
-            None => failure.help("Tab after `:load ` shows recipes and files"),
-        }
+    let source = read.map_err(|failure| match modules::nearest(path) {
+        Some(near) => failure.help(format!("did you mean `{near}`?")),
+        None if Path::new(path).exists() => failure,
+        None => failure.help("Tab after `:load ` shows recipes and files"),
     });
     Ok(source?.text)
 }

@@ -1,7 +1,7 @@
 //! Reads the modules that a script uses.
 //!
 //! In: a script's source and its directory. Out: the same source with all modules appended, and
-//! access to the standard library.
+//! access to the standard library: its recipes, and the modules in `std/` that are only used.
 //! Guarantee: the standard library takes precedence, so no file next to the script can replace one
 //! of its modules; each module is read once; a missing module is a diagnostic at the `use`.
 
@@ -16,7 +16,10 @@ use profiler_compiler::similar;
 use profiler_compiler::source::{Source, Span};
 
 use super::{LIMIT_BYTES, decode, read_file, trust};
-use crate::commands::exit::Failure;
+use crate::commands::exit::{Failure, Message, USAGE};
+
+/// There is no recipe of this name.
+const NO_RECIPE: Code = Code(5);
 
 /// The standard library modules with their texts, sorted by path.
 const STANDARD: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/stdlib.rs"));
@@ -26,17 +29,28 @@ pub(crate) fn standard() -> &'static [(&'static str, &'static str)] {
     STANDARD
 }
 
+/// The standard library modules that answer a question by themselves.
+pub(crate) fn recipes() -> impl Iterator<Item = &'static (&'static str, &'static str)> + Clone {
+    STANDARD.iter().filter(|(path, _)| is_recipe(path))
+}
+
+/// Whether a module of this path is a recipe.
+pub(crate) fn is_recipe(path: &str) -> bool {
+    !path.starts_with("std/")
+}
+
 /// The text of a standard library module.
 pub(crate) fn text(path: &str) -> Option<&'static str> {
     STANDARD.iter().find(|(known, _)| *known == path).map(|(_, text)| *text)
 }
 
-/// Finds a standard library module by its path, or by its last path component if that is unique.
+/// Finds a standard library module by its path, or a recipe by its last path component if that is
+/// unique.
 pub(crate) fn named(name: &str) -> Option<(&'static str, &'static str)> {
     if let Some(found) = STANDARD.iter().find(|(path, _)| *path == name) {
         return Some(*found);
     }
-    let mut found = STANDARD.iter().filter(|(path, _)| last_part(path) == name);
+    let mut found = recipes().filter(|(path, _)| last_part(path) == name);
     found.next().filter(|_| found.next().is_none()).copied()
 }
 
@@ -45,25 +59,48 @@ pub(crate) fn matching(pattern: &str) -> impl Iterator<Item = &'static (&'static
     STANDARD.iter().filter(move |(path, _)| glob::matches(pattern, path) || glob::matches(pattern, last_part(path)))
 }
 
-/// The path most similar to a name.
+/// The recipe whose path, or last path component, is most similar to a name.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
-    let names = STANDARD.iter().flat_map(|(path, _)| [*path, last_part(path)]);
-    similar::nearest(name, names, 1).first().and_then(|near| named(near)).map(|(path, _)| path)
+    let found = |names: &mut dyn Iterator<Item = &'static str>| similar::nearest(name, names, 1).pop();
+    let near = found(&mut recipes().map(|(path, _)| *path))
+        .or_else(|| found(&mut recipes().map(|(path, _)| last_part(path))))?;
+    recipes().find(|(path, _)| *path == near || last_part(path) == near).map(|(path, _)| *path)
+}
+
+/// The error for a name that no recipe has; `named` says what was looked for.
+pub(crate) fn missing(what: &str, name: &str) -> Failure {
+    let alike: Vec<String> =
+        recipes().filter(|(path, _)| last_part(path) == name).map(|(path, _)| format!("`{path}`")).collect();
+    let help = match nearest(name) {
+        _ if alike.len() > 1 => format!("write {}", alike.join(" or ")),
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`profiler list recipes` lists them".into(),
+    };
+    Failure::Message(Message {
+        exit: USAGE,
+        code: Some(NO_RECIPE),
+        words: format!("there is no {what} `{name}`"),
+        help: Some(help),
+    })
 }
 
 fn last_part(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The description of a script: the first paragraph of the comment at its start.
-pub(crate) fn description(text: &str) -> String {
-    let comment = |line: &str| {
-        let line = line.trim();
-        line.strip_prefix("//").map(|words| words.trim().to_owned())
-    };
+/// The comment at the start of a script, line by line.
+pub(crate) fn header(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().skip_while(|line| line.trim().is_empty() || line.starts_with("#!"));
-    let words: Vec<String> = lines.map_while(comment).take_while(|words| !words.is_empty()).collect();
-    words.join(" ")
+    let words = lines.map_while(|line| line.trim().strip_prefix("//").map(str::trim_end));
+    words.map(|words| words.strip_prefix(' ').unwrap_or(words))
+}
+
+/// What a script is for: the first sentence of the comment at its start.
+pub(crate) fn summary(text: &str) -> String {
+    let paragraph: Vec<&str> = header(text).take_while(|words| !words.is_empty()).collect();
+    let paragraph = paragraph.join(" ");
+    let end = [". ", "? "].iter().filter_map(|end| paragraph.find(end)).min();
+    end.map_or(paragraph.clone(), |end| paragraph[..=end].to_owned())
 }
 
 /// Appends the modules that `source` uses, transitively.
@@ -120,7 +157,7 @@ fn module_of_directory(source: &Source, directory: &Path, path: &str, span: Span
 
 #[cfg(test)]
 mod tests {
-    use super::{description, matching, named, nearest, resolve, standard};
+    use super::{header, matching, named, nearest, recipes, resolve, standard, summary};
     use profiler_compiler::source::Source;
     use std::fs;
     use std::path::Path;
@@ -130,9 +167,10 @@ mod tests {
         let paths: Vec<&str> = standard().iter().map(|(path, _)| *path).collect();
         assert!(paths.is_sorted() && paths.contains(&"proc/exits"), "{paths:?}");
         for (path, text) in standard() {
-            let words = description(text);
-            assert!(words.ends_with('.') && words.len() > 20, "{path}: {words:?}");
+            let words = summary(text);
+            assert!(words.ends_with(['.', '?']) && words.len() > 20, "{path}: {words:?}");
         }
+        assert!(paths.contains(&"std/target") && recipes().all(|(path, _)| *path != "std/target"));
     }
 
     #[test]
@@ -143,17 +181,19 @@ mod tests {
             (Some("lock/futex"), Some("lock/futex"), Some("proc/exits"))
         );
         assert_eq!((path("lock"), path("fute"), path("")), (None, None, None));
+        assert_eq!((path("target"), path("std/target"), nearest("std/targt")), (None, Some("std/target"), None));
         let found: Vec<&str> = matching("lock*").map(|(path, _)| *path).collect();
         assert_eq!(found, ["lock/futex", "lock/latency"]);
         assert_eq!((nearest("futx"), nearest("lock/latncy")), (Some("lock/futex"), Some("lock/latency")));
     }
 
     #[test]
-    fn the_first_paragraph_describes_a_script() {
-        let text = "#!/usr/bin/env profiler\n\n// One thing.\n// And more.\n//\n// Example\n";
-        assert_eq!(description(text), "One thing. And more.");
-        assert_eq!(description("// One\nBEGIN { }"), "One");
-        assert_eq!(description("BEGIN { }"), "");
+    fn the_comment_at_its_start_describes_a_script() {
+        let text = "#!/usr/bin/env profiler\n\n// One\n// thing. And more.\n//\n//   Example\n\n// Apart.\n";
+        assert_eq!(summary(text), "One thing.");
+        assert_eq!(header(text).collect::<Vec<_>>(), ["One", "thing. And more.", "", "  Example"]);
+        assert_eq!(summary("// Who calls? The callers.\nBEGIN { }"), "Who calls?");
+        assert_eq!((summary("// One\nBEGIN { }"), summary("BEGIN { }")), ("One".into(), String::new()));
     }
 
     #[test]

@@ -1,0 +1,174 @@
+//! The filters of `std/target`, one by one and together.
+//!
+//! In: processes that differ in name, user, parent and control group, each with its own number of
+//! calls. Out: the sum of the calls, which tells exactly whose were counted.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+
+use profiler_compiler::source::Source;
+
+use super::faults::{OnDemand, number};
+use super::machine::{Directory, attached, copy, skip, workload};
+use super::parameters::translated_bytes;
+
+const MODULE: &str = include_str!("../../../stdlib/std/target.prof");
+const NOBODY: u32 = 65534;
+
+/// Counts calls that pass the filters, as the current thread and as a thread given by its task.
+fn script(program: &str) -> String {
+    format!(
+        "use std/target
+        uprobe:{program}:workload_step /target.is()/ {{ @calls = count(); }}
+        uprobe:{program}:workload_step /target.is_task(curtask)/ {{ @tasks = count(); }}"
+    )
+}
+
+/// Processes of one program, none of which other tests probe.
+struct Processes {
+    directory: Directory,
+    program: String,
+    /// They make 1, 10, 100 … calls.
+    all: Vec<OnDemand>,
+}
+
+/// Indices of [`Processes::all`].
+const PLAIN: usize = 0;
+const NAMED: usize = 1;
+const NOBODY_S: usize = 2;
+const OF_SHELL: usize = 3;
+
+impl Processes {
+    fn start() -> Processes {
+        let directory = Directory::new("target");
+        let (program, named) = (directory.path("workload"), directory.path("so-named"));
+        copy(workload(), &program);
+        std::fs::hard_link(&program, &named).expect("a link");
+        let all = vec![
+            OnDemand::start(&program, None),
+            OnDemand::start(&named, None),
+            OnDemand::within(Command::new(&program).arg("on-demand").uid(NOBODY)),
+            OnDemand::within(Command::new("sh").args(["-c", &format!("sh -c '{program} on-demand; true'; true")])),
+        ];
+        Processes { directory, program, all }
+    }
+
+    /// Whose calls are counted with these filters. A process that starts during the run is the last
+    /// one.
+    fn counted(&mut self, filters: &[&str]) -> Vec<usize> {
+        let script = self.directory.file("script.prof", &script(&self.program));
+        let running = attached(&[&["-q", &script], filters].concat());
+        self.all.push(OnDemand::start(&self.program, None));
+        let mut calls = 1;
+        for process in &mut self.all {
+            process.call(calls);
+            calls *= 10;
+        }
+        let late = self.all.pop().expect("the last one");
+        running.signal("INT");
+        let ended = running.end();
+        drop(late);
+        assert_eq!(ended.code(), 0, "{}", ended.stderr);
+        let sum = number(&ended.stdout, "@calls");
+        assert_eq!(sum, number(&ended.stdout, "@tasks"), "{filters:?}: {}", ended.stdout);
+        let digits = format!("{sum:05}");
+        assert!(digits.bytes().all(|digit| digit == b'0' || digit == b'1'), "{filters:?}: {sum}");
+        digits.bytes().rev().enumerate().filter(|(_, digit)| *digit == b'1').map(|(index, _)| index).collect()
+    }
+}
+
+#[test]
+fn each_filter_passes_the_threads_that_it_names() {
+    if skip() {
+        return;
+    }
+    let mut processes = Processes::start();
+    let pid = |index: usize| processes.all[index].pid().to_string();
+    let both = format!("{},{}", pid(PLAIN), pid(NAMED));
+    let (named, shell, own) = (pid(NAMED), pid(OF_SHELL), std::process::id().to_string());
+    let user = NOBODY.to_string();
+    let late = processes.all.len();
+    for (filters, expected) in [
+        (&["--pid", &both][..], &[PLAIN, NAMED][..]),
+        (&["--tid", &named], &[NAMED]),
+        (&["--comm", "^so-"], &[NAMED]),
+        (&["--comm", "^workload$", "--pid", &both], &[PLAIN]),
+        (&["--uid", &user], &[NOBODY_S]),
+        (&["--uid", "0", "--comm", "workload"], &[PLAIN, OF_SHELL, late]),
+        // The shell's child is a shell too.
+        (&["--tree", &shell], &[OF_SHELL]),
+        (&["--tree", &own], &[PLAIN, NAMED, NOBODY_S, OF_SHELL, late]),
+        (&["--tree", &named, "--uid", &user], &[]),
+    ] {
+        assert_eq!(processes.counted(filters), expected, "{filters:?}");
+    }
+}
+
+/// A control group below another one; removed when dropped.
+struct Groups(String);
+
+impl Groups {
+    fn new() -> Option<Groups> {
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
+        let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let root = fields.find(|line| line.get(2) == Some(&"cgroup2"))?[1].to_owned();
+        let path = format!("{root}/profiler-target-{}", std::process::id());
+        std::fs::create_dir_all(format!("{path}/inner/inmost")).ok()?;
+        Some(Groups(path))
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        for part in ["/inner/inmost", "/inner", ""] {
+            let _ = std::fs::remove_dir(format!("{}{part}", self.0));
+        }
+    }
+}
+
+#[test]
+fn a_control_group_includes_those_below_it() {
+    if skip() {
+        return;
+    }
+    let Some(groups) = Groups::new().filter(|groups| Path::new(&groups.0).join("cgroup.procs").exists()) else {
+        println!("SKIPPED: no control group can be made here");
+        return;
+    };
+    let mut processes = Processes::start();
+    for (index, part) in [(PLAIN, ""), (NAMED, "/inner"), (NOBODY_S, "/inner/inmost")] {
+        let procs = format!("{}{part}/cgroup.procs", groups.0);
+        std::fs::write(procs, processes.all[index].pid().to_string()).expect("it moves");
+    }
+    let path = |part: &str| format!("{}{part}", groups.0);
+    for (filters, expected) in [
+        (&["--cgroup", &path("")][..], &[PLAIN, NAMED, NOBODY_S][..]),
+        (&["--cgroup", &path("/inner")], &[NAMED, NOBODY_S]),
+        (&["--cgroup", &path("/inner/inmost")], &[NOBODY_S]),
+        (&["--cgroup", &path("/inner"), "--uid", "0"], &[NAMED]),
+    ] {
+        assert_eq!(processes.counted(filters), expected, "{filters:?}");
+    }
+    // A control group with processes cannot be removed.
+    processes.all.clear();
+}
+
+#[test]
+fn a_filter_that_is_not_given_costs_one_load() {
+    if skip() {
+        return;
+    }
+    let size = |filter: &str, given: &[(&str, &str)]| {
+        let probe = format!("tracepoint:syscalls:sys_enter_getppid {filter} {{ @calls[pid] = count(); }}");
+        let mut source = Source::new("script", format!("use std/target\n{probe}"));
+        source.append_module("stdlib/std/target.prof", MODULE, "std/target");
+        translated_bytes(&source, given)
+    };
+    let (bare, none, one) = (size("", &[]), size("/target.is()/", &[]), size("/target.is()/", &[("pid", "1")]));
+    println!("bytes: without filters {bare}, none given {none}, one given {one}");
+    // A load is an address of two instructions and the load itself. One more instruction keeps the
+    // current task in a register.
+    assert!(none > bare && none <= bare + 6 * 24 + 8, "{bare} {none}");
+    assert!(one > none, "{none} {one}");
+}
