@@ -38,6 +38,7 @@ mod recipes;
 mod records;
 mod returns;
 mod scope;
+mod shelf;
 mod span_properties;
 mod spans;
 mod stack_files;

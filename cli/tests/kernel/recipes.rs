@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::machine::{Directory, attached, patience, skip, wait_for, workload};
 
 /// Tolerance for times in percent. It is larger on emulated processors, where a trap takes long.
-fn tolerance() -> f64 {
+pub fn tolerance() -> f64 {
     // An emulated probe takes up to a millisecond, which is part of the time that is measured.
     2.0 + 4.0 * f64::from(patience() - 1)
 }
@@ -25,7 +25,7 @@ fn work_us(us: u32) -> u32 {
 
 /// Number of attempts: if the load is preempted between a system call and reading its own clock,
 /// its own numbers are wrong.
-const TRIES: u32 = 3;
+pub const TRIES: u32 = 3;
 
 /// Runs a recipe on a load that was started before it, until all times are within the tolerance.
 fn check(recipe: &str, load: &str, check: fn(&Outcome)) {
@@ -61,6 +61,11 @@ impl Outcome {
 
     /// The same with more arguments.
     pub fn with(recipe: &str, load: &str, arguments: &[&str]) -> Outcome {
+        Outcome::run(load, &[&[recipe, "--pid", "PID"], arguments].concat())
+    }
+
+    /// The same with these arguments only. `PID` stands for the load's process.
+    pub fn run(load: &str, arguments: &[&str]) -> Outcome {
         // `keepalive` prints `ready` itself, once its connections are open.
         let waits = if load.starts_with("keepalive") { "" } else { "echo ready; read _; " };
         let mut command = Command::new("sh");
@@ -70,7 +75,8 @@ impl Outcome {
         let mut text = String::new();
         said.read_line(&mut text).expect("it says that it is ready");
         let pid = load.id().to_string();
-        let running = attached(&[&["-q", "-f", "json", recipe, "--pid", &pid], arguments].concat());
+        let arguments = arguments.iter().map(|argument| if *argument == "PID" { &pid } else { *argument });
+        let running = attached(&["-q", "-f", "json"].into_iter().chain(arguments).collect::<Vec<_>>());
         load.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
         said.read_to_string(&mut text).expect("it says what it saw");
         assert!(load.wait().expect("it ends").success(), "{text}");

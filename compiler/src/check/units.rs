@@ -16,10 +16,11 @@ use crate::typed::MapIndex;
 use crate::units::{Mixed, Unit, combined};
 
 /// Tracepoint fields with a known unit: probe pattern, field, unit.
-const FIELDS: [(&str, &str, Unit); 23] = [
+const FIELDS: [(&str, &str, Unit); 25] = [
     ("tracepoint:block:*", "nr_sector", Unit::Sectors),
     ("tracepoint:block:*", "nr_sectors", Unit::Sectors),
     ("tracepoint:block:*", "bytes", Unit::Bytes),
+    ("rawtracepoint:block_rq_complete", "nr_bytes", Unit::Bytes),
     ("tracepoint:kmem:*", "bytes_req", Unit::Bytes),
     ("tracepoint:kmem:*", "bytes_alloc", Unit::Bytes),
     ("tracepoint:net:*", "len", Unit::Bytes),
@@ -40,6 +41,7 @@ const FIELDS: [(&str, &str, Unit); 23] = [
     ("tracepoint:syscalls:sys_enter_recvfrom", "size", Unit::Bytes),
     ("tracepoint:syscalls:sys_enter_sendto", "len", Unit::Bytes),
     ("tracepoint:syscalls:sys_enter_mmap", "len", Unit::Bytes),
+    ("tracepoint:syscalls:sys_enter_munmap", "len", Unit::Bytes),
 ];
 
 /// `sendmmsg` and `recvmmsg` return a number of messages, not bytes.

@@ -6,6 +6,7 @@
 //! time are bounded.
 
 mod disk;
+mod measured;
 mod network;
 
 use std::ffi::CString;
@@ -82,7 +83,8 @@ pub fn act(words: &[String]) -> Result<()> {
             });
             Ok(())
         }
-        _ => Err(Error::other(format!("these are known:\n{USAGE}"))),
+        other => measured::act(other, rest)
+            .unwrap_or_else(|| Err(Error::other(format!("these are known:\n{USAGE}{}", measured::USAGE)))),
     }
 }
 

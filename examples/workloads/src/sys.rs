@@ -11,6 +11,7 @@ mod locks;
 pub mod made;
 mod paging;
 mod static_probes;
+mod usage;
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -25,6 +26,7 @@ pub use functions::{
 pub use locks::{PthreadCondition, PthreadMutex, PthreadRwlock};
 pub use paging::AbsentPage;
 pub use static_probes::{static_forms, static_guarded, static_step};
+pub use usage::switches;
 
 /// Calls `getppid`.
 pub fn getppid() -> i64 {

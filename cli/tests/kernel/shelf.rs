@@ -1,0 +1,141 @@
+//! The shelves of the standard library: what each recipe says about a load that knows the truth.
+//!
+//! In: a table for each shelf: a recipe, a load of `workload`, and the cells of the recipe's tables
+//! or the lines that it prints. Out: the same from `profiler`.
+//! Guarantee: counts must be right in the first run; times, and what depends on the scheduler, in
+//! one of [`TRIES`] runs. A run in which nothing happens says so for each table.
+
+mod io;
+mod mem;
+mod net;
+mod proc;
+mod sched;
+mod syscall;
+
+use serde_json::Value;
+
+use super::machine::run;
+use super::recipes::{Outcome, TRIES, tolerance};
+
+/// What a cell must be.
+#[derive(Clone, Copy)]
+pub enum Is {
+    Text(&'static str),
+    Number(f64),
+    /// The number of this name that the load printed.
+    Truth(&'static str),
+    /// A time: within the tolerance of what the load measured.
+    About(&'static str),
+    /// A time: within this percentage of what the load measured.
+    Within(&'static str, f64),
+    AtLeast(&'static str),
+    AtMost(&'static str),
+    /// At least this number.
+    Above(f64),
+    /// At most this number.
+    Below(f64),
+    /// No value.
+    Nothing,
+}
+
+/// A row of a view, and its cells.
+pub struct Row<'a> {
+    pub view: &'a str,
+    /// Columns that together identify the row. A value `=NAME` is a number that the load printed.
+    pub keys: &'a [(&'a str, &'a str)],
+    pub cells: &'a [(&'a str, Is)],
+}
+
+/// What a recipe must say about a load.
+pub struct Case<'a> {
+    pub load: &'a str,
+    /// The recipe and its arguments; `PID` stands for the load's process.
+    pub recipe: &'a [&'a str],
+    pub rows: &'a [Row<'a>],
+    /// How many printed lines contain all of these texts.
+    pub lines: &'a [(&'a [&'a str], usize)],
+}
+
+impl Case<'_> {
+    /// Runs the recipe on the load.
+    pub fn check(&self) -> Outcome {
+        let mut left = TRIES;
+        loop {
+            left -= 1;
+            let outcome = Outcome::run(self.load, self.recipe);
+            let faults = self.faults(&outcome);
+            if faults.is_empty() {
+                return outcome;
+            }
+            assert!(left > 0, "{:?} on {}:\n{}\n{}", self.recipe, self.load, faults.join("\n"), outcome.text);
+        }
+    }
+
+    /// What is wrong and may be right in the next run; fails for what must be right.
+    fn faults(&self, outcome: &Outcome) -> Vec<String> {
+        for (texts, count) in self.lines {
+            let lines = printed(outcome, texts).len();
+            assert_eq!(lines, *count, "{:?}: lines with {texts:?}\n{}", self.recipe, outcome.text);
+        }
+        let mut faults = Vec::new();
+        for row in self.rows {
+            let found = find(outcome, row);
+            for (column, is) in row.cells {
+                let fault = cell(outcome, &found[*column], *is).map(|what| format!("{}: {column}: {what}", row.view));
+                let must_hold = matches!(is, Is::Text(_) | Is::Number(_) | Is::Truth(_) | Is::Nothing);
+                assert!(!must_hold || fault.is_none(), "{:?}: {fault:?}\n{}", self.recipe, outcome.text);
+                faults.extend(fault);
+            }
+        }
+        faults
+    }
+}
+
+/// The lines that a recipe printed and that contain all of these texts.
+pub fn printed<'a>(outcome: &'a Outcome, texts: &[&str]) -> Vec<&'a str> {
+    let lines = outcome.text.lines().filter(|line| line.starts_with("{\"type\": \"printf\""));
+    lines.filter(|line| texts.iter().all(|text| line.contains(text))).collect()
+}
+
+fn find<'a>(outcome: &'a Outcome, row: &Row<'_>) -> &'a Value {
+    let is_key = |found: &Value, (column, key): &(&str, &str)| {
+        let value = &found[*column];
+        let number = key.strip_prefix('=').map(|name| outcome.truth(name)).or_else(|| key.parse().ok());
+        value == key || number.is_some() && value.as_f64() == number
+    };
+    let rows = outcome.document("view", "view", row.view)["rows"].as_array().expect("rows");
+    let found = rows.iter().find(|found| row.keys.iter().all(|key| is_key(found, key)));
+    found.unwrap_or_else(|| panic!("{}: no row {:?}\n{}", row.view, row.keys, outcome.text))
+}
+
+/// Why a cell is wrong.
+fn cell(outcome: &Outcome, value: &Value, is: Is) -> Option<String> {
+    let number = value.as_f64().unwrap_or(f64::NAN);
+    let near = |truth: f64, percent: f64| (number - truth).abs() <= truth * percent / 100.0;
+    let (is_right, wanted) = match is {
+        Is::Text(text) => (value == text, text.to_owned()),
+        Is::Number(wanted) => (value.as_f64() == Some(wanted), wanted.to_string()),
+        Is::Truth(name) => (value.as_f64() == Some(outcome.truth(name)), outcome.truth(name).to_string()),
+        Is::About(name) => (near(outcome.truth(name), tolerance()), outcome.truth(name).to_string()),
+        Is::Within(name, percent) => (near(outcome.truth(name), percent), outcome.truth(name).to_string()),
+        Is::AtLeast(name) => (number >= outcome.truth(name), format!("{} or more", outcome.truth(name))),
+        Is::AtMost(name) => (number <= outcome.truth(name), format!("{} or less", outcome.truth(name))),
+        Is::Above(wanted) => (number >= wanted, format!("{wanted} or more")),
+        Is::Below(wanted) => (number <= wanted, format!("{wanted} or less")),
+        Is::Nothing => (value.is_null(), "nothing".to_owned()),
+    };
+    (!is_right).then(|| format!("{value} for {wanted}"))
+}
+
+/// A name that no thread has.
+pub const NOBODY: &[&str] = &["--comm", "^nobody-has-this-name$"];
+
+/// Runs a recipe that sees nothing: each of the texts must be in its output, for a view its title.
+pub fn says_nothing(recipe: &str, arguments: &[&str], texts: &[&str]) {
+    let ended = run(&[&["-q", recipe, "--duration", "20ms"], arguments].concat());
+    assert_eq!(ended.code(), 0, "{recipe}: {}", ended.stderr);
+    for text in texts {
+        let is_said = ended.stdout.contains(&format!("{text}\n(no rows)\n")) || ended.lines(text) == 1;
+        assert!(is_said, "{recipe}: {text}\n{}", ended.stdout);
+    }
+}

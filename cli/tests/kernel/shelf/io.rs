@@ -1,0 +1,175 @@
+//! `io/…`: files that a load reads, writes and flushes.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use super::super::machine::{Directory, skip};
+use super::{Case, Is, NOBODY, Row, says_nothing};
+
+/// A load on a new file, and the last two parts of its path.
+struct Load {
+    directory: Directory,
+    act: String,
+    name: String,
+}
+
+fn load(act: &str, amount: &str) -> Load {
+    let directory = Directory::new("shelf");
+    let path = directory.path("data");
+    let parts: Vec<&str> = path.rsplit('/').take(2).collect();
+    let name = format!("{}/data", parts[1]);
+    Load { act: format!("act {act} {path} {amount}"), name, directory }
+}
+
+#[test]
+fn calls_on_a_file_have_its_name_their_bytes_and_errors() {
+    if skip() {
+        return;
+    }
+    let load = load("file", "20 5000");
+    let row = |call| [("file", load.name.as_str()), ("call", call)];
+    // The load's time is that of the calls and of reading its clock.
+    Case {
+        load: &load.act,
+        recipe: &["io/files", "--pid", "PID"],
+        rows: &[
+            Row {
+                view: "calls on files",
+                keys: &row("read"),
+                cells: &[
+                    ("calls", Is::Number(21.0)),
+                    ("bytes", Is::Truth("read")),
+                    ("errors", Is::Number(1.0)),
+                    ("time", Is::AtMost("read_ns")),
+                    ("process", Is::Text("workload")),
+                ],
+            },
+            Row {
+                view: "calls on files",
+                keys: &row("write"),
+                cells: &[
+                    ("calls", Is::Truth("writes")),
+                    ("bytes", Is::Truth("written")),
+                    ("errors", Is::Nothing),
+                    ("time", Is::AtMost("write_ns")),
+                ],
+            },
+            Row {
+                view: "calls on files",
+                keys: &row("flush"),
+                cells: &[
+                    ("calls", Is::Truth("flushes")),
+                    ("bytes", Is::Nothing),
+                    ("time", Is::AtMost("flush_ns")),
+                    // A flush of a file in memory takes less time than to read the clock.
+                    ("time", Is::Above(2000.0)),
+                    ("max", Is::AtMost("flush_longest_ns")),
+                    ("p50", Is::AtMost("flush_longest_ns")),
+                ],
+            },
+        ],
+        lines: &[],
+    }
+    .check();
+    says_nothing("io/files", NOBODY, &["calls on files"]);
+}
+
+#[test]
+fn a_file_is_one_row_over_all_calls() {
+    if skip() {
+        return;
+    }
+    let load = load("file", "20 5000");
+    let cells = [
+        ("reads", Is::Number(21.0)),
+        ("read", Is::Truth("read")),
+        ("writes", Is::Truth("writes")),
+        ("written", Is::Truth("written")),
+        ("time", Is::AtLeast("flushes")),
+    ];
+    Case {
+        load: &load.act,
+        recipe: &["io/by-file", "--pid", "PID"],
+        rows: &[Row { view: "files", keys: &[("file", &load.name)], cells: &cells }],
+        lines: &[],
+    }
+    .check();
+    says_nothing("io/by-file", NOBODY, &["files"]);
+}
+
+#[test]
+fn each_slow_call_on_a_file_is_a_line() {
+    if skip() {
+        return;
+    }
+    let load = load("file", "20 5000");
+    Case {
+        load: &load.act,
+        recipe: &["io/slow", "--pid", "PID", "--min", "1ns"],
+        rows: &[],
+        lines: &[
+            (&[&load.name, " write ", " 5000 "], 40),
+            (&[&load.name, " read ", " 5000 "], 20),
+            (&[&load.name, " flush "], 20),
+            (&[&load.name, " read ", ": Bad file number"], 1),
+        ],
+    }
+    .check();
+    let none: [(&[&str], usize); 2] = [(&[&load.name], 0), (&["calls of 1 min or longer: 0"], 1)];
+    Case { load: &load.act, recipe: &["io/slow", "--pid", "PID", "--min", "1m"], rows: &[], lines: &none }.check();
+    says_nothing("io/slow", NOBODY, &["calls of 10 ms or longer: 0"]);
+}
+
+#[test]
+fn flushes_of_a_file_are_beside_what_was_written_to_it() {
+    if skip() {
+        return;
+    }
+    let load = load("file", "20 5000");
+    let cells = [
+        ("flushes", Is::Truth("flushes")),
+        ("time", Is::AtMost("flush_ns")),
+        // A flush of a file in memory takes less time than to read the clock.
+        ("time", Is::Above(2000.0)),
+        ("max", Is::AtMost("flush_longest_ns")),
+        ("written", Is::Truth("written")),
+        ("errors", Is::Nothing),
+    ];
+    Case {
+        load: &load.act,
+        recipe: &["io/fsync", "--pid", "PID"],
+        rows: &[Row { view: "flushes of files", keys: &[("file", &load.name)], cells: &cells }],
+        lines: &[],
+    }
+    .check();
+    says_nothing("io/fsync", NOBODY, &["flushes of files", "where files are flushed"]);
+}
+
+#[test]
+fn requests_of_a_disk_are_those_that_pass_the_page_cache() {
+    if skip() {
+        return;
+    }
+    says_nothing("io/block", &["--disk", "no-such-disk"], &["requests of block devices"]);
+    let load = load("direct", "100 8192");
+    let directory = load.directory.path("");
+    // The major number of a file system without a device is 0.
+    if std::fs::metadata(&directory).expect("a directory").dev() >> 8 == 0 {
+        println!("SKIPPED: {directory} is not on a block device");
+        return;
+    }
+    // Other programs may write at the same time.
+    let cells = [
+        ("requests", Is::AtLeast("writes")),
+        ("bytes", Is::AtLeast("written")),
+        ("served", Is::AtMost("longest_ns")),
+        ("served", Is::Above(100.0)),
+        ("errors", Is::Nothing),
+    ];
+    Case {
+        load: &load.act,
+        recipe: &["io/block"],
+        rows: &[Row { view: "requests of block devices", keys: &[("operation", "write")], cells: &cells }],
+        lines: &[],
+    }
+    .check();
+}

@@ -1,0 +1,126 @@
+//! `mem/…`: memory that a load touches, maps, allocates and keeps.
+
+use super::super::machine::skip;
+use super::{Case, Is, NOBODY, Row, says_nothing};
+
+#[test]
+fn faults_are_those_of_the_pages_that_are_touched() {
+    if skip() {
+        return;
+    }
+    let outcome = Case {
+        load: "touches 400",
+        recipe: &["mem/faults", "--pid", "PID"],
+        rows: &[Row {
+            view: "page faults",
+            keys: &[("process", "workload")],
+            cells: &[("writes", Is::AtLeast("touches")), ("writes", Is::Below(600.0)), ("faults", Is::Above(400.0))],
+        }],
+        lines: &[],
+    }
+    .check();
+    let rows = outcome.document("view", "view", "where memory is touched first")["rows"].as_array().expect("rows");
+    let is_it = |row: &&serde_json::Value| row["stack"].as_str().is_some_and(|stack| stack.contains("touches"));
+    let faults: u64 = rows.iter().filter(is_it).filter_map(|row| row["faults"].as_u64()).sum();
+    // The allocator touches the first page, and a page that it has already may be the last.
+    assert!((398..=402).contains(&faults), "{faults}\n{}", outcome.text);
+    says_nothing("mem/faults", NOBODY, &["page faults", "where memory is touched first"]);
+}
+
+#[test]
+fn growth_is_what_the_process_maps() {
+    if skip() {
+        return;
+    }
+    // The load maps 32 MiB at once.
+    Case {
+        load: "act refill",
+        recipe: &["mem/growth", "--pid", "PID", "--min", "30MiB"],
+        rows: &[
+            Row {
+                view: "growth of address space",
+                keys: &[("process", "workload")],
+                cells: &[("mapped", Is::Number(33_554_432.0)), ("heap", Is::Nothing)],
+            },
+            Row {
+                view: "where memory is asked for",
+                keys: &[("process", "workload")],
+                cells: &[("bytes", Is::Number(33_554_432.0)), ("share", Is::Number(100.0))],
+            },
+        ],
+        lines: &[],
+    }
+    .check();
+    // Once a large block was freed, malloc grows the heap for such blocks.
+    Case {
+        load: "act leaks 20 1000000",
+        recipe: &["mem/growth", "--pid", "PID", "--min", "900000"],
+        rows: &[Row {
+            view: "growth of address space",
+            keys: &[("process", "workload")],
+            cells: &[("heap", Is::Above(8e6)), ("heap", Is::Below(12e6)), ("mapped", Is::Above(1e6))],
+        }],
+        lines: &[],
+    }
+    .check();
+    says_nothing("mem/growth", NOBODY, &["growth of address space", "where memory is asked for"]);
+}
+
+#[test]
+fn allocations_have_their_number_and_size() {
+    if skip() {
+        return;
+    }
+    let outcome = Case {
+        load: "act leaks 2000 12345",
+        recipe: &["mem/alloc", "--pid", "PID", "--min", "12345"],
+        rows: &[Row {
+            view: "allocations",
+            keys: &[("process", "workload")],
+            cells: &[
+                ("allocations", Is::Truth("allocated")),
+                ("bytes", Is::Number(2000.0 * 12345.0)),
+                ("max", Is::Number(12345.0)),
+                ("size p50", Is::Above(12345.0 * 0.99)),
+                ("size p50", Is::Below(12345.0)),
+                ("frees", Is::AtLeast("leaked")),
+            ],
+        }],
+        lines: &[],
+    }
+    .check();
+    expect_stack(&outcome.document("view", "view", "where memory is allocated")["rows"], "workload_allocate");
+    says_nothing("mem/alloc", NOBODY, &["allocations", "where memory is allocated"]);
+}
+
+/// The first row has a stack with this function.
+fn expect_stack(rows: &serde_json::Value, function: &str) {
+    assert!(rows[0]["stack"].as_str().is_some_and(|stack| stack.contains(function)), "{rows}");
+}
+
+#[test]
+fn what_is_not_freed_is_what_leaks() {
+    if skip() {
+        return;
+    }
+    let outcome = Case {
+        load: "act leaks 2000 12345",
+        recipe: &["mem/leaks", "--pid", "PID", "--min", "12345"],
+        rows: &[Row {
+            view: "memory that was not freed",
+            keys: &[("process", "workload")],
+            cells: &[("size", Is::Number(12345.0)), ("pid", Is::Truth("pid"))],
+        }],
+        lines: &[],
+    }
+    .check();
+    // Stacks of a program that has just begun are not all complete, so there may be several rows.
+    let rows = &outcome.document("view", "view", "memory that was not freed")["rows"];
+    let total =
+        |column: &str| rows.as_array().expect("rows").iter().filter_map(|row| row[column].as_f64()).sum::<f64>();
+    assert_eq!(Some(total("blocks")), Some(outcome.truth("leaked")), "{}", outcome.text);
+    assert_eq!(Some(total("bytes")), Some(outcome.truth("leaked_bytes")), "{}", outcome.text);
+    expect_stack(rows, "workload_allocate");
+    // All of it is younger than an hour.
+    says_nothing("mem/leaks", &["--older", "1h", "--comm", "^sh$"], &["memory that was not freed"]);
+}

@@ -1,0 +1,137 @@
+//! `net/…`: connections and traffic of a load with itself, over the loopback device.
+
+use super::super::machine::skip;
+use super::{Case, Is, NOBODY, Row, says_nothing};
+
+#[test]
+fn traffic_is_the_bytes_of_the_program() {
+    if skip() {
+        return;
+    }
+    let tcp = [
+        ("kind", Is::Text("stream")),
+        ("peer", Is::Text("127.0.0.1")),
+        ("sends", Is::Number(1.0)),
+        ("sent", Is::Number(100_000.0)),
+        ("received", Is::Number(100_000.0)),
+        ("receives", Is::Above(2.0)),
+        ("errors", Is::Nothing),
+    ];
+    Case {
+        load: "act connect 100000",
+        recipe: &["net/sockets", "--pid", "PID"],
+        rows: &[Row { view: "traffic of sockets", keys: &[("process", "workload"), ("family", "IPv4")], cells: &tcp }],
+        lines: &[],
+    }
+    .check();
+    let unix = [
+        ("kind", Is::Text("stream")),
+        ("sent", Is::Truth("bytes")),
+        ("received", Is::Truth("bytes")),
+        ("receives", Is::Number(1.0)),
+    ];
+    Case {
+        load: "act unix hello",
+        recipe: &["net/sockets", "--pid", "PID"],
+        rows: &[Row { view: "traffic of sockets", keys: &[("process", "workload"), ("family", "unix")], cells: &unix }],
+        lines: &[],
+    }
+    .check();
+    says_nothing("net/sockets", NOBODY, &["traffic of sockets"]);
+}
+
+#[test]
+fn connections_are_counted_with_their_handshakes_and_refusals() {
+    if skip() {
+        return;
+    }
+    Case {
+        load: "act dials 20",
+        recipe: &["net/tcp", "--pid", "PID"],
+        rows: &[
+            Row {
+                view: "connections",
+                keys: &[("port", "=port")],
+                cells: &[
+                    ("peer", Is::Text("127.0.0.1")),
+                    ("opened", Is::Truth("connected")),
+                    ("failed", Is::Truth("refused")),
+                    ("accepted", Is::Truth("connected")),
+                    ("handshake", Is::Above(500.0)),
+                    ("max", Is::AtMost("longest_ns")),
+                ],
+            },
+            Row {
+                view: "who opens connections",
+                keys: &[("process", "workload")],
+                cells: &[
+                    ("opened", Is::Truth("connected")),
+                    ("failed", Is::Truth("refused")),
+                    ("pid", Is::Truth("pid")),
+                ],
+            },
+            Row {
+                view: "trouble",
+                keys: &[("what", "refused"), ("port", "=port")],
+                cells: &[("count", Is::Truth("refused")), ("peer", Is::Text("127.0.0.1"))],
+            },
+            Row {
+                view: "trouble",
+                keys: &[("what", "reset by peer"), ("port", "=port")],
+                cells: &[("count", Is::Truth("refused"))],
+            },
+            Row {
+                view: "changes of state",
+                keys: &[("from", "SYN_SENT"), ("to", "ESTABLISHED")],
+                cells: &[("count", Is::AtLeast("connected"))],
+            },
+        ],
+        lines: &[],
+    }
+    .check();
+    says_nothing("net/tcp", NOBODY, &["who opens connections"]);
+}
+
+#[test]
+fn a_segment_that_is_sent_again_is_trouble() {
+    if skip() {
+        return;
+    }
+    let cells = [("count", Is::Number(1.0)), ("peer", Is::Text("127.0.0.1"))];
+    let failed = [("opened", Is::Number(1.0)), ("failed", Is::Number(1.0))];
+    Case {
+        load: "act retransmit",
+        recipe: &["net/tcp", "--pid", "PID"],
+        rows: &[
+            Row { view: "trouble", keys: &[("what", "sent again"), ("port", "=port")], cells: &cells },
+            Row { view: "connections", keys: &[("port", "=port")], cells: &failed },
+        ],
+        lines: &[],
+    }
+    .check();
+}
+
+#[test]
+fn connections_wait_until_they_are_accepted() {
+    if skip() {
+        return;
+    }
+    let cells = [
+        ("process", Is::Text("workload")),
+        ("accepted", Is::Truth("clients")),
+        ("waited", Is::AtMost("most_ns")),
+        ("waited", Is::Above(59.4e6)),
+        ("max", Is::AtMost("most_ns")),
+        ("queue max", Is::Number(7.0)),
+        ("limit", Is::Above(8.0)),
+        ("dropped", Is::Number(0.0)),
+    ];
+    Case {
+        load: "act backlog 8 60",
+        recipe: &["net/accept-queue", "--pid", "PID"],
+        rows: &[Row { view: "waiting to be accepted", keys: &[("port", "=port")], cells: &cells }],
+        lines: &[],
+    }
+    .check();
+    says_nothing("net/accept-queue", NOBODY, &["waiting to be accepted"]);
+}

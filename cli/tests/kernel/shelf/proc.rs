@@ -1,0 +1,143 @@
+//! `proc/…`: programs, threads, signals and files that a load begins, sends and opens.
+
+use super::super::machine::{run_beside, skip};
+use super::super::recipes::Outcome;
+use super::{Case, Is, NOBODY, Row, printed, says_nothing};
+
+#[test]
+fn a_program_is_a_line_with_its_arguments() {
+    if skip() {
+        return;
+    }
+    Case {
+        load: "act exec hello",
+        recipe: &["proc/exec", "--parent", "PID"],
+        rows: &[],
+        lines: &[
+            (&["workload functions 1 hello"], 1),
+            (&[" functions 1 "], 1),
+            (&["programs started: 1, attempts that failed: 0"], 1),
+        ],
+    }
+    .check();
+    // The eleventh argument is not shown.
+    let many = "sh -c 'exec /bin/echo 1 2 3 4 5 6 7 8 9'; sh -c 'exec /bin/echo 1 2 3 4 5 6 7 8 9 10'; (exec /no/such/program); true";
+    let ended = run_beside(&["-q", "-f", "json", "proc/exec", "--failed"], many);
+    let outcome = Outcome::read(ended.stdout);
+    assert_eq!(printed(&outcome, &["/bin/echo 1 2 3 4 5 6 7 8 9\\n"]).len(), 1, "{}", outcome.text);
+    assert_eq!(printed(&outcome, &["/bin/echo 1 2 3 4 5 6 7 8 9 ...\\n"]).len(), 1, "{}", outcome.text);
+    let failed = printed(&outcome, &["/no/such/program: No such file or directory"]);
+    assert_eq!(failed.len(), 1, "{}", outcome.text);
+    says_nothing("proc/exec", NOBODY, &["programs started: 0, attempts that failed: 0"]);
+}
+
+#[test]
+fn an_end_of_a_process_has_its_life_and_result() {
+    if skip() {
+        return;
+    }
+    Case {
+        load: "act lives 4 30",
+        recipe: &["proc/life", "--parent", "PID"],
+        rows: &[Row {
+            view: "ends of processes",
+            keys: &[("process", "workload"), ("result", "exit")],
+            cells: &[
+                ("number", Is::Number(0.0)),
+                ("ended", Is::Truth("lives")),
+                ("min", Is::AtLeast("shortest_ns")),
+                ("max", Is::AtMost("longest_ns")),
+                ("lived p50", Is::Within("longest_ns", 99.0)),
+            ],
+        }],
+        lines: &[(&["workload", "exit 0"], 4)],
+    }
+    .check();
+    let ended = run_beside(
+        &["-q", "-f", "json", "proc/life", "--comm", "^sh$", "--lines", "false"],
+        "sh -c 'kill -9 $$'; sh -c 'exit 77'; true",
+    );
+    let outcome = Outcome::read(ended.stdout);
+    for (result, number) in [("Killed", 9), ("exit", 77)] {
+        let rows = outcome.document("view", "view", "ends of processes")["rows"].as_array().expect("rows");
+        let found = rows.iter().find(|row| row["result"] == result && row["number"] == number);
+        assert!(found.is_some_and(|row| row["ended"].as_u64() >= Some(1)), "{result}: {}", outcome.text);
+    }
+    assert!(printed(&outcome, &[]).is_empty(), "{}", outcome.text);
+    says_nothing("proc/life", NOBODY, &["ends of processes"]);
+}
+
+#[test]
+fn a_signal_has_its_sender_and_its_receiver() {
+    if skip() {
+        return;
+    }
+    Case {
+        load: "act signals 7",
+        recipe: &["proc/signals", "--to", "PID"],
+        rows: &[Row {
+            view: "signals",
+            keys: &[("signal", "Urgent I/O condition")],
+            cells: &[
+                ("from", Is::Text("workload")),
+                ("pid", Is::Truth("pid")),
+                ("by", Is::Text("kill")),
+                ("to", Is::Text("workload")),
+                ("tid", Is::Truth("pid")),
+                ("result", Is::Text("ignored")),
+                ("count", Is::Number(7.0)),
+            ],
+        }],
+        lines: &[],
+    }
+    .check();
+    says_nothing("proc/signals", NOBODY, &["signals"]);
+}
+
+#[test]
+fn threads_are_counted_when_they_begin_and_end() {
+    if skip() {
+        return;
+    }
+    Case {
+        load: "sleepers 30 40",
+        recipe: &["proc/threads", "--pid", "PID"],
+        rows: &[Row {
+            view: "threads and processes created",
+            keys: &[("process", "workload")],
+            cells: &[
+                ("threads", Is::Truth("sleepers")),
+                ("forks", Is::Nothing),
+                ("ended", Is::Truth("sleepers")),
+                ("lived p50", Is::Above(39.5e6)),
+            ],
+        }],
+        lines: &[],
+    }
+    .check();
+    says_nothing("proc/threads", NOBODY, &["threads and processes created", "where threads are created"]);
+}
+
+#[test]
+fn an_open_is_a_line_with_its_result() {
+    if skip() {
+        return;
+    }
+    let some = [(&["workload", "/dev/full"][..], 2), (&["workload", "/dev/null"], 2), (&["opened: 4, failed: 0"], 1)];
+    Case {
+        load: "files 8",
+        recipe: &["proc/opens", "--pid", "PID", "--path", "^/dev/[nf]ull$"],
+        rows: &[],
+        lines: &some,
+    }
+    .check();
+    let failed = [(&["workload", " - /no/such/file: No such file or directory"][..], 1), (&["ld.so.cache"], 0)];
+    Case {
+        load: "act open /no/such/file",
+        recipe: &["proc/opens", "--pid", "PID", "--failed"],
+        rows: &[],
+        lines: &failed,
+    }
+    .check();
+    says_nothing("proc/opens", NOBODY, &["opened: 0, failed: 0"]);
+}
