@@ -239,6 +239,15 @@ fn scripts_print_what_they_print_under_bpftrace() {
             ("macro size(x) { sizeof(x) } struct x { int a; char b; } BEGIN { print(size(typeof(struct x))); }", "8"),
             ("BEGIN { @x = 5; print(len(@x)); delete(@x); print(len(@x)); }", "1\n0"),
             ("BEGIN { $k = kstack(1); print(len($k)); }", "1"),
+            (
+                "struct foo { unsigned long long x_0:1; unsigned long long x_1:1; unsigned long long x_2:2; }
+                 BEGIN { $v = (uint64)0x1e; $f = *(struct foo *)(&$v); print($f); }",
+                "{ .x_0 = 0, .x_1 = 1, .x_2 = 3 }",
+            ),
+            (
+                "BEGIN { $x = 5; $p = &$x; print(*$p); for $i : 0..3 { $x += $i; } print(*$p); print(&$x == $p); }",
+                "5\n8\ntrue",
+            ),
             ("BEGIN { print((probe == \"BEGIN\", probe == \"END\", strlen(probe))); }", "(true, false, 5)"),
             ("BEGIN { @x = \"none\"; @x = probe; $x = probe; $x = @x; print($x); clear(@x); }", "BEGIN"),
             (

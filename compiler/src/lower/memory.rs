@@ -7,7 +7,7 @@
 use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, Operand, Section, Size, VReg, Width};
 use crate::layout;
 use crate::lower::body::Destination;
-use crate::lower::{Body, Value, builtins, failures, typed_pointers};
+use crate::lower::{Body, Value, builtins, failures, typed_pointers, variables};
 use crate::typed::{Expr, ExprKind};
 use crate::types::{Space, Type};
 
@@ -226,6 +226,7 @@ pub(super) fn address_of(cx: &mut Body<'_, '_>, place: &Expr) -> Value {
             Value::Scalar(cx.b.bin(BinOp::Add, Width::W64, pointer, i64::from(*offset_bytes)).into())
         }
         ExprKind::Element { .. } => Value::Scalar(element_address(cx, place).into()),
+        ExprKind::Var(var) => Value::Scalar(variables::address_as_number(cx, *var)),
         _ => Value::Scalar(Operand::Imm(0)),
     }
 }

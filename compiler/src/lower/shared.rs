@@ -13,7 +13,6 @@ use crate::lower::storage::{Alternate, StackMaps, Storage, UnwindMaps, Writers};
 use crate::object::{Counter, Event, Loss, RunCounter};
 use crate::target::Target;
 use crate::typed;
-use crate::types::PROBE_NAME_BYTES;
 
 /// Facts that the first pass collects for the second.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -129,24 +128,6 @@ impl Shared<'_> {
             self.zeros = (self.rodata(&vec![0; size_bytes as usize]), size_bytes);
         }
         self.zeros.0
-    }
-
-    /// The `.rodata` offset of the names of all probes, each with the same capacity, and how many
-    /// there are.
-    pub(super) fn name_table(&mut self) -> (u32, u32) {
-        let names = &self.program.probe_names;
-        let count = names.len() as u32;
-        if let Some(offset) = self.name_table {
-            return (offset, count);
-        }
-        let mut table = vec![0; names.len().max(1) * PROBE_NAME_BYTES as usize];
-        for (place, name) in table.chunks_mut(PROBE_NAME_BYTES as usize).zip(names) {
-            let shown = name.len().min(place.len() - 1);
-            place[..shown].copy_from_slice(&name.as_bytes()[..shown]);
-        }
-        let offset = self.rodata(&table);
-        self.name_table = Some(offset);
-        (offset, count)
     }
 
     /// The `.bss` offset of a loss counter, allocated on first use.
