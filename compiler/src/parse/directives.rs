@@ -6,6 +6,7 @@
 //! from their `#define` on; ranges begin and end on character boundaries.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::errors::{self, PROBLEM_LIMIT};
 use crate::diagnostic::Diagnostic;
@@ -141,7 +142,7 @@ impl Directives {
         let angular = argument.strip_prefix('<').and_then(|rest| rest.split_once('>'));
         let name = match (quoted, angular) {
             (Some((name, _)), _) => name,
-            (None, Some((name, _))) if name.ends_with(".h") => name,
+            (None, Some((name, _))) if is_header(name) => name,
             _ => return self.report(errors::bad_include(span, argument)),
         };
         let before = span.end as usize - argument.len() + 1;
@@ -182,4 +183,9 @@ impl Directives {
 
 fn first_word(argument: &str) -> &str {
     argument.split_whitespace().next().unwrap_or("")
+}
+
+/// Whether a file is a C header by its name.
+pub(super) fn is_header(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "h")
 }

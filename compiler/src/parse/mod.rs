@@ -63,7 +63,7 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
             Assembly { source, visible: &visible, is_root, is_header: false, prefixes, states, script, problems };
         // Headers are also for C compilers: what of their macros has no value here is left out.
         let (name, _) = source.file_at(range.start);
-        assembly.is_header = !is_root && name.ends_with(".h");
+        assembly.is_header = !is_root && directives::is_header(name);
         if !assembly.is_header {
             assembly.problems.extend_from_slice(&lexed.directives.problems);
         }

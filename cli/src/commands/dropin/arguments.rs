@@ -351,9 +351,8 @@ fn command() -> clap::Command {
             value("mode"),
             value("probe-filter"),
             several("dwarf-pid"),
-            several("include-directory").short('I').hide(true),
-            several("include"),
         ])
+        .args([several("include-directory").short('I').hide(true), several("include")])
         // Types come from BTF and there is no LLVM, so these have no effect.
         .args([
             several("debuginfo"),
