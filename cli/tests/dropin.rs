@@ -183,3 +183,185 @@ fn the_report_on_the_kernel_is_true() {
     let entry = link.run(&["-q", "--dry-run", "-e", "fentry:vfs_read { }"]);
     assert_eq!(says("fentry") == "yes", entry.status.code() == Some(0), "{}", stderr(&entry));
 }
+
+/// Runs scripts, each with its results; prints of maps at the end are off.
+fn all_print(link: &Link, cases: &[(&str, &str)]) {
+    for (script, expected) in cases {
+        let output = link.run(&["-q", "-e", script]);
+        let found = stdout(&output);
+        assert_eq!(found.trim_end(), *expected, "{script}\n{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_begin_that_ends_the_run_has_the_line_about_attached_probes() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let script = "BEGIN { print(1); exit(); } interval:s:1 { }";
+    assert_eq!(stderr(&link.run(&["-e", script])), "Attached 2 probes\n");
+    assert_eq!(
+        stdout(&link.run(&["-f", "json", "-e", script])),
+        "{\"type\": \"attached_probes\", \"count\": 2, \"data\": {\"probes\": 2}}\n{\"type\": \"value\", \"data\": 1}\n"
+    );
+}
+
+#[test]
+fn samples_and_functions_are_those_of_the_command_alone() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    // Processes of other tests compute and return from the same function meanwhile.
+    let script = "profile:hz:999 { @p[pid == cpid] = count(); }
+        software:cpu-clock:1000000 { @s[pid == cpid] = count(); }
+        uretprobe:libc:nanosleep, uprobe:libc:clock_gettime, uprobe:libc:write { @u[pid == cpid] = count(); }";
+    let mut other = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
+    let output =
+        link.run(&["-q", "-e", script, "-c", "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo x'"]);
+    other.kill().and_then(|()| other.wait()).expect("it ends");
+    let text = stdout(&output);
+    assert!(["@p[true]", "@s[true]", "@u[true]"].iter().all(|row| text.contains(row)), "{text}");
+    assert!(!text.contains("[false]"), "{text}");
+}
+
+#[test]
+fn scripts_print_what_they_print_under_bpftrace() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    all_print(
+        &link,
+        &[
+            ("BEGIN { print((default_str_length, default_str_length())); }", "(1024, 1024)"),
+            ("macro size(x) { sizeof(x) } struct x { int a; char b; } BEGIN { print(size(typeof(struct x))); }", "8"),
+            ("BEGIN { @x = 5; print(len(@x)); delete(@x); print(len(@x)); }", "1\n0"),
+            ("BEGIN { $k = kstack(1); print(len($k)); }", "1"),
+            (
+                "struct foo { unsigned long long x_0:1; unsigned long long x_1:1; unsigned long long x_2:2; }
+                 BEGIN { $v = (uint64)0x1e; $f = *(struct foo *)(&$v); print($f); }",
+                "{ .x_0 = 0, .x_1 = 1, .x_2 = 3 }",
+            ),
+            (
+                "BEGIN { $x = 5; $p = &$x; print(*$p); for $i : 0..3 { $x += $i; } print(*$p); print(&$x == $p); }",
+                "5\n8\ntrue",
+            ),
+            ("BEGIN { print((probe == \"BEGIN\", probe == \"END\", strlen(probe))); }", "(true, false, 5)"),
+            ("BEGIN { @x = \"none\"; @x = probe; $x = probe; $x = @x; print($x); clear(@x); }", "BEGIN"),
+            (
+                "struct F { float a; double b; int c; float d[3]; }
+                 BEGIN { print((offsetof(struct F, b), offsetof(struct F, c), sizeof(struct F))); }",
+                "(8, 16, 32)",
+            ),
+            (
+                "BEGIN { $b = (struct sk_buff *)curtask; $c = (struct tcp_skb_cb *)$b->cb;
+                 print((uint64)$c - (uint64)$b == offsetof(struct sk_buff, cb));
+                 print($c.seq == *(uint32 *)((uint64)$b + offsetof(struct sk_buff, cb))); }",
+                "true\ntrue",
+            ),
+            (
+                "struct B { char c; int e:9; char d; int f:30; long g:40; long h:30; }
+                 BEGIN { $b = (struct B *)curtask; $w = (uint64 *)curtask; print(sizeof(struct B));
+                 print(($b.e & 0x1ff) == (($w[0] >> 8) & 0x1ff)); print((uint8)$b.d == (uint8)($w[0] >> 24));
+                 print(($b.f & 0x3fffffff) == (($w[0] >> 32) & 0x3fffffff));
+                 print(($b.g & 0xffffffffff) == ($w[1] & 0xffffffffff)); print(($b.h & 0x3fffffff) == ($w[2] & 0x3fffffff)); }",
+                "24\ntrue\ntrue\ntrue\ntrue\ntrue",
+            ),
+            (
+                "BEGIN { print((DT_DIR, AF_INET6, S_IFMT, O_CREAT, ENOENT, SIGKILL, CLONE_NEWNS, ICMP_ECHO, ETH_P_IP)); }",
+                "(4, 10, 61440, 64, 2, 9, 131072, 8, 2048)",
+            ),
+            ("#define EMPTY\n#ifdef EMPTY\nBEGIN { print(1); }\n#else\nBEGIN { print(2); }\n#endif", "1"),
+            ("#ifndef CONFIG_NO_SUCH\nBEGIN { print(1); }\n#endif\n#ifdef CONFIG_BPF\nBEGIN { print(2); }\n#endif", "1\n2"),
+        ],
+    );
+}
+
+#[test]
+fn named_options_keep_their_64_bits() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let script = "BEGIN { print((getopt(\"aa\", 20), getopt(\"bb\", -1), getopt(\"cc\", true))); }";
+    let output = link.run(&["-q", "-e", script, "--", "--aa=0xffffffffffffffff", "--bb=-10", "--cc=False"]);
+    assert_eq!(stdout(&output).trim_end(), "(18446744073709551615, -10, false)", "{}", stderr(&output));
+}
+
+#[test]
+fn a_missing_command_and_an_index_out_of_bounds_are_warnings() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let script = "BEGIN { if (has_cpid) { print(cpid); } print(cpid); $i = (uint64)100; print(comm[$i]);
+        $t = (struct task_struct *)curtask; print($t.comm[$i]); print($t.comm[$i - 100] != 0); }";
+    let output = link.run(&["-q", "-e", script]);
+    assert_eq!(stdout(&output).trim_end(), "0\n0\n0\ntrue");
+    let warnings: Vec<String> = stderr(&output).lines().map(str::to_owned).collect();
+    assert_eq!(
+        warnings,
+        [
+            "stdin:1:46-50: WARNING: No child command (`-c`); cpid is zero",
+            "stdin:1:77-85: WARNING: Array access out of bounds. This can lead to unexpected results.",
+            "stdin:2:51-62: WARNING: Array access out of bounds. This can lead to unexpected results.",
+        ]
+    );
+    assert_eq!(stdout(&link.run(&["-q", "-e", "BEGIN { print(cpid > 0); }", "-c", "true"])).trim_end(), "true");
+}
+
+#[test]
+fn headers_are_read_from_beside_the_script_and_from_given_directories() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let directory = link.0.join("headers");
+    std::fs::create_dir_all(directory.join("sub")).expect("a directory");
+    let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).expect("a file");
+    write("sub/more.h", "#pragma once\nstruct more { char c; long d; };\n");
+    write(
+        "own.h",
+        "#ifndef OWN_H\n#define OWN_H\n#include <linux/types.h>\n#include \"sub/more.h\"\n#define LIMIT 41\n\
+         #define TWICE(x) ((x) * 2)\nextern int of_the_library(int a, char *b);\nstatic inline int other(void);\n\
+         struct own { __u32 a; int b[LIMIT]; struct more m; };\n#endif\n",
+    );
+    write("script.bt", "#include \"own.h\"\n#ifdef LIMIT\nBEGIN { print((sizeof(struct own), LIMIT)); }\n#endif\n");
+    let at = |name: &str| directory.join(name).display().to_string();
+    let (beside, print) = (at("script.bt"), "BEGIN { print((sizeof(struct own), LIMIT)); }");
+    let (quoted, angular) = (format!("#include \"own.h\"\n{print}"), format!("#include <own.h>\n{print}"));
+    for arguments in [
+        &[beside.as_str()][..],
+        &["-I", &at(""), "-e", &quoted],
+        &["-I", &at(""), "-e", &angular],
+        &["--include", &at("own.h"), "-e", print],
+        &["--include", "own.h", "-I", &at(""), "-e", print],
+    ] {
+        let output = link.run(&[&["-q"], arguments].concat());
+        assert_eq!(stdout(&output).trim_end(), "(184, 41)", "{arguments:?}: {}", stderr(&output));
+    }
+    let missing = link.run(&["-e", &quoted]);
+    assert!(stderr(&missing).starts_with("error[E0154]: there is no header `own.h`\n --> stdin:1:11\n"));
+    assert_eq!((missing.status.code(), stdout(&missing)), (Some(1), String::new()));
+}
+
+#[test]
+fn a_function_is_a_symbol_and_a_string() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let script = "BEGIN { @of[0] = ksym(kaddr(\"schedule\")); @us[0] = usym(0); }
+        uprobe:libc:write, uprobe:libc:__libc_start_main {
+            @of[tid] = func; @us[tid] = func; @n[@of[tid]] = count(); @m[@us[tid]] = count();
+            if (func == \"write\") { printf(\"%s %s\\n\", probe, strcontains(probe, \"libc\") ? func : \"other\"); }
+        }
+        END { clear(@of); clear(@us); }";
+    let output = link.run(&["-q", "-o", &link.0.join("out").display().to_string(), "-e", script, "-c", "echo x"]);
+    let text = std::fs::read_to_string(link.0.join("out")).expect("results");
+    let lines: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
+    assert!(lines[0].starts_with("uprobe:") && lines[0].ends_with(":write write"), "{text}\n{}", stderr(&output));
+    assert!(text.contains("@n[write]: 1") && text.contains("@m[write]: 1"), "{text}");
+}

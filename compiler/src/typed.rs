@@ -45,6 +45,8 @@ pub struct Program {
     pub ring_size_bytes: u32,
     /// Whether failed reads and missing keys are reported (`-k`).
     pub reports_failures: bool,
+    /// Whether indices out of bounds are reported.
+    pub reports_bounds: bool,
     /// Parameters, in script order.
     pub params: Vec<Param>,
     /// Maximum number of bytes of preallocated maps.

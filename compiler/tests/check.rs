@@ -9,7 +9,7 @@
 //! `PROFILER_BLESS=1` rewrites the diagnostics.
 
 use profiler_compiler::CATALOGUE;
-use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter, Results};
+use profiler_compiler::check::{self, Dialect, MissingProbes, Options, ProbeFilter};
 use profiler_compiler::compile;
 use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::ir::verify::verify;
@@ -73,7 +73,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
         allow_unsafe: has("unsafe"),
         probe_filter: filter.map(|part| ProbeFilter::new(move |name| name.contains(&part))),
         missing_in_programs: if has("bt") { MissingProbes::Warn } else { MissingProbes::Error },
-        results: if has("bt") { Results::Numbers } else { Results::Typed },
+        dialect: if has("bt") { Dialect::Bpftrace } else { Dialect::Own },
         ..Options::default()
     };
     let mut machine = Machine::new(!has("no-btf"));

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::layout;
 use crate::results::Vocabulary;
 use crate::statistics::{Number, Statistic};
-use crate::types::{Int, MOST_FRAMES, Member, NoRecords, Space, StackType, Type, Walk};
+use crate::types::{Int, MOST_FRAMES, Member, NAMED_SYMBOL, NoRecords, Space, StackType, Type, Walk};
 use crate::unwind::End;
 use crate::value::{Stack, Value};
 
@@ -82,6 +82,10 @@ fn decode_present(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value>
             Value::Record(parts.iter().map(|(name, _)| name.clone()).zip(values).collect())
         }
         Type::Stack(stack) => Value::Stack(stack_value(*stack, bytes, lookup)?),
+        Type::KernelSymbol | Type::UserSymbol if word64(bytes, 0)? >> 32 == NAMED_SYMBOL => {
+            let index = word64(bytes, 0)? & u64::from(u32::MAX);
+            Value::Str(lookup.probe_name(index)?.as_bytes().to_vec())
+        }
         Type::KernelSymbol => Value::Symbol { space: Space::Kernel, address: word64(bytes, 0)?, pid: 0 },
         Type::UserSymbol => {
             Value::Symbol { space: Space::User, address: word64(bytes, 0)?, pid: word64(bytes, 8)? as u32 }

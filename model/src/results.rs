@@ -183,6 +183,9 @@ pub trait Sink {
 /// The name in records of failed helpers: their helper is a constant, the result the only field.
 pub const HELPER_ERROR: WordName = WordName::new("helper_error");
 
+/// The name in records of warnings: the text is a constant, the only field is unused.
+pub const WARNING: WordName = WordName::new("warning");
+
 /// The name in records that end a window: its bits are a constant, the time is the only field.
 pub const TURN: WordName = WordName::new("turn");
 
@@ -195,6 +198,7 @@ pub const AT_END: i64 = 0;
 pub fn internal(name: &WordName) -> Option<&'static dyn Perform> {
     match name {
         _ if *name == HELPER_ERROR => Some(&HelperError),
+        _ if *name == WARNING => Some(&Warning),
         _ if *name == TURN => Some(&Turn),
         _ => None,
     }
@@ -214,6 +218,17 @@ impl Perform for HelperError {
             None => "Unknown error",
         };
         sink.helper_failed(&HelperFailure { helper, code, words }, event.span);
+    }
+}
+
+#[derive(Debug)]
+struct Warning;
+
+impl Perform for Warning {
+    fn perform(&self, event: &Event, _record: &Record<'_>, sink: &mut dyn Sink) {
+        if let [Constant::Str(words)] = event.constants.as_slice() {
+            sink.note("warnf", words.as_bytes(), event.span);
+        }
     }
 }
 

@@ -161,6 +161,13 @@ pub enum Space {
     User,
 }
 
+/// Capacity of a string that a probe's name is copied to; longer names are cut.
+pub const PROBE_NAME_BYTES: u32 = 128;
+
+/// The upper half of a symbol that is no address: the lower half is the index of a probe's name,
+/// which is printed. No processor has such addresses.
+pub const NAMED_SYMBOL: u64 = 0x8000_0000;
+
 /// Default and maximum number of frames of a stack.
 pub const MOST_FRAMES: u8 = 127;
 

@@ -13,6 +13,7 @@ pub mod elf;
 mod functions;
 pub(crate) mod inflate;
 mod kernel;
+mod kernel_config;
 pub mod library;
 mod mapped;
 mod probing;
@@ -22,6 +23,8 @@ pub mod symbol_prefixes;
 mod tracefs;
 mod usdt;
 mod variables;
+
+pub use kernel_config::{kernel_config, option as kernel_option};
 
 use crate::sys::mmap::MappedFile;
 use elf::Symbols;

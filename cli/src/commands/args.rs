@@ -18,7 +18,7 @@ use clap_complete::Shell;
 
 use super::exit::USAGE;
 use super::run_as::RunAs;
-use super::script::{Origin, modules};
+use super::script::{Headers, Origin, modules};
 use crate::commands::args::choices::{Format, Stage};
 use described::profiler;
 use profiler_compiler::similar;
@@ -160,6 +160,7 @@ fn script_arguments(matches: &mut ArgMatches, script_words: Vec<ScriptWord>) -> 
     let (parameters, named) = parameters(script_words.iter().map(|word| word.text.clone()));
     Ok(ScriptArguments {
         origin,
+        headers: Headers::default(),
         parameters,
         named,
         script_words,

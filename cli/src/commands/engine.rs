@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::list::{self, ListError};
 use profiler_compiler::ast::{Public, PublicKind};
 use profiler_compiler::check::getopt::{self, Parameter};
-use profiler_compiler::check::{self, MissingProbes, Options, ProbeFilter, Results, Succession};
+use profiler_compiler::check::{self, Dialect, MissingProbes, Options, ProbeFilter, Succession};
 use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::object::Object;
 use profiler_compiler::params::Param;
@@ -111,7 +111,7 @@ pub(super) fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Optio
         // bpftrace scripts name functions from many versions of a library; bpftrace has long
         // skipped missing ones.
         missing_in_programs: if is_bt { MissingProbes::Warn } else { MissingProbes::Error },
-        results: if is_bt || script.is_bpftrace { Results::Numbers } else { Results::Typed },
+        dialect: if is_bt || script.is_bpftrace { Dialect::Bpftrace } else { Dialect::Own },
     }
 }
 

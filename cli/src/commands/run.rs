@@ -17,7 +17,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let built = built::open(&arguments.script.origin)?;
     let source = match &built {
         Some(built) => built.source().clone(),
-        None => arguments.script.origin.load()?,
+        None => arguments.script.load()?,
     };
     let script = match &built {
         Some(built) => built.arguments(&arguments.script)?,

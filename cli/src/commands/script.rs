@@ -4,6 +4,7 @@
 //! blank.
 //! Guarantee: never reads more than the limit, whatever the path is; every error includes advice.
 
+mod headers;
 mod imports;
 pub(super) mod modules;
 mod trust;
@@ -14,6 +15,8 @@ use std::path::Path;
 
 use profiler_compiler::diagnostic::Code;
 use profiler_compiler::source::Source;
+
+pub(crate) use headers::Headers;
 
 use super::exit::{Failure, words_of};
 
@@ -58,12 +61,15 @@ impl Origin {
         }
     }
 
-    /// Reads the script and the files that it imports.
+    /// Reads the script and the files that it imports and includes.
     pub(super) fn load(&self) -> Result<Source, Failure> {
-        let (mut source, directory) = self.read()?;
-        imports::resolve(&mut source, directory)?;
-        modules::resolve(&mut source, directory)?;
-        Ok(source)
+        self.load_with(&Headers::default())
+    }
+
+    /// The same with headers from the command line.
+    pub(super) fn load_with(&self, headers: &Headers) -> Result<Source, Failure> {
+        let (source, directory) = self.read()?;
+        with_files(source, directory, headers)
     }
 
     /// Reads the script without the files that it imports.
@@ -89,10 +95,14 @@ impl Origin {
 
 /// A script with its text from an editor, and the files that it imports.
 pub(super) fn edited(path: &str, text: &str) -> Result<Source, Failure> {
-    let mut source = Source::new(path, text);
     let directory = Path::new(path).parent().unwrap_or(Path::new(""));
-    imports::resolve(&mut source, directory)?;
+    with_files(Source::new(path, text), directory, &Headers::default())
+}
+
+fn with_files(mut source: Source, directory: &Path, headers: &Headers) -> Result<Source, Failure> {
+    imports::resolve(&mut source, directory, headers)?;
     modules::resolve(&mut source, directory)?;
+    headers::predefine(&mut source);
     Ok(source)
 }
 

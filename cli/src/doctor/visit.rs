@@ -243,7 +243,7 @@ fn compare(script: &Script, source: &Source, host: &Host, options: &Options) -> 
         allow_unsafe: false,
         settings: options.settings.clone(),
         missing_in_programs: options.missing_in_programs,
-        results: options.results,
+        dialect: options.dialect,
         ..Options::default()
     };
     let (object, blocks) = with_counters(script, source, host, &options).ok()?;

@@ -125,6 +125,10 @@ pub trait Function: Debug + Sync {
     fn ends_the_run(&self) -> bool {
         false
     }
+    /// Whether its name alone is a call, as in bpftrace for macros without parameters.
+    fn is_called_by_name(&self) -> bool {
+        false
+    }
     /// The effect of a call on the whole map that is its first constant.
     fn whole_map(&self, _call: &typed::Call) -> Option<WholeMap> {
         None

@@ -31,6 +31,11 @@ pub trait ProbeKind: Debug + Sync {
     /// The programs that an attach point needs, with wildcards expanded and files and events
     /// resolved.
     fn expand(&'static self, cx: &mut check::Points<'_, '_>, point: &ast::AttachPoint) -> Vec<check::Seed>;
+    /// A program that is never generated, for checking the body of a block whose attach point was
+    /// reported; `None` if what the body may read depends on the probe.
+    fn stand_in(&'static self, _cx: &mut check::Points<'_, '_>, _point: &ast::AttachPoint) -> Option<check::Seed> {
+        None
+    }
     /// The kernel modules whose types an attach point needs.
     fn kernel_modules(&self, _target: &dyn Target, _point: &ast::AttachPoint) -> Vec<String> {
         Vec::new()

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use crate::ast::{Expr, ExprKind};
 use crate::catalogue::Aggregated;
-use crate::check::{Body, names};
+use crate::check::{Body, names, with_text};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::format::{self, Format};
 use crate::source::Span;
@@ -57,7 +57,7 @@ impl Body<'_, '_> {
 
     /// A string argument; reports other types.
     pub fn text_arg(&mut self, what: &str, e: &Expr) -> Option<typed::Expr> {
-        let value = self.value_for(e);
+        let value = with_text(self.value_for(e));
         if let Type::Unknown | Type::Str { .. } = value.ty {
             return (value.ty != Type::Unknown).then_some(value);
         }

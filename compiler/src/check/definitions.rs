@@ -281,7 +281,7 @@ impl Definer<'_> {
         if let Some((id, _)) = self.typedefs.get(name) {
             return Some(*id);
         }
-        if let Some(id) = self.integer(name) {
+        if let Some(id) = self.integer(name).or_else(|| self.float(name)) {
             return Some(id);
         }
         let btf = self.target.btf();
@@ -316,6 +316,22 @@ impl Definer<'_> {
             }
         };
         self.extents.insert(id, Extent { size_bytes, align_bytes: size_bytes, complete: true, is_integer: true });
+        self.basic.insert(name.to_string(), id);
+        Some(id)
+    }
+
+    /// Resolves a floating-point type. Its members are laid out, but have no values in scripts.
+    fn float(&mut self, name: &str) -> Option<BtfId> {
+        if let Some(id) = self.basic.get(name) {
+            return Some(*id);
+        }
+        let size_bytes = match name {
+            "float" => 4,
+            "double" => 8,
+            _ => return None,
+        };
+        let id = self.added.float(name, size_bytes);
+        self.extents.insert(id, Extent { size_bytes, align_bytes: size_bytes, complete: true, is_integer: false });
         self.basic.insert(name.to_string(), id);
         Some(id)
     }

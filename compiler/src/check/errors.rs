@@ -31,6 +31,11 @@ impl Report {
         self.list.iter().any(Diagnostic::is_error)
     }
 
+    /// Whether there is an error after a mark.
+    pub fn has_errors_since(&self, mark: usize) -> bool {
+        self.list.iter().skip(mark).any(Diagnostic::is_error)
+    }
+
     /// The current length, for [`Report::rewind`].
     pub fn mark(&self) -> usize {
         self.list.len()

@@ -211,6 +211,9 @@ fn cannot_step(cx: &mut Body<'_, '_>, ty: &Type, span: Span) -> typed::Expr {
 fn cast(cx: &mut Body<'_, '_>, name: &TypeName, inner: &Expr, span: Span) -> typed::Expr {
     let value = cx.expr(inner);
     let Some(ty) = cx.type_named(name) else { return typed::Expr::poison(span) };
+    if let Some(address) = address_of_array(&value, &ty) {
+        return typed::Expr { span, ..address };
+    }
     if matches!(value.ty, Type::Array { .. }) || matches!(ty, Type::Array { .. }) {
         return cast_array(cx, value, &ty, span);
     }
@@ -231,6 +234,16 @@ fn cast(cx: &mut Body<'_, '_>, name: &TypeName, inner: &Expr, span: Span) -> typ
     let mut converted = typed::Expr::convert(value, &ty);
     converted.span = span;
     converted
+}
+
+/// The address of an array inside a struct, if it is cast to a pointer, as in C.
+fn address_of_array(value: &typed::Expr, ty: &Type) -> Option<typed::Expr> {
+    let (Type::Array { .. } | Type::Str { .. }, Type::Pointer { to, .. }) = (&value.ty, ty) else { return None };
+    let space = fields::place(value)?.space;
+    let mut to = to.clone();
+    fields::retarget(&mut to, space);
+    let kind = typed::ExprKind::AddressOf(Box::new(value.clone()));
+    Some(typed::Expr { kind, ty: Type::Pointer { to, space }, span: value.span })
 }
 
 /// The type that a bare name denotes, else the type of its value.

@@ -299,9 +299,13 @@ pub(super) fn address_of(cx: &mut Body<'_, '_>, inner: &Expr, span: Span) -> typ
     if value.ty == Type::Unknown {
         return value;
     }
+    if matches!(value.kind, typed::ExprKind::Var(_)) {
+        let ty = Type::Pointer { to: Box::new(value.ty.clone()), space: Space::Kernel };
+        return typed::Expr { kind: typed::ExprKind::AddressOf(Box::new(value)), ty, span };
+    }
     cx.fail(
-        Diagnostic::error(Code(330), span, "only memory that a pointer refers to has an address here")
-            .help("`&` of variables and maps is not supported yet"),
+        Diagnostic::error(Code(330), span, "only variables and memory that a pointer refers to have an address")
+            .help("copy the value to a variable first: `$x = …; &$x`"),
     )
 }
 

@@ -1,351 +1,89 @@
 //! Constants from headers of user space and the kernel that BTF lacks.
 //!
 //! In: a name that scripts elsewhere get from a header. Out: its value on 64-bit x86 Linux.
-//! Guarantee: sorted by name; constants that kernels define in an enum are separate, because the
-//! kernel's own value takes precedence.
+//! Guarantee: constants that headers define in an enum are separate, because the kernel's own value
+//! takes precedence.
 
-/// Values of `#define`s.
-const DEFINES: [(&str, i64); 265] = [
-    ("AF_ALG", 38),
-    ("AF_APPLETALK", 5),
-    ("AF_AX25", 3),
-    ("AF_BLUETOOTH", 31),
-    ("AF_CAN", 29),
-    ("AF_INET", 2),
-    ("AF_INET6", 10),
-    ("AF_KEY", 15),
-    ("AF_LOCAL", 1),
-    ("AF_NETLINK", 16),
-    ("AF_PACKET", 17),
-    ("AF_ROUTE", 16),
-    ("AF_TIPC", 30),
-    ("AF_UNIX", 1),
-    ("AF_UNSPEC", 0),
-    ("AF_VSOCK", 40),
-    ("AF_XDP", 44),
-    ("AT_FDCWD", -100),
-    ("CLOCK_BOOTTIME", 7),
-    ("CLOCK_BOOTTIME_ALARM", 9),
-    ("CLOCK_MONOTONIC", 1),
-    ("CLOCK_MONOTONIC_COARSE", 6),
-    ("CLOCK_MONOTONIC_RAW", 4),
-    ("CLOCK_PROCESS_CPUTIME_ID", 2),
-    ("CLOCK_REALTIME", 0),
-    ("CLOCK_REALTIME_ALARM", 8),
-    ("CLOCK_REALTIME_COARSE", 5),
-    ("CLOCK_TAI", 11),
-    ("CLOCK_THREAD_CPUTIME_ID", 3),
-    ("E2BIG", 7),
-    ("EACCES", 13),
-    ("EADDRINUSE", 98),
-    ("EADDRNOTAVAIL", 99),
-    ("EADV", 68),
-    ("EAFNOSUPPORT", 97),
-    ("EAGAIN", 11),
-    ("EALREADY", 114),
-    ("EBADE", 52),
-    ("EBADF", 9),
-    ("EBADFD", 77),
-    ("EBADMSG", 74),
-    ("EBADR", 53),
-    ("EBADRQC", 56),
-    ("EBADSLT", 57),
-    ("EBFONT", 59),
-    ("EBUSY", 16),
-    ("ECANCELED", 125),
-    ("ECHILD", 10),
-    ("ECHRNG", 44),
-    ("ECOMM", 70),
-    ("ECONNABORTED", 103),
-    ("ECONNREFUSED", 111),
-    ("ECONNRESET", 104),
-    ("EDEADLK", 35),
-    ("EDEADLOCK", 35),
-    ("EDESTADDRREQ", 89),
-    ("EDOM", 33),
-    ("EDOTDOT", 73),
-    ("EDQUOT", 122),
-    ("EEXIST", 17),
-    ("EFAULT", 14),
-    ("EFBIG", 27),
-    ("EHOSTDOWN", 112),
-    ("EHOSTUNREACH", 113),
-    ("EIDRM", 43),
-    ("EILSEQ", 84),
-    ("EINPROGRESS", 115),
-    ("EINTR", 4),
-    ("EINVAL", 22),
-    ("EIO", 5),
-    ("EISCONN", 106),
-    ("EISDIR", 21),
-    ("EISNAM", 120),
-    ("EKEYEXPIRED", 127),
-    ("EKEYREJECTED", 129),
-    ("EKEYREVOKED", 128),
-    ("EL2HLT", 51),
-    ("EL2NSYNC", 45),
-    ("EL3HLT", 46),
-    ("EL3RST", 47),
-    ("ELIBACC", 79),
-    ("ELIBBAD", 80),
-    ("ELIBEXEC", 83),
-    ("ELIBMAX", 82),
-    ("ELIBSCN", 81),
-    ("ELNRNG", 48),
-    ("ELOOP", 40),
-    ("EMEDIUMTYPE", 124),
-    ("EMFILE", 24),
-    ("EMLINK", 31),
-    ("EMSGSIZE", 90),
-    ("EMULTIHOP", 72),
-    ("ENAMETOOLONG", 36),
-    ("ENAVAIL", 119),
-    ("ENETDOWN", 100),
-    ("ENETRESET", 102),
-    ("ENETUNREACH", 101),
-    ("ENFILE", 23),
-    ("ENOANO", 55),
-    ("ENOBUFS", 105),
-    ("ENOCSI", 50),
-    ("ENODATA", 61),
-    ("ENODEV", 19),
-    ("ENOENT", 2),
-    ("ENOEXEC", 8),
-    ("ENOKEY", 126),
-    ("ENOLCK", 37),
-    ("ENOLINK", 67),
-    ("ENOMEDIUM", 123),
-    ("ENOMEM", 12),
-    ("ENOMSG", 42),
-    ("ENONET", 64),
-    ("ENOPKG", 65),
-    ("ENOPROTOOPT", 92),
-    ("ENOSPC", 28),
-    ("ENOSR", 63),
-    ("ENOSTR", 60),
-    ("ENOSYS", 38),
-    ("ENOTBLK", 15),
-    ("ENOTCONN", 107),
-    ("ENOTDIR", 20),
-    ("ENOTEMPTY", 39),
-    ("ENOTNAM", 118),
-    ("ENOTRECOVERABLE", 131),
-    ("ENOTSOCK", 88),
-    ("ENOTSUP", 95),
-    ("ENOTTY", 25),
-    ("ENOTUNIQ", 76),
-    ("ENXIO", 6),
-    ("EOPNOTSUPP", 95),
-    ("EOVERFLOW", 75),
-    ("EOWNERDEAD", 130),
-    ("EPERM", 1),
-    ("EPFNOSUPPORT", 96),
-    ("EPIPE", 32),
-    ("EPROTO", 71),
-    ("EPROTONOSUPPORT", 93),
-    ("EPROTOTYPE", 91),
-    ("ERANGE", 34),
-    ("EREMCHG", 78),
-    ("EREMOTE", 66),
-    ("EREMOTEIO", 121),
-    ("ERESTART", 85),
-    ("ERFKILL", 132),
-    ("EROFS", 30),
-    ("ESHUTDOWN", 108),
-    ("ESOCKTNOSUPPORT", 94),
-    ("ESPIPE", 29),
-    ("ESRCH", 3),
-    ("ESRMNT", 69),
-    ("ESTALE", 116),
-    ("ESTRPIPE", 86),
-    ("ETIME", 62),
-    ("ETIMEDOUT", 110),
-    ("ETOOMANYREFS", 109),
-    ("ETXTBSY", 26),
-    ("EUCLEAN", 117),
-    ("EUNATCH", 49),
-    ("EUSERS", 87),
-    ("EWOULDBLOCK", 11),
-    ("EXDEV", 18),
-    ("EXFULL", 54),
-    ("INT_MAX", 2_147_483_647),
-    ("LONG_MAX", 9_223_372_036_854_775_807),
-    ("MAP_ANONYMOUS", 32),
-    ("MAP_FIXED", 16),
-    ("MAP_PRIVATE", 2),
-    ("MAP_SHARED", 1),
-    ("NAME_MAX", 255),
+/// The constants of the UAPI and of the C library: `NAME value`, then `enum` if it is a value of
+/// one. `scripts/constants` writes the file from the headers.
+const TABLE: &str = include_str!("constants.txt");
+
+/// Constants of the kernel's own headers. `O_LARGEFILE` is 0 for 64-bit programs, but not for the
+/// kernel.
+const OF_THE_KERNEL: [(&str, i64); 8] = [
     ("NULL", 0),
-    ("O_ACCMODE", 3),
-    ("O_APPEND", 1024),
-    ("O_ASYNC", 8192),
-    ("O_CLOEXEC", 524_288),
-    ("O_CREAT", 64),
-    ("O_DIRECT", 16_384),
-    ("O_DIRECTORY", 65_536),
-    ("O_DSYNC", 4096),
-    ("O_EXCL", 128),
     ("O_LARGEFILE", 32_768),
-    ("O_NDELAY", 2048),
-    ("O_NOATIME", 262_144),
-    ("O_NOCTTY", 256),
-    ("O_NOFOLLOW", 131_072),
-    ("O_NONBLOCK", 2048),
-    ("O_PATH", 2_097_152),
-    ("O_RDONLY", 0),
-    ("O_RDWR", 2),
-    ("O_SYNC", 1_052_672),
-    ("O_TMPFILE", 4_259_840),
-    ("O_TRUNC", 512),
-    ("O_WRONLY", 1),
     ("PAGE_SIZE", 4096),
-    ("PATH_MAX", 4096),
     ("PF_KTHREAD", 2_097_152),
-    ("PROT_EXEC", 4),
-    ("PROT_NONE", 0),
-    ("PROT_READ", 1),
-    ("PROT_WRITE", 2),
-    ("SEEK_CUR", 1),
-    ("SEEK_END", 2),
-    ("SEEK_SET", 0),
-    ("SIGABRT", 6),
-    ("SIGALRM", 14),
-    ("SIGBUS", 7),
-    ("SIGCHLD", 17),
-    ("SIGCLD", 17),
-    ("SIGCONT", 18),
-    ("SIGFPE", 8),
-    ("SIGHUP", 1),
-    ("SIGILL", 4),
-    ("SIGINT", 2),
-    ("SIGIO", 29),
-    ("SIGIOT", 6),
-    ("SIGKILL", 9),
-    ("SIGPIPE", 13),
-    ("SIGPOLL", 29),
-    ("SIGPROF", 27),
-    ("SIGPWR", 30),
-    ("SIGQUIT", 3),
-    ("SIGSEGV", 11),
-    ("SIGSTKFLT", 16),
-    ("SIGSTOP", 19),
-    ("SIGSYS", 31),
-    ("SIGTERM", 15),
-    ("SIGTRAP", 5),
-    ("SIGTSTP", 20),
-    ("SIGTTIN", 21),
-    ("SIGTTOU", 22),
-    ("SIGURG", 23),
-    ("SIGUSR1", 10),
-    ("SIGUSR2", 12),
-    ("SIGVTALRM", 26),
-    ("SIGWINCH", 28),
-    ("SIGXCPU", 24),
-    ("SIGXFSZ", 25),
-    ("SOL_SOCKET", 1),
-    ("S_IFBLK", 24_576),
-    ("S_IFCHR", 8192),
-    ("S_IFDIR", 16_384),
-    ("S_IFIFO", 4096),
-    ("S_IFLNK", 40_960),
-    ("S_IFMT", 61_440),
-    ("S_IFREG", 32_768),
-    ("S_IFSOCK", 49_152),
-    ("S_IRGRP", 32),
-    ("S_IROTH", 4),
-    ("S_IRUSR", 256),
-    ("S_IRWXG", 56),
-    ("S_IRWXO", 7),
-    ("S_IRWXU", 448),
-    ("S_ISGID", 1024),
-    ("S_ISUID", 2048),
-    ("S_ISVTX", 512),
-    ("S_IWGRP", 16),
-    ("S_IWOTH", 2),
-    ("S_IWUSR", 128),
-    ("S_IXGRP", 8),
-    ("S_IXOTH", 1),
-    ("S_IXUSR", 64),
     ("TASK_COMM_LEN", 16),
     ("TASK_INTERRUPTIBLE", 1),
     ("TASK_RUNNING", 0),
     ("TASK_UNINTERRUPTIBLE", 2),
-    ("UINT_MAX", 4_294_967_295),
-];
-
-/// Values of enums.
-const ENUMS: [(&str, i64); 35] = [
-    ("IPPROTO_AH", 51),
-    ("IPPROTO_DSTOPTS", 60),
-    ("IPPROTO_EGP", 8),
-    ("IPPROTO_ESP", 50),
-    ("IPPROTO_FRAGMENT", 44),
-    ("IPPROTO_GRE", 47),
-    ("IPPROTO_HOPOPTS", 0),
-    ("IPPROTO_ICMP", 1),
-    ("IPPROTO_ICMPV6", 58),
-    ("IPPROTO_IDP", 22),
-    ("IPPROTO_IGMP", 2),
-    ("IPPROTO_IP", 0),
-    ("IPPROTO_IPIP", 4),
-    ("IPPROTO_IPV6", 41),
-    ("IPPROTO_MPTCP", 262),
-    ("IPPROTO_NONE", 59),
-    ("IPPROTO_PIM", 103),
-    ("IPPROTO_PUP", 12),
-    ("IPPROTO_RAW", 255),
-    ("IPPROTO_ROUTING", 43),
-    ("IPPROTO_RSVP", 46),
-    ("IPPROTO_SCTP", 132),
-    ("IPPROTO_TCP", 6),
-    ("IPPROTO_TP", 29),
-    ("IPPROTO_UDP", 17),
-    ("IPPROTO_UDPLITE", 136),
-    ("SOCK_CLOEXEC", 524_288),
-    ("SOCK_DCCP", 6),
-    ("SOCK_DGRAM", 2),
-    ("SOCK_NONBLOCK", 2048),
-    ("SOCK_PACKET", 10),
-    ("SOCK_RAW", 3),
-    ("SOCK_RDM", 4),
-    ("SOCK_SEQPACKET", 5),
-    ("SOCK_STREAM", 1),
 ];
 
 /// The value of a `#define` from a header.
 pub(super) fn header_constant(name: &str) -> Option<i64> {
-    look_up(&DEFINES, name)
+    let own = OF_THE_KERNEL.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    own.or_else(|| of_table(name).filter(|(_, is_enum)| !is_enum).map(|(value, _)| value))
 }
 
 /// The value of an enum constant, for kernels whose BTF does not provide it.
 pub(super) fn enum_constant(name: &str) -> Option<i64> {
-    look_up(&ENUMS, name)
+    of_table(name).filter(|(_, is_enum)| *is_enum).map(|(value, _)| value)
 }
 
-/// A constant of either table.
+/// A constant of either kind.
 pub fn user_constant(name: &str) -> Option<i64> {
     header_constant(name).or_else(|| enum_constant(name))
 }
 
-fn look_up(table: &[(&str, i64)], name: &str) -> Option<i64> {
-    table.binary_search_by(|(known, _)| known.cmp(&name)).ok().map(|at| table[at].1)
+/// A constant of the table, and whether it is a value of an enum.
+fn of_table(name: &str) -> Option<(i64, bool)> {
+    // A name of lower-case letters is that of a word, a macro or a type.
+    if !name.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return None;
+    }
+    let line = TABLE.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')))?;
+    let mut words = line.split(' ').skip(1);
+    let value = words.next()?.parse().ok()?;
+    Some((value, words.next() == Some("enum")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{TABLE, enum_constant, header_constant, user_constant};
 
     #[test]
     fn every_constant_is_found() {
-        for (table, name, value) in
-            DEFINES.iter().map(|(n, v)| (&DEFINES[..], n, v)).chain(ENUMS.iter().map(|(n, v)| (&ENUMS[..], n, v)))
-        {
-            assert_eq!(look_up(table, name), Some(*value), "{name}");
+        let lines: Vec<&str> = TABLE.lines().filter(|line| !line.starts_with('#')).collect();
+        assert!(lines.len() > 1500 && lines.is_sorted(), "{} lines", lines.len());
+        for line in lines {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert!(words.len() == 2 || words[2..] == ["enum"], "{line}");
+            // One of the kernel's own replaces that of the C library.
+            assert!(words[0] == "O_LARGEFILE" || user_constant(words[0]) == words[1].parse().ok(), "{line}");
         }
-        assert_eq!(
-            (user_constant("AF_INET6"), user_constant("ENOENT"), user_constant("SIGKILL")),
-            (Some(10), Some(2), Some(9))
-        );
-        assert_eq!(user_constant("AF_"), None);
+    }
+
+    #[test]
+    fn constants_have_the_kernels_values() {
+        let known = [
+            ("AF_INET6", 10),
+            ("AT_FDCWD", -100),
+            ("CLONE_NEWNS", 0x2_0000),
+            ("DT_DIR", 4),
+            ("ENOENT", 2),
+            ("ICMP_ECHO", 8),
+            ("IPPROTO_TCP", 6),
+            ("O_LARGEFILE", 0o10_0000),
+            ("SIGKILL", 9),
+            ("S_IFDIR", 0o4_0000),
+            ("UINT_MAX", 0xffff_ffff),
+        ];
+        for (name, value) in known {
+            assert_eq!(user_constant(name), Some(value), "{name}");
+        }
+        assert_eq!((header_constant("IPPROTO_TCP"), enum_constant("IPPROTO_TCP")), (None, Some(6)));
+        assert_eq!((user_constant("AF_"), user_constant("#"), user_constant("pid")), (None, None, None));
     }
 }

@@ -66,12 +66,12 @@ pub use fields::retarget;
 pub use header_constants::user_constant;
 pub use maps::{InferredMap, Maps};
 pub use module_types::module_types;
-pub use options::{MissingProbes, Options, PidFilter, ProbeFilter, Results, Succession};
+pub use options::{Dialect, MissingProbes, Options, PidFilter, ProbeFilter, Succession};
 pub use params::{declared_params, with_values};
 pub use points::{ArgField, Points, Seed};
 pub use spans::{InferredSpan, Spans};
 pub use statistics::only_printed;
-pub use types::{named_int, unify, widest};
+pub use types::{named_int, unify, widest, with_text};
 pub use units::strict_units;
 pub use used_names::UsedNames;
 
@@ -129,6 +129,7 @@ pub fn check(
         max_stacks: settings.max_stacks,
         ring_size_bytes: settings.ring_size_bytes,
         reports_failures: options.report_failures,
+        reports_bounds: options.report_failures || options.dialect == Dialect::Bpftrace,
         max_map_memory_bytes: settings.max_map_memory_bytes,
         ..typed::Program::default()
     };
@@ -229,7 +230,7 @@ fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<
             if env.spans.has(&point.kind.text) {
                 continue;
             }
-            for mut seed in Points::new(env, facts.clone()).expand(point) {
+            for mut seed in seeds_of(point, &facts, env) {
                 if !named::keep(&mut seed, block.name.as_ref(), env.options.probe_filter.as_ref())
                     || !reached.keep(&mut seed, env.target)
                 {
@@ -245,6 +246,17 @@ fn expand<'a>(script: &'a ast::Script, env: &mut Env<'_>, probe_names: &mut Vec<
         env.say_what_is_left_out(left_out, work.len() == programs);
     }
     work
+}
+
+/// The programs of an attach point. If it is reported, a stand-in has the body checked, so that all
+/// errors are reported at once.
+fn seeds_of(point: &ast::AttachPoint, facts: &UsedNames, env: &mut Env<'_>) -> Vec<Seed> {
+    let mark = env.report.mark();
+    let mut seeds = Points::new(env, facts.clone()).expand(point);
+    if seeds.is_empty() && env.report.has_errors_since(mark) {
+        seeds.extend(Points::new(env, facts.clone()).stand_in(point));
+    }
+    seeds
 }
 
 /// Reports more than `MAX_PROGRAMS` programs. Expansion stops there, because a script can ask for

@@ -41,6 +41,9 @@ pub(super) fn bare(cx: &mut Body<'_, '_>, name: &str, span: Span) -> typed::Expr
     if let Some(word) = cx.env.catalogue.builtin(name) {
         return word.check(cx, span);
     }
+    if let Some(word) = cx.env.catalogue.function(name).filter(|word| word.is_called_by_name()) {
+        return word.check(cx, &[], span);
+    }
     let constant = |value| typed::Expr { kind: typed::ExprKind::Int(value), ty: Type::I64, span };
     if let Some(value) = header_constants::header_constant(name) {
         return constant(value);

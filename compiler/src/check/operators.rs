@@ -6,7 +6,7 @@
 //! operand; a difference is always signed.
 
 use crate::ast::{self, BinaryOp, Expr, UnaryOp};
-use crate::check::{Body, fields, unify};
+use crate::check::{Body, fields, unify, with_text};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
 use crate::source::Span;
@@ -119,6 +119,7 @@ fn logical(cx: &mut Body<'_, '_>, op: BinaryOp, a: typed::Expr, b: typed::Expr, 
 
 fn compare_memory(cx: &mut Body<'_, '_>, op: BinaryOp, a: typed::Expr, b: typed::Expr, span: Span) -> typed::Expr {
     let (a, b) = match (&a.ty, &b.ty) {
+        (Type::Str { .. }, Type::ProbeName) | (Type::ProbeName, Type::Str { .. }) => (with_text(a), with_text(b)),
         (Type::Tuple(_), Type::Tuple(_))
         | (Type::Record(_), Type::Record(_))
         | (Type::Buf { .. }, Type::Buf { .. })

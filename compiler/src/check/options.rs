@@ -28,8 +28,8 @@ pub struct Options {
     /// How to treat missing kernel functions, and missing functions and static probes of programs,
     /// unless the script says.
     pub missing_in_programs: MissingProbes,
-    /// The type of `retval` in a `uretprobe`.
-    pub results: Results,
+    /// Whose meaning applies where scripts for bpftrace rely on another than ours.
+    pub dialect: Dialect,
     /// Whether each block on an event is a separate kernel program, as needed where one program
     /// would be too large for all of them.
     pub separate_programs: bool,
@@ -37,14 +37,16 @@ pub struct Options {
     pub succession: Succession,
 }
 
-/// The type of `retval` in a `uretprobe`.
+/// Whose meaning applies where scripts for bpftrace rely on another than ours.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Results {
-    /// That of the function, if it is known.
+pub enum Dialect {
+    /// Ours: `retval` of a `uretprobe` has the function's type if that is known, `cpid` needs a
+    /// command, an index out of bounds is reported with `-k`.
     #[default]
-    Typed,
-    /// A `uint64`, unless a block reads through it: what scripts for bpftrace rely on.
-    Numbers,
+    Own,
+    /// bpftrace's: `retval` is a `uint64` unless a block reads through it; `cpid` without a command
+    /// and an index out of bounds yield 0 and a warning when they are evaluated.
+    Bpftrace,
 }
 
 /// What happens to a program's maps when it ends.

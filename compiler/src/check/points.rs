@@ -143,6 +143,12 @@ impl<'a, 'e> Points<'a, 'e> {
         Vec::new()
     }
 
+    /// A program for checking the body of a block whose attach point was reported.
+    pub(super) fn stand_in(&mut self, point: &AttachPoint) -> Option<Seed> {
+        let kind = self.env.catalogue.probe(&point.kind.text)?;
+        kind.stand_in(self, point)
+    }
+
     /// Reports a diagnostic.
     pub fn error(&mut self, diagnostic: Diagnostic) {
         self.env.report.push(diagnostic);

@@ -5,7 +5,8 @@
 
 use crate::ast::{TypeName, TypeTag};
 use crate::btf::{Btf, BtfId, Kind};
-use crate::types::{Int, Space, Type};
+use crate::typed;
+use crate::types::{Int, PROBE_NAME_BYTES, Space, Type};
 
 /// Maximum size of a value in bytes.
 pub(super) const MAX_VALUE_BYTES: u32 = 16 << 10;
@@ -60,10 +61,24 @@ pub fn unify(a: &Type, b: &Type) -> Option<Type> {
         (pointer @ Type::Pointer { .. }, Type::Int(_)) | (Type::Int(_), pointer @ Type::Pointer { .. }) => {
             Some(pointer.clone())
         }
+        // A probe's name takes the type of what it is stored with.
+        (symbol @ (Type::KernelSymbol | Type::UserSymbol), Type::ProbeName)
+        | (Type::ProbeName, symbol @ (Type::KernelSymbol | Type::UserSymbol)) => Some(symbol.clone()),
+        (Type::Str { capacity_bytes }, Type::ProbeName) | (Type::ProbeName, Type::Str { capacity_bytes }) => {
+            Some(Type::Str { capacity_bytes: (*capacity_bytes).max(PROBE_NAME_BYTES) })
+        }
         (Type::Tuple(a), Type::Tuple(b)) if a.len() == b.len() => {
             a.iter().zip(b).map(|(a, b)| unify(a, b)).collect::<Option<Vec<_>>>().map(Type::Tuple)
         }
         _ => None,
+    }
+}
+
+/// The name of a probe as a string; other values are unchanged.
+pub fn with_text(value: typed::Expr) -> typed::Expr {
+    match value.ty {
+        Type::ProbeName => value.convert(&Type::Str { capacity_bytes: PROBE_NAME_BYTES }),
+        _ => value,
     }
 }
 

@@ -4,10 +4,11 @@
 
 use crate::ir::{Addr, Arg, BinOp, Helper, Operand, Section, Size, VReg, Width};
 use crate::lower::memory::Source;
+use crate::lower::shared::Shared;
 use crate::lower::{Body, Value, failures, prologue};
 use crate::object::Constant;
 use crate::typed::Expr;
-use crate::types::{Space, Type};
+use crate::types::{NAMED_SYMBOL, PROBE_NAME_BYTES, Space, Type};
 
 /// The address space of an address argument.
 pub fn space_of(e: &Expr) -> Space {
@@ -30,6 +31,51 @@ pub fn probe_name(cx: &mut Body<'_, '_>, ty: &Type, constants: &[Constant]) -> V
     let to = cx.allocate_unwritten(ty);
     cx.b.store(to, number, Size::B8);
     Value::Memory(to)
+}
+
+/// The name, if the value of a builtin is the only name of its program.
+pub(super) fn only_name(cx: &Body<'_, '_>, ty: &Type, constants: &[Constant]) -> Option<Vec<u8>> {
+    let (Type::ProbeName, [Constant::Int(first), Constant::Int(1)]) = (ty, constants) else { return None };
+    let name = cx.shared.program.probe_names.get(usize::try_from(*first).ok()?)?;
+    Some(name.clone().into_bytes())
+}
+
+/// Copies the name of a probe as a string or as a symbol.
+pub(super) fn copy_name(cx: &mut Body<'_, '_>, from: Addr, ty: &Type, to: Addr) {
+    let index = cx.b.load(from, Size::B8);
+    let size_bytes = cx.layout(ty).size_bytes;
+    if !matches!(ty, Type::Str { .. }) {
+        let symbol = cx.b.bin(BinOp::Or, Width::W64, index, (NAMED_SYMBOL << 32) as i64);
+        cx.b.store(to, symbol, Size::B8);
+        return cx.zero(to.plus(8), size_bytes.saturating_sub(8));
+    }
+    let (table, count) = name_table(cx.shared);
+    // Verifier: the index comes from memory whose contents it does not know.
+    let index = cx.b.clamp(index, count.saturating_sub(1));
+    let distance = cx.b.bin(BinOp::Mul, Width::W64, index, i64::from(PROBE_NAME_BYTES));
+    let base = cx.b.data_addr(Section::Rodata, table);
+    let name = cx.b.bin(BinOp::Add, Width::W64, base, distance);
+    let len = size_bytes.min(PROBE_NAME_BYTES);
+    cx.copy(to, Addr::reg(name, 0), len);
+    cx.zero(to.plus(len as i32), size_bytes - len);
+}
+
+/// The `.rodata` offset of the names of all probes, each with the same capacity, and how many there
+/// are.
+fn name_table(shared: &mut Shared<'_>) -> (u32, u32) {
+    let names = &shared.program.probe_names;
+    let count = names.len() as u32;
+    if let Some(offset) = shared.name_table {
+        return (offset, count);
+    }
+    let mut table = vec![0; names.len().max(1) * PROBE_NAME_BYTES as usize];
+    for (place, name) in table.chunks_mut(PROBE_NAME_BYTES as usize).zip(names) {
+        let shown = name.len().min(place.len() - 1);
+        place[..shown].copy_from_slice(&name.as_bytes()[..shown]);
+    }
+    let offset = shared.rodata(&table);
+    shared.name_table = Some(offset);
+    (offset, count)
 }
 
 /// The index of the probe that fired among those of the program.

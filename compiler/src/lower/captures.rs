@@ -3,7 +3,7 @@
 //! In: a typed probe. Out: for each variable, which functions mention it and which parts they use;
 //! the nesting depth of loops; whether stacks are captured.
 //! Guarantee: reports `Several` whenever two functions (the probe's and its loops') mention a
-//! variable.
+//! variable, or its address is taken: it then has a place in memory.
 
 use crate::typed::{Expr, ExprKind, MapIndex, Probe, SpanAction, SpanStep, SpanValues, Stmt, StmtKind, VarIndex};
 use crate::types::Type;
@@ -243,10 +243,15 @@ impl Captures {
             ExprKind::StepMap { key, .. } => self.key(key.as_deref()),
             ExprKind::StepField { field, .. } => self.key(field.key.as_deref()),
             ExprKind::Call(call) => self.exprs(&call.args),
+            ExprKind::AddressOf(inner) => {
+                self.expr(inner);
+                if let ExprKind::Var(var) = inner.kind {
+                    self.vars[var.0].is_shared = true;
+                }
+            }
             ExprKind::Unary(_, inner)
             | ExprKind::Matches(inner, _)
             | ExprKind::Convert(inner)
-            | ExprKind::AddressOf(inner)
             | ExprKind::Deref { base: inner, .. }
             | ExprKind::Part { base: inner, .. } => self.expr(inner),
             ExprKind::Binary(_, a, b)

@@ -1,10 +1,11 @@
-//! Reports of failed reads, if the user asks for them (`-k`).
+//! Reports of failed reads and of indices out of bounds, if the user asks for them (`-k`); scripts
+//! for bpftrace report the latter always.
 //!
 //! In: the results of helpers and of look-ups. Out: a record for each failure, which user space
 //! reports with its position in the script.
-//! Guarantee: programs are unchanged if the user did not ask.
+//! Guarantee: programs are unchanged if nothing is to be reported.
 
-use crate::ir::{CmpOp, Helper, Likely, VReg, Width};
+use crate::ir::{CmpOp, Helper, Likely, Operand, VReg, Width};
 use crate::lower::{Body, Channel, events};
 use crate::object::Constant;
 use crate::results;
@@ -28,6 +29,18 @@ pub(super) fn missing_key(cx: &mut Body<'_, '_>, found: VReg) {
         let zero = cx.b.copy(0);
         report_when(cx, CmpOp::Eq, found, "map_lookup_elem", zero);
     }
+}
+
+/// Reports, in a block that runs only then, that an index is out of bounds.
+pub(super) fn out_of_bounds(cx: &mut Body<'_, '_>) {
+    if cx.shared.program.reports_bounds {
+        warn(cx, "Array access out of bounds. This can lead to unexpected results.");
+    }
+}
+
+/// Prints a warning with its position in the script.
+pub fn warn(cx: &mut Body<'_, '_>, words: &str) {
+    events::send_number(cx, Channel::Data, results::WARNING, &[Constant::Str(words.to_owned())], Operand::Imm(0));
 }
 
 fn report_when(cx: &mut Body<'_, '_>, op: CmpOp, value: VReg, helper: &str, code: VReg) {

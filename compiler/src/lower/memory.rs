@@ -7,7 +7,7 @@
 use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, Operand, Section, Size, VReg, Width};
 use crate::layout;
 use crate::lower::body::Destination;
-use crate::lower::{Body, Value, failures, typed_pointers};
+use crate::lower::{Body, Value, builtins, failures, typed_pointers, variables};
 use crate::typed::{Expr, ExprKind};
 use crate::types::{Space, Type};
 
@@ -226,6 +226,7 @@ pub(super) fn address_of(cx: &mut Body<'_, '_>, place: &Expr) -> Value {
             Value::Scalar(cx.b.bin(BinOp::Add, Width::W64, pointer, i64::from(*offset_bytes)).into())
         }
         ExprKind::Element { .. } => Value::Scalar(element_address(cx, place).into()),
+        ExprKind::Var(var) => Value::Scalar(variables::address_as_number(cx, *var)),
         _ => Value::Scalar(Operand::Imm(0)),
     }
 }
@@ -256,6 +257,7 @@ fn element_address(cx: &mut Body<'_, '_>, e: &Expr) -> VReg {
     cx.b.assign(result, address);
     cx.b.jump(done);
     cx.b.switch_to(outside);
+    failures::out_of_bounds(cx);
     cx.b.assign(result, 0);
     cx.b.jump(done);
     cx.b.switch_to(done);
@@ -271,8 +273,11 @@ pub(super) fn part_at(cx: &mut Body<'_, '_>, e: &Expr) -> Value {
     let array = cx.expr(base);
     let array = cx.in_memory(array, &base.ty);
     let to = cx.allocate(if ty.is_scalar() { &Type::U64 } else { ty });
-    let (inside, done) = (cx.b.new_block(), cx.b.new_block());
-    cx.b.branch(CmpOp::Lt, Width::W64, index, i64::from(len), inside, done, Likely::Then);
+    let (inside, outside, done) = (cx.b.new_block(), cx.b.new_block(), cx.b.new_block());
+    cx.b.branch(CmpOp::Lt, Width::W64, index, i64::from(len), inside, outside, Likely::Then);
+    cx.b.switch_to(outside);
+    failures::out_of_bounds(cx);
+    cx.b.jump(done);
     cx.b.switch_to(inside);
     // Verifier: the index needs a bound before it is added to an address of our own memory.
     let index = cx.b.clamp(index, len.saturating_sub(1));
@@ -373,6 +378,7 @@ pub(super) fn copy_as(cx: &mut Body<'_, '_>, from: Addr, from_ty: &Type, ty: &Ty
                 copy_as(cx, part, have[source], want, to.plus(to_offsets[at] as i32));
             }
         }
+        (Type::ProbeName, want) if *want != Type::ProbeName => builtins::copy_name(cx, from, want, to),
         (have, want) if want.is_scalar() => {
             let value = cx.load_as(from, have);
             cx.store(value, want, to);
@@ -389,6 +395,11 @@ pub(super) fn copy_as(cx: &mut Body<'_, '_>, from: Addr, from_ty: &Type, ty: &Ty
 
 /// Converts a value in memory to a larger type of the same kind.
 pub(super) fn convert_memory(cx: &mut Body<'_, '_>, inner: &Expr, ty: &Type) -> Value {
+    if let (Type::Str { .. }, ExprKind::Builtin(_, constants)) = (ty, &inner.kind)
+        && let Some(name) = builtins::only_name(cx, &inner.ty, constants)
+    {
+        return Value::Bytes(name);
+    }
     let wanted = cx.wanted.take();
     let value = cx.expr(inner);
     if let (Value::Bytes(text), Type::Str { .. }) = (&value, ty) {

@@ -16,7 +16,7 @@ mod conditions;
 mod dispatch;
 pub mod events;
 mod expr;
-mod failures;
+pub mod failures;
 mod function;
 pub mod ids;
 mod lookups;
@@ -138,6 +138,7 @@ impl<'a> Shared<'a> {
             expiry: None,
             result: None,
             zeros: (0, 0),
+            name_table: None,
             param_offsets: Vec::new(),
             param_symbols: Vec::new(),
             param_maps: Vec::new(),

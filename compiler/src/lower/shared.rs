@@ -70,6 +70,8 @@ pub(super) struct Shared<'a> {
     pub expiry: Option<u32>,
     pub result: Option<u32>,
     pub zeros: (u32, u32),
+    /// The `.rodata` offset of the names of probes, if a program copies them.
+    pub name_table: Option<u32>,
     /// `.rodata` offsets of the parameters.
     pub param_offsets: Vec<u32>,
     /// Symbol names of the parameters.

@@ -55,6 +55,18 @@ pub(super) fn address(cx: &mut Body<'_, '_>, var: VarIndex) -> Option<Addr> {
     }
 }
 
+/// The address of a variable in scratch memory, as a number.
+pub(super) fn address_as_number(cx: &mut Body<'_, '_>, var: VarIndex) -> Operand {
+    let (VarPlace::Shared(offset) | VarPlace::SharedScalar(offset)) = place(cx, var) else { return Operand::Imm(0) };
+    let at = cx.scratch_at(offset);
+    let address = cx.address(at);
+    // Verifier: a pointer that was in memory is a number, with which everything may be calculated.
+    let room = cx.scratch_room(8);
+    let through = cx.scratch_at(room);
+    cx.b.store(through, address, Size::B8);
+    cx.b.load(through, Size::B8).into()
+}
+
 pub(super) fn read(cx: &mut Body<'_, '_>, var: VarIndex) -> Value {
     match place(cx, var) {
         // A copy: the variable may change before the value is used (`$x++ + $x`).

@@ -1,9 +1,12 @@
 //! Preprocessor lines: lines that begin with `#`.
 //!
-//! In: these lines in source order. Out: the spans of `#define`s, and the ranges that are hidden
-//! from the grammar.
-//! Guarantee: `BPFTRACE_HAVE_BTF` counts as defined because types come from BTF; ranges begin and
-//! end on character boundaries.
+//! In: these lines in source order. Out: the spans of `#define`s and of the headers' names, and the
+//! ranges that are hidden from the grammar.
+//! Guarantee: `BPFTRACE_HAVE_BTF` counts as defined because types come from BTF, and other names
+//! from their `#define` on; ranges begin and end on character boundaries.
+
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::errors::{self, PROBLEM_LIMIT};
 use crate::diagnostic::Diagnostic;
@@ -29,6 +32,14 @@ pub(super) struct DefineLine {
     pub value: Span,
 }
 
+/// An `#include`.
+pub(super) struct IncludeLine {
+    /// The header's name, without quotes or brackets.
+    pub name: Span,
+    /// Whether it is in quotes.
+    pub is_quoted: bool,
+}
+
 /// An open `#ifdef`.
 struct Conditional {
     /// The `#ifdef` itself.
@@ -42,6 +53,10 @@ struct Conditional {
 pub(super) struct Directives {
     /// The `#define`s in source order.
     pub defines: Vec<DefineLine>,
+    /// The `#include`s in source order.
+    pub includes: Vec<IncludeLine>,
+    /// The names that are defined.
+    pub names: BTreeSet<String>,
     /// Ranges to hide from the grammar, in source order.
     pub blanks: Vec<Span>,
     /// Diagnostics for these lines.
@@ -52,6 +67,11 @@ pub(super) struct Directives {
 }
 
 impl Directives {
+    /// The state at the beginning of a text, with these names defined.
+    pub(super) fn after(names: BTreeSet<String>) -> Directives {
+        Directives { names, ..Directives::default() }
+    }
+
     /// Hides `start..end` from the grammar.
     pub(super) fn blank(&mut self, start: usize, end: usize) {
         self.blanks.push(Span::new(start, end));
@@ -93,11 +113,13 @@ impl Directives {
                 None => self.report(errors::unpaired_directive(span, word)),
             },
             _ if self.inactive() => {}
-            // Types come from BTF, and the constants of kernel headers are built in.
-            "include" if argument.starts_with('<') && argument.ends_with(".h>") => {}
-            "include" if argument.starts_with('"') => self.report(errors::own_header(span, argument)),
-            "include" => self.report(errors::bad_include(span, argument)),
+            "include" => self.include(span, argument),
             "define" => self.define(span, line.start + whole.len() - rest.trim_start().len(), argument),
+            "undef" => {
+                self.names.remove(first_word(argument));
+            }
+            // For C compilers.
+            "pragma" => {}
             _ => self.report(errors::unknown_directive(span, word)),
         }
     }
@@ -114,12 +136,24 @@ impl Directives {
         }
     }
 
+    /// Headers of the kernel have no effect: types come from BTF, and constants are built in.
+    fn include(&mut self, span: Span, argument: &str) {
+        let quoted = argument.strip_prefix('"').and_then(|rest| rest.split_once('"'));
+        let angular = argument.strip_prefix('<').and_then(|rest| rest.split_once('>'));
+        let name = match (quoted, angular) {
+            (Some((name, _)), _) => name,
+            (None, Some((name, _))) if is_header(name) => name,
+            _ => return self.report(errors::bad_include(span, argument)),
+        };
+        let before = span.end as usize - argument.len() + 1;
+        let name = Span::new(before, before + name.len());
+        self.includes.push(IncludeLine { name, is_quoted: quoted.is_some() });
+    }
+
     fn condition(&mut self, span: Span, name: &str, wants_defined: bool) {
-        let name = name.split_whitespace().next().unwrap_or("");
-        if name != HAVE_BTF && !self.inactive() {
-            self.report(errors::unknown_condition(span, name));
-        }
-        let active = wants_defined || name != HAVE_BTF;
+        let name = first_word(name);
+        let is_defined = name == HAVE_BTF || self.names.contains(name);
+        let active = wants_defined == is_defined;
         self.inactive += usize::from(!active);
         self.open.push(Conditional { span, active });
     }
@@ -132,9 +166,12 @@ impl Directives {
             self.report(errors::define_without_name(span));
         } else if rest.starts_with('(') {
             self.report(errors::define_with_arguments(span, name));
-        } else if value.is_empty() {
-            self.report(errors::define_without_value(span, name));
         } else {
+            self.names.insert(name.to_owned());
+            // Without a value, the name can only be tested.
+            if value.is_empty() {
+                return;
+            }
             let value_start = start + argument.len() - value.len();
             self.defines.push(DefineLine {
                 name: Span::new(start, start + name_len),
@@ -142,4 +179,13 @@ impl Directives {
             });
         }
     }
+}
+
+fn first_word(argument: &str) -> &str {
+    argument.split_whitespace().next().unwrap_or("")
+}
+
+/// Whether a file is a C header by its name.
+pub(super) fn is_header(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "h")
 }

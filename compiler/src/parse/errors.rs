@@ -211,12 +211,9 @@ pub(super) fn bad_include(span: Span, header: &str) -> Diagnostic {
 }
 
 pub(super) fn unknown_directive(span: Span, word: &str) -> Diagnostic {
-    error(129, span, format!("there is no directive `#{word}`"))
-        .help("supported are #define NAME value and #ifdef, #ifndef, #else, #endif with BPFTRACE_HAVE_BTF; a comment begins with //")
-}
-
-pub(super) fn unknown_condition(span: Span, name: &str) -> Diagnostic {
-    error(129, span, format!("`{name}` cannot be tested")).help("only BPFTRACE_HAVE_BTF can, and it is always defined")
+    error(129, span, format!("there is no directive `#{word}`")).help(
+        "supported are #include, #define NAME value, and #ifdef, #ifndef, #else, #endif; a comment begins with //",
+    )
 }
 
 pub(super) fn unpaired_directive(span: Span, word: &str) -> Diagnostic {
@@ -234,10 +231,6 @@ pub(super) fn define_without_name(span: Span) -> Diagnostic {
 pub(super) fn define_with_arguments(span: Span, name: &str) -> Diagnostic {
     error(130, span, format!("`{name}` takes arguments, and a `#define` can only name a value"))
         .help("write the expression where it is used")
-}
-
-pub(super) fn define_without_value(span: Span, name: &str) -> Diagnostic {
-    error(130, span, format!("`{name}` has no value")).help(format!("write #define {name} 1"))
 }
 
 pub(super) fn define_with_bad_value(span: Span) -> Diagnostic {
@@ -330,12 +323,6 @@ pub(super) fn part_twice(span: Span, first: Span, name: &str) -> Diagnostic {
     error(153, span, format!("this record has two parts called `{name}`"))
         .related(first, "the first one")
         .help("give each part a name of its own")
-}
-
-pub(super) fn own_header(span: Span, header: &str) -> Diagnostic {
-    let shown: String = header.chars().take(60).collect();
-    error(154, span, format!("files are not included: `#include {shown}`"))
-        .help("put its `struct`, `enum` and `#define` lines at the top of this script")
 }
 
 pub(super) fn block_without_value(span: Span) -> Diagnostic {

@@ -24,6 +24,7 @@ use directives::DefineLine;
 use errors::PROBLEM_LIMIT;
 use items::Item;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use tokens::Token;
 use tree::{Known, Parsed};
 
@@ -44,10 +45,11 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
     let (mut script, mut problems) = (Script::default(), Vec::new());
     // Files are parsed in reverse, so imported definitions precede those of the importing file.
     let files: Vec<_> = source.files().map(|(_, range)| range).zip(source.modules()).collect();
-    let mut modules = Vec::new();
+    let (mut modules, mut defined) = (Vec::new(), BTreeSet::new());
     for (range, module) in files.iter().rev() {
         let text = alone(&source.text, range);
-        let lexed = tokens::lex(&text);
+        let mut lexed = tokens::lex_after(&text, std::mem::take(&mut defined));
+        defined = std::mem::take(&mut lexed.directives.names);
         if let Some(span) = lexed.binary {
             return Err(vec![errors::binary(span)]);
         }
@@ -57,8 +59,14 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
         // Each module gets its own `Script`.
         let outer = module.map(|_| std::mem::take(&mut script));
         let states = state_names(source, &lexed.tokens, &script);
-        let mut assembly = Assembly { source, visible: &visible, is_root, prefixes, states, script, problems };
-        assembly.problems.extend_from_slice(&lexed.directives.problems);
+        let mut assembly =
+            Assembly { source, visible: &visible, is_root, is_header: false, prefixes, states, script, problems };
+        // Headers are also for C compilers: what of their macros has no value here is left out.
+        let (name, _) = source.file_at(range.start);
+        assembly.is_header = !is_root && directives::is_header(name);
+        if !assembly.is_header {
+            assembly.problems.extend_from_slice(&lexed.directives.problems);
+        }
         for define in &lexed.directives.defines {
             assembly.define(define);
         }
@@ -109,6 +117,24 @@ pub fn imports(text: &str) -> Vec<(String, Span)> {
     found
 }
 
+/// An `#include` of a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Include {
+    /// The header's name.
+    pub name: String,
+    /// Its place.
+    pub span: Span,
+    /// Whether it is in quotes: a file of the script's author.
+    pub is_quoted: bool,
+}
+
+/// The `#include`s of a text, found without parsing it.
+pub fn includes(text: &str) -> Vec<Include> {
+    let lines = tokens::lex(text).directives.includes;
+    let name = |span: Span| text.get(span.start as usize..span.end as usize).unwrap_or("").to_owned();
+    lines.iter().map(|it| Include { name: name(it.name), span: it.name, is_quoted: it.is_quoted }).collect()
+}
+
 /// The text with everything outside of `range` replaced by spaces.
 fn alone<'a>(text: &'a str, range: &std::ops::Range<u32>) -> Cow<'a, str> {
     if range.start == 0 && range.end as usize == text.len() {
@@ -143,6 +169,8 @@ struct Assembly<'a> {
     visible: &'a str,
     /// Whether this file is the script itself, not an imported file.
     is_root: bool,
+    /// Whether it is a C header.
+    is_header: bool,
     /// The prefixes (before the dot) of names from its modules.
     prefixes: Vec<String>,
     /// Names of the states that this file declares or imports.
@@ -170,6 +198,7 @@ impl Assembly<'_> {
         };
         match parsed {
             Ok(Some(value)) => self.script.defines.push(Define { name, value }),
+            _ if self.is_header => {}
             _ => self.problems.push(errors::define_with_bad_value(line.value)),
         }
     }
@@ -199,9 +228,16 @@ impl Assembly<'_> {
         let known = Known { prefixes: &self.prefixes, states: &self.states };
         match tree::item(self.visible, item.span, tokens, known, &mut self.problems) {
             Ok(Some(parsed)) => self.take(item, parsed, config),
+            Ok(None) | Err(_) if self.is_header && !self.begins_type(tokens) => {}
             Ok(None) => self.problems.push(errors::unexpected(item.span, "this", &[])),
             Err(failure) => self.explain(item, tokens, &failure),
         }
+    }
+
+    /// Whether an item of a header is more than the declaration of a function or of a variable.
+    fn begins_type(&self, tokens: &[Token]) -> bool {
+        let first = tokens.first().map_or("", |token| self.source.slice(token.span));
+        matches!(first, "struct" | "union" | "enum" | "typedef")
     }
 
     fn take(&mut self, item: &Item, parsed: Parsed, config: &mut Option<Span>) {

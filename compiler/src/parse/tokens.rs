@@ -5,6 +5,8 @@
 //! Guarantee: one linear pass that never fails; tokens are in order, do not overlap and lie on
 //! character boundaries.
 
+use std::collections::BTreeSet;
+
 use super::directives::{Directives, Line};
 use super::errors::{self, PROBLEM_LIMIT};
 use crate::diagnostic::Diagnostic;
@@ -72,6 +74,11 @@ const MARKS: [&str; 36] = [
 
 /// Splits `text` into tokens.
 pub(super) fn lex(text: &str) -> Lexed {
+    lex_after(text, BTreeSet::new())
+}
+
+/// The same after files that have defined these names for `#ifdef`.
+pub(super) fn lex_after(text: &str, names: BTreeSet<String>) -> Lexed {
     let mut lexer = Lexer {
         text,
         bytes: text.as_bytes(),
@@ -83,7 +90,7 @@ pub(super) fn lex(text: &str) -> Lexed {
         out: Lexed {
             tokens: Vec::new(),
             problems: Vec::new(),
-            directives: Directives::default(),
+            directives: Directives::after(names),
             comments: Vec::new(),
             binary: None,
         },

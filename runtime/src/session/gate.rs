@@ -45,7 +45,7 @@ impl<'a> Gate<'a> {
     }
 
     /// The code of the `exit` that closed the gate.
-    fn exit_code(&self) -> Option<u8> {
+    pub(super) fn exit_code(&self) -> Option<u8> {
         let word = self.loaded.globals().bss_u64(self.object.gate_offset)?;
         (word & CLOSED_BY_EXIT != 0).then_some(word as u8)
     }

@@ -1,9 +1,9 @@
 //! The start of a session: `begin`, attaching, iterators, timers.
 //!
 //! In: a loaded object. Out: attached links, returned after the run has been collected.
-//! Guarantee: nothing runs for the script before `begin` has ended, and a `begin` that exits
-//! attaches nothing. Events count for all probes from the same moment on, when the last one is
-//! attached.
+//! Guarantee: nothing runs for the script before `begin` has ended. A `begin` that exits attaches
+//! nothing, but is reported as if it did. Events count for all probes from the same moment on, when
+//! the last one is attached.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -35,6 +35,9 @@ impl Session<'_> {
         self.begin()?;
         // The output of `BEGIN` follows the line about attached probes, as in bpftrace.
         if self.begin_may_exit() {
+            if self.gate.exit_code().is_some() {
+                self.report_attached(&[], options);
+            }
             self.drain();
             if self.ended() {
                 return Ok(Links::default());
@@ -96,6 +99,16 @@ impl Session<'_> {
         self.gate.open(&links)?;
         let skipped = links.take_skipped();
         self.warn_of_skipped(&skipped);
+        self.report_attached(&skipped, options);
+        if let Some(tell) = options.when_attached {
+            tell();
+        }
+        Ok(links)
+    }
+
+    /// Says how many attach points there are without those that the kernel has refused.
+    fn report_attached(&mut self, skipped: &[(usize, Skipped)], options: &RunOptions) {
+        let object = self.actions.object;
         if !options.quiet {
             let points: u32 = traced(object).map(|program| program.points).sum();
             let refused_by = |(index, of): &(usize, Skipped)| of.sites.len() * object.blocks_with(*index).count();
@@ -103,10 +116,6 @@ impl Session<'_> {
             self.actions.output.attached(points.saturating_sub(refused as u32));
         }
         self.flush();
-        if let Some(tell) = options.when_attached {
-            tell();
-        }
-        Ok(links)
     }
 
     pub(super) fn run_programs(&self, kind: &Attach) -> Result<(), RunError> {

@@ -10,9 +10,11 @@ use std::time::Duration;
 use clap_complete::Shell;
 
 use crate::commands::args::choices::{Format, Stage};
+use crate::commands::exit::Failure;
 use crate::commands::processes::Processes;
 use crate::commands::run_as::RunAs;
-use crate::commands::script::Origin;
+use crate::commands::script::{Headers, Origin};
+use profiler_compiler::source::Source;
 use profiler_runtime::session::Mode;
 
 /// The command to execute.
@@ -56,6 +58,8 @@ pub(crate) enum Command {
 pub(crate) struct ScriptArguments {
     /// Where to read the script.
     pub origin: Origin,
+    /// Headers besides those that the script includes.
+    pub headers: Headers,
     /// `$1`, `$2`, ….
     pub parameters: Vec<String>,
     /// `--name=value`, `--name value`.
@@ -84,6 +88,7 @@ impl ScriptArguments {
     pub(crate) fn new(origin: Origin) -> ScriptArguments {
         ScriptArguments {
             origin,
+            headers: Headers::default(),
             parameters: Vec::new(),
             named: Vec::new(),
             script_words: Vec::new(),
@@ -96,6 +101,11 @@ impl ScriptArguments {
             is_bpftrace: false,
             hands_over: false,
         }
+    }
+
+    /// Reads the script with all its files.
+    pub(crate) fn load(&self) -> Result<Source, Failure> {
+        self.origin.load_with(&self.headers)
     }
 }
 

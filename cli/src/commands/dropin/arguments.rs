@@ -12,7 +12,7 @@ use crate::commands::args::choices::{Format, Stage};
 use crate::commands::args::{Notice, RunArguments, ScriptArguments, StackFiles, parameters};
 use crate::commands::processes::Processes;
 use crate::commands::run_as::RunAs;
-use crate::commands::script::Origin;
+use crate::commands::script::{Headers, Origin};
 use profiler_runtime::session::Mode;
 
 /// The requested action.
@@ -196,6 +196,10 @@ fn script(
         .ok_or_else(|| Notice::mistake("ERROR: USAGE: filename or -e 'program' required.\n"))?;
     Ok(ScriptArguments {
         origin,
+        headers: Headers {
+            directories: matches.remove_many("include-directory").into_iter().flatten().collect(),
+            files: matches.remove_many("include").into_iter().flatten().collect(),
+        },
         parameters,
         named,
         script_words: Vec::new(),
@@ -348,10 +352,9 @@ fn command() -> clap::Command {
             value("probe-filter"),
             several("dwarf-pid"),
         ])
+        .args([several("include-directory").short('I').hide(true), several("include")])
         // Types come from BTF and there is no LLVM, so these have no effect.
         .args([
-            several("include-directory").short('I').hide(true),
-            several("include"),
             several("debuginfo"),
             several("no-feature"),
             value("traceable-functions"),

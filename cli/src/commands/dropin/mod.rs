@@ -92,7 +92,7 @@ fn list(listing: &Listing) -> Result<u8, Failure> {
             }
         }
         Listing::Script(script) => {
-            let source = script.origin.load()?;
+            let source = script.load()?;
             let compiled = engine::compile(&source, script, None)?;
             let mut probes: Vec<&String> =
                 compiled.object.programs.iter().flat_map(|program| &program.probes).collect();
@@ -144,7 +144,7 @@ fn run_script(arguments: Arguments) -> Result<u8, Failure> {
 
 /// `--emit-elf`: writes the object without running it.
 fn write_object(run: &RunArguments, path: &str) -> Result<u8, Failure> {
-    let source = run.script.origin.load()?;
+    let source = run.script.load()?;
     let compiled = engine::compile(&source, &run.script, None)?;
     let _ = stderr().write_all(diagnostics::render(&source, &compiled.warnings, colour_wanted()).as_bytes());
     let written = File::create(path).and_then(|mut file| file.write_all(&compiled.object.elf));

@@ -1,8 +1,9 @@
-//! Reads the files that a script imports.
+//! Reads the files that a script imports or includes.
 //!
-//! In: a script's source and its directory. Out: the same source with all imported files appended.
+//! In: a script's source and its directory. Out: the same source with all these files appended.
 //! Guarantee: each file is read once, so files may import each other; a file that other users could
-//! have changed is rejected; an unreadable file is a diagnostic at the import.
+//! have changed is rejected; an unreadable file is a diagnostic at the import. A header in angle
+//! brackets that is in no given directory has no effect: kernel types come from BTF.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,26 +12,52 @@ use profiler_compiler::diagnostic::{Code, Diagnostic};
 use profiler_compiler::parse;
 use profiler_compiler::source::{Source, Span};
 
+use super::headers::Headers;
 use super::{LIMIT_BYTES, decode, read_file, trust};
 use crate::commands::exit::{Failure, words_of};
 
 /// File name extensions that may be imported.
 const SUFFIXES: [&str; 3] = ["bt", "prof", "h"];
 
-/// Appends what `source` imports, transitively.
-pub(super) fn resolve(source: &mut Source, directory: &Path) -> Result<(), Failure> {
+/// A file that a text asks for.
+struct Wanted {
+    /// Its path, relative to the directory.
+    path: String,
+    directory: PathBuf,
+    /// Where the text asks for it.
+    span: Span,
+    /// For an `#include`: whether the name is in quotes.
+    quoted: Option<bool>,
+}
+
+/// Appends what `source` imports and includes, transitively.
+pub(super) fn resolve(source: &mut Source, directory: &Path, headers: &Headers) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
-    let mut open: Vec<(PathBuf, String, Span)> = wanted(&source.text, 0, directory);
-    while let Some((directory, path, span)) = open.pop() {
+    let mut open = wanted(&source.text, 0, directory);
+    // As if these lines were the first of the script.
+    open.extend(headers.files.iter().rev().map(|path| Wanted {
+        path: path.clone(),
+        directory: PathBuf::new(),
+        span: Span::default(),
+        quoted: Some(true),
+    }));
+    while let Some(Wanted { path, directory, span, quoted }) = open.pop() {
         let refused = |source: &Source, words: String, help: &str| Failure::Script {
             source: source.clone(),
             diagnostics: vec![Diagnostic::error(Code(211), span, words).help(help)],
         };
-        let files = files(&directory.join(&path)).map_err(|words| {
-            let help =
-                "paths are looked for next to the script; .bt, .prof and .h files can be imported, and directories of them";
-            refused(source, format!("`{path}` cannot be imported: {words}"), help)
-        })?;
+        let files = match quoted {
+            None => files(&directory.join(&path)).map_err(|words| {
+                let help =
+                    "paths are looked for next to the script; .bt, .prof and .h files can be imported, and directories of them";
+                refused(source, format!("`{path}` cannot be imported: {words}"), help)
+            })?,
+            Some(is_quoted) => match headers.find(&directory, &path, is_quoted) {
+                Some(file) => vec![file],
+                None if !is_quoted || Headers::is_of_the_kernel(&path) => continue,
+                None => return Err(not_found(source, &path, span)),
+            },
+        };
         for file in files {
             let known = file.canonicalize().unwrap_or_else(|_| file.clone());
             if !seen.insert(known) {
@@ -54,11 +81,20 @@ pub(super) fn resolve(source: &mut Source, directory: &Path) -> Result<(), Failu
     Ok(())
 }
 
-/// The imports in a text that starts at `start` of the source.
-fn wanted(text: &str, start: usize, directory: &Path) -> Vec<(PathBuf, String, Span)> {
+fn not_found(source: &Source, path: &str, span: Span) -> Failure {
+    let diagnostic = Diagnostic::error(Code(154), span, format!("there is no header `{path}`"))
+        .help("headers are looked for next to the file that includes them, then in the directories of `-I`");
+    Failure::Script { source: source.clone(), diagnostics: vec![diagnostic] }
+}
+
+/// The imports and includes in a text that starts at `start` of the source, the last one first.
+fn wanted(text: &str, start: usize, directory: &Path) -> Vec<Wanted> {
     let moved = |span: Span| Span { start: span.start + start as u32, end: span.end + start as u32 };
-    let imports = parse::imports(text).into_iter();
-    let mut wanted: Vec<_> = imports.map(|(path, span)| (directory.to_owned(), path, moved(span))).collect();
+    let make =
+        |path: String, span: Span, quoted| Wanted { path, directory: directory.to_owned(), span: moved(span), quoted };
+    let includes = parse::includes(text).into_iter().map(|it| make(it.name, it.span, Some(it.is_quoted)));
+    let imports = parse::imports(text).into_iter().map(|(path, span)| make(path, span, None));
+    let mut wanted: Vec<_> = includes.chain(imports).collect();
     wanted.reverse();
     wanted
 }
@@ -81,7 +117,7 @@ fn has_suffix(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::resolve;
+    use super::{Headers, resolve};
     use profiler_compiler::source::Source;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
@@ -117,7 +153,7 @@ mod tests {
             ],
         );
         let mut source = Source::new("s", "import \"a.bt\"; import \"a.bt\"; BEGIN { print(c()); }");
-        resolve(&mut source, &directory.0).expect("it resolves");
+        resolve(&mut source, &directory.0, &Headers::default()).expect("it resolves");
         let names: Vec<_> = source.files().map(|(name, _)| name.rsplit('/').next().unwrap_or("").to_owned()).collect();
         assert_eq!(names, ["s", "a.bt", "b.bt", "c.bt"]);
     }
@@ -134,7 +170,7 @@ mod tests {
             ("open.bt", &format!("`open.bt` cannot be imported: everybody may write to `{open}`")),
         ] {
             let mut source = Source::new("s", format!("import \"{path}\";\nBEGIN {{ }}\n"));
-            let text = resolve(&mut source, &directory.0).expect_err("a refusal").render(false);
+            let text = resolve(&mut source, &directory.0, &Headers::default()).expect_err("a refusal").render(false);
             assert!(text.starts_with(&format!("error[E0211]: {words}\n --> s:1:8\n")), "{text}");
         }
     }

@@ -15,6 +15,10 @@ pub(super) struct DefaultStrLength;
 impl Function for DefaultStrLength {
     word!("default_str_length", "functions/default_str_length");
 
+    fn is_called_by_name(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("default_str_length", args.len(), 0..=0, span) {
             return typed::Expr::poison(span);

@@ -26,11 +26,12 @@ impl Function for Len {
             match value.ty {
                 Type::Unknown => return value,
                 // A saved stack is an id in the table of stacks, which programs cannot read.
-                Type::Stack(_) if matches!(value.kind, ExprKind::Call(_)) => {
+                // That in a variable was captured in the same run, so it is the same stack.
+                Type::Stack(_) if matches!(value.kind, ExprKind::Call(_) | ExprKind::Var(_)) => {
                     return typed::Expr::call(self.name(), vec![value], Vec::new(), Type::I64, span);
                 }
                 Type::Stack(_) => {
-                    let message = "the frames of a stack can be counted only where it is taken";
+                    let message = "the frames of a stack can be counted only in the run that takes it";
                     return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `len(kstack)`"));
                 }
                 _ => {}
@@ -42,10 +43,6 @@ impl Function for Len {
             return typed::Expr::poison(span);
         }
         let info = cx.env.maps.get(map);
-        if info.key == Some(None) {
-            let message = format!("`{}` has no keys, so it has no entries to count", info.name);
-            return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("`len` takes a map with keys"));
-        }
         if info.declared.as_ref().is_some_and(|declared| declared.kind.evicts) {
             let diagnostic = check::no_length(&info.name, args[0].span);
             return cx.fail(diagnostic);

@@ -21,7 +21,7 @@ impl Function for Strlen {
         if !cx.arity("strlen", args.len(), 1..=1, span) {
             return typed::Expr::poison(span);
         }
-        let text = cx.expr(&args[0]);
+        let text = check::with_text(cx.expr(&args[0]));
         let byte = |ty: &Type| ty.as_int().is_some_and(|int| int.size_bytes == 1) || *ty == Type::None;
         let most = match &text.ty {
             Type::Unknown => return text,

@@ -7,7 +7,7 @@
 
 use crate::ast::BinaryOp;
 use crate::btf::Btf;
-use crate::check::{ArgField, Points, Results, Seed, retarget};
+use crate::check::{ArgField, Dialect, Points, Seed, retarget};
 use crate::object::Attach;
 use crate::source::Span;
 use crate::target::{Arch, LineSite, ParameterPlace, ProgramFunction, ProgramParameter, ProgramQuestions, Target};
@@ -34,7 +34,7 @@ pub(super) enum Place<'a> {
 pub(super) fn describe(cx: &mut Points<'_, '_>, seed: &mut Seed, place: Place<'_>) {
     let Attach::Uprobe { path, at_return, sites, .. } = &seed.attach else { return };
     let is_used = match at_return {
-        true if cx.env.options.results == Results::Numbers => cx.facts.follows("retval"),
+        true if cx.env.options.dialect == Dialect::Bpftrace => cx.facts.follows("retval"),
         true => cx.facts.uses("retval"),
         false => cx.facts.uses("args"),
     };

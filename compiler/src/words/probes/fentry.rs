@@ -57,6 +57,10 @@ impl ProbeKind for Fentry {
         listing::function_arguments(target, name, false)
     }
 
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        listing::all_function_arguments(target, names, false)
+    }
+
     fn nature(&self, _name: &str) -> Nature {
         super::nature::kernel_function("a call patched into the function: the cheapest kind of function probe")
     }

@@ -34,6 +34,10 @@ impl ProbeKind for Fexit {
         listing::function_arguments(target, name, true)
     }
 
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        listing::all_function_arguments(target, names, true)
+    }
+
     fn nature(&self, _name: &str) -> Nature {
         super::nature::kernel_function("a call patched into the function: the cheapest kind of function probe")
     }

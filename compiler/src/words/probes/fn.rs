@@ -64,6 +64,10 @@ impl ProbeKind for Fn {
         listing::function_arguments(target, name, false)
     }
 
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        listing::all_function_arguments(target, names, false)
+    }
+
     fn described(&self, target: &dyn Target, name: &str, types: &BTreeSet<ProgramType>) -> Option<DescribedProbe> {
         program_probes::described(target, name, types, false)
     }

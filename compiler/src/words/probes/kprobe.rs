@@ -39,6 +39,10 @@ impl ProbeKind for Kprobe {
         expand(cx, point, self.name(), false)
     }
 
+    fn stand_in(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Option<Seed> {
+        stand_in(cx, point, self.name(), false)
+    }
+
     fn kernel_modules(&self, _target: &dyn Target, point: &AttachPoint) -> Vec<String> {
         modules::named(point)
     }
@@ -49,6 +53,10 @@ impl ProbeKind for Kprobe {
 
     fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
         listing::function_arguments(target, name, false)
+    }
+
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        listing::all_function_arguments(target, names, false)
     }
 
     fn nature(&self, _name: &str) -> Nature {
@@ -169,6 +177,17 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
     }
     let Some(found) = place.find(cx) else { return Vec::new() };
     seeds(cx, kind, &place, &found, at_return)
+}
+
+/// A program for the function that an attach point names, whether it exists or not.
+pub(super) fn stand_in(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Option<Seed> {
+    let mark = cx.env.report.mark();
+    let place = FunctionPattern::of(cx, point, kind);
+    // A malformed attach point has been reported.
+    cx.env.report.rewind(mark);
+    let place = place?;
+    let function = KernelFunction { name: place.function.to_owned(), module: None };
+    Some(seed(cx, (kind, at_return), &place, &[&function], false))
 }
 
 /// The programs for these functions.

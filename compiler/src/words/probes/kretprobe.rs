@@ -22,6 +22,10 @@ impl ProbeKind for Kretprobe {
         super::kprobe::expand(cx, point, self.name(), true)
     }
 
+    fn stand_in(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Option<Seed> {
+        super::kprobe::stand_in(cx, point, self.name(), true)
+    }
+
     fn kernel_modules(&self, _target: &dyn Target, point: &AttachPoint) -> Vec<String> {
         modules::named(point)
     }
@@ -32,6 +36,10 @@ impl ProbeKind for Kretprobe {
 
     fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
         listing::function_arguments(target, name, true)
+    }
+
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        listing::all_function_arguments(target, names, true)
     }
 
     fn reads(&self) -> Reads {

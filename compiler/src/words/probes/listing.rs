@@ -3,7 +3,7 @@
 //! In: the part of a pattern after the kind. Out: sorted names, as written after the kind in a
 //! script.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::btf::{Btf, Kind as BtfKind, Parameter};
 use crate::target::{KernelFunction, Target, TargetError, shown_path};
@@ -73,16 +73,31 @@ pub(super) fn probed_functions(target: &dyn Target, rest: &str) -> Result<Vec<St
 }
 
 pub(super) fn function_arguments(target: &dyn Target, name: &str, with_result: bool) -> Vec<String> {
-    let (module, function) = name.split_once(':').map_or((None, name), |(module, function)| (Some(module), function));
-    let of_module = module.and_then(|module| target.btf_with_modules(&[module.to_owned()]));
-    let Some(btf) = of_module.as_ref().or(target.btf()) else { return Vec::new() };
-    let described = btf.find_function(module, function);
-    let Some(proto) = described.and_then(|id| btf.func_proto(id)) else { return Vec::new() };
-    let mut lines = parameters(btf, &proto.params);
-    if with_result {
-        lines.push(format!("{} retval", btf.describe(proto.ret)));
+    all_function_arguments(target, &[name], with_result).pop().unwrap_or_default()
+}
+
+/// The same for many functions: a search for each would read all types as often.
+pub(super) fn all_function_arguments(target: &dyn Target, names: &[&str], with_result: bool) -> Vec<Vec<String>> {
+    let mut found = vec![Vec::new(); names.len()];
+    let mut by_module: BTreeMap<Option<&str>, Vec<(&str, usize)>> = BTreeMap::new();
+    for (place, name) in names.iter().enumerate() {
+        let (module, function) = name.split_once(':').map_or((None, *name), |(module, name)| (Some(module), name));
+        by_module.entry(module).or_default().push((function, place));
     }
-    lines
+    for (module, functions) in by_module {
+        let of_module = module.and_then(|module| target.btf_with_modules(&[module.to_owned()]));
+        let Some(btf) = of_module.as_ref().or(target.btf()) else { continue };
+        let mut ids = BTreeMap::new();
+        btf.functions_of(module).for_each(|(id, name)| {
+            ids.entry(name).or_insert(id);
+        });
+        for (function, place) in functions {
+            let Some(proto) = ids.get(function).and_then(|id| btf.func_proto(*id)) else { continue };
+            let result = with_result.then(|| format!("{} retval", btf.describe(proto.ret)));
+            found[place] = parameters(btf, &proto.params).into_iter().chain(result).collect();
+        }
+    }
+    found
 }
 
 /// `struct file * file`; a parameter without a name is `arg0` and so on.

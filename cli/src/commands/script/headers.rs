@@ -1,0 +1,72 @@
+//! C headers: where they are, and the names that a C compiler for the kernel predefines.
+//!
+//! In: the directories and files of the command line, a script's text. Out: paths of headers; a
+//! header with the kernel's configuration.
+//! Guarantee: only names that the text contains are looked up, so other scripts read nothing.
+
+use std::collections::BTreeSet;
+use std::env::consts::ARCH;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use profiler_compiler::source::Source;
+use profiler_runtime::host::{kernel_config, kernel_option};
+
+/// The header with the names that are predefined.
+const NAME: &str = "kernel configuration.h";
+
+/// Directories of headers that are not read: types come from BTF, and constants are built in.
+const OF_THE_KERNEL: [&str; 9] = ["linux", "asm", "asm-generic", "net", "uapi", "bpf", "bits", "sys", "netinet"];
+
+/// The headers of the command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Headers {
+    /// `-I`: where headers are looked for.
+    pub directories: Vec<String>,
+    /// `--include`: headers that are read before the script.
+    pub files: Vec<String>,
+}
+
+impl Headers {
+    /// The file of a header. One in quotes may be next to the file that includes it.
+    pub(super) fn find(&self, directory: &Path, name: &str, is_quoted: bool) -> Option<PathBuf> {
+        let beside = is_quoted.then(|| directory.join(name));
+        let given = self.directories.iter().map(|directory| Path::new(directory).join(name));
+        beside.into_iter().chain(given).find(|path| path.is_file())
+    }
+
+    /// Whether a header comes with the kernel or with its development files, which are not read.
+    pub(super) fn is_of_the_kernel(name: &str) -> bool {
+        name.split_once('/').is_some_and(|(directory, _)| OF_THE_KERNEL.contains(&directory))
+    }
+}
+
+/// Appends a header that defines what the kernel's build system and a C compiler would define, of
+/// the names in the text. An option of a module defines its name with `_MODULE`.
+pub(super) fn predefine(source: &mut Source) {
+    let names: BTreeSet<&str> = source
+        .text
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| word.starts_with("CONFIG_") || word.starts_with("__"))
+        .collect();
+    let mut lines = String::new();
+    let machine = format!("__{ARCH}__");
+    if names.contains(machine.as_str()) {
+        let _ = writeln!(lines, "#define {machine} 1");
+    }
+    let options = names.iter().filter(|name| name.starts_with("CONFIG_"));
+    let config = options.clone().next().and_then(|_| kernel_config()).unwrap_or_default();
+    for name in options {
+        let (option, wanted) = name.strip_suffix("_MODULE").map_or((*name, 'y'), |option| (option, 'm'));
+        match kernel_option(&config, option).or_else(|| kernel_option(&config, name)) {
+            Some("y") if wanted == 'y' => writeln!(lines, "#define {name} 1"),
+            Some("m") if wanted == 'm' => writeln!(lines, "#define {name} 1"),
+            Some(value) if !matches!(value, "y" | "m") => writeln!(lines, "#define {name} {value}"),
+            _ => Ok(()),
+        }
+        .unwrap_or_default();
+    }
+    if !lines.is_empty() {
+        source.append(NAME, &lines);
+    }
+}
