@@ -165,7 +165,8 @@ pub fn run(
     session.finish(links, &options)
 }
 
-/// Starts to answer requests for unwind tables, unless nothing runs. Without answers, stacks say so.
+/// Starts to answer requests for unwind tables, unless nothing runs. Without answers, stacks say
+/// so.
 fn start_unwinder(object: &Object, loaded: &Loaded, options: &RunOptions, symbols: &dyn Symbols) -> Option<Unwinder> {
     let unwinding = object.unwinding.as_ref().filter(|_| !options.dry_run)?;
     let files = (options.unwind_cache.clone(), symbols.kept_files());

@@ -1,7 +1,8 @@
 //! Stacks of Java code that a JVM has compiled.
 //!
-//! In: a JDK, tests/unwind/Hot.java. Out: the methods' names in complete stacks with frame pointers,
-//! and without them a stack that says where it ends. Without a JDK, a test prints `SKIPPED: reason`.
+//! In: a JDK, tests/unwind/Hot.java. Out: the methods' names in complete stacks with frame
+//! pointers, and without them a stack that says where it ends. Without a JDK, a test prints
+//! `SKIPPED: reason`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

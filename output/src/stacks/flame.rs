@@ -99,6 +99,7 @@ fn hash(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 fn subtitle(folded: &Folded) -> String {
     let total = match folded.unit {
         // The name of the unit is in the text.

@@ -145,7 +145,8 @@ fn a_flame_graph_of_times_has_units_and_shows_what_waits_in_blue() {
     let mut out = Vec::new();
     stacks(&[map("@", rows)], Unit::Duration).folded().write_flame_graph("t", &mut out).expect("memory");
     let svg = String::from_utf8(out).expect("text");
-    for part in ["2 ms in 2 stacks", "<title>leaf:a (1,500 µs, 75.00%)</title>", "<title>vfs_read (1,500 µs, 75.00%)"] {
+    for part in ["2 ms in 2 stacks", "<title>leaf:a (1,500 µs, 75.00%)</title>", "<title>vfs_read (1,500 µs, 75.00%)"]
+    {
         assert!(svg.contains(part), "{part}\n{svg}");
     }
     // red, green and blue of the frame with this title

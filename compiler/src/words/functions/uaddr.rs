@@ -1,8 +1,8 @@
 //! `uaddr(name)`: the address of a variable of the probed program.
 //!
 //! The load address is known only in a probe of that program: it is the probed instruction's
-//! address in memory minus its address in the file. At a return, the kernel tells the address of the
-//! function's entry.
+//! address in memory minus its address in the file. At a return, the kernel tells the address of
+//! the function's entry.
 
 use crate::ast;
 use crate::ast::BinaryOp;
@@ -19,8 +19,8 @@ use crate::typed::{self, Call, ExprKind};
 use crate::types::{Int, Space, Type};
 use crate::words::functions::reg::register_offset;
 
-/// The kernel version since which `bpf_get_func_ip` returns the function of a user probe, also at its
-/// return (commit a3c485a5d8d4).
+/// The kernel version since which `bpf_get_func_ip` returns the function of a user probe, also at
+/// its return (commit a3c485a5d8d4).
 const FUNCTION_SINCE: (u32, u32) = (6, 6);
 
 /// `uaddr`.
