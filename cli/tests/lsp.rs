@@ -157,7 +157,7 @@ fn modules_parameters_and_symbols_of_programs_are_completed() {
     let mut editor = Editor::initialized();
     let probe = format!("uprobe:{}:mai", env!("CARGO_BIN_EXE_profiler"));
     editor.open(&format!("param slow: duration = 1ms \"waits\"\nuse proc/e\nBEGIN {{ print($s); }}\n{probe}"));
-    assert_eq!(labels(&editor.at("textDocument/completion", 1, 10)), ["use proc/exits"]);
+    assert_eq!(labels(&editor.at("textDocument/completion", 1, 10)), ["use proc/exec", "use proc/exits"]);
     let param = editor.at("textDocument/completion", 2, 16);
     assert_eq!((labels(&param), &param["items"][0]["detail"]), (vec!["$slow"], &json!("duration: waits")));
     let symbols = editor.at("textDocument/completion", 3, probe.len() as u32);

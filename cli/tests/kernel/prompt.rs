@@ -283,8 +283,8 @@ fn tab_completes_programs_recipes_and_parameters() {
     for (typed, shown) in [
         (format!("uprobe:{}:mai\t", env!("CARGO_BIN_EXE_profiler")), "profiler:main"),
         (format!("uprobe:{}:profiler_cli::compl\t", env!("CARGO_BIN_EXE_profiler")), "\"profiler_cli::complete::"),
-        ("use proc/e\t".into(), "use proc/exits"),
-        (":load proc/e\t".into(), ":load proc/exits"),
+        ("use proc/exi\t".into(), "use proc/exits"),
+        (":load proc/exi\t".into(), ":load proc/exits"),
         (":load proc/exits --na\t".into(), "--name "),
         (":load lock/futex --\t".into(), "--slow    duration: only waits of at least this"),
         ("tracepoint:sched:sched_switch { print(args.prev_com\t".into(), "args.prev_comm"),

@@ -2,8 +2,8 @@
 //!
 //! In: the files of processes that need unwind tables. Out: the same files, when their processes
 //! have ended and no path leads to them any more.
-//! Guarantee: a bounded number of descriptors. A kept file cannot be mistaken for another one: while
-//! it is open, its inode number is not used again.
+//! Guarantee: a bounded number of descriptors. A kept file cannot be mistaken for another one:
+//! while it is open, its inode number is not used again.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -29,7 +29,7 @@ impl KeepFiles for KeptFiles {
     fn keep(&self, id: FileId, file: &File) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < MAX_FILES && !kept.contains_key(&id) {
-            // Without a free descriptor, its functions have no names after its processes have ended.
+            // Without a free descriptor, its functions have no names once its processes have ended.
             kept.extend(file.try_clone().ok().map(|file| (id, file)));
         }
     }

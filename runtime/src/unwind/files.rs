@@ -57,8 +57,8 @@ pub(super) struct Mapped {
 }
 
 impl Files {
-    /// No file is known yet. Rows of large files are kept in a cache, the files themselves for those
-    /// who need them later.
+    /// No file is known yet. Rows of large files are kept in a cache, the files themselves for
+    /// those who need them later.
     pub(super) fn new(cache: Option<Cache>, kept: Option<Arc<dyn KeepFiles>>) -> Files {
         Files { cache, kept, ..Files::default() }
     }

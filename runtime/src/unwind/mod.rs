@@ -60,8 +60,9 @@ pub(crate) struct Unwinder {
 
 impl Unwinder {
     /// Starts the thread for a loaded object. Tables of large files are kept in the private
-    /// directory `cache`, if there is one; the files that were read, in `kept`. Returns when these processes have tables, or the
-    /// busiest ones if none is named; but waits no longer than [`PATIENCE`] or [`PREPARATION`].
+    /// directory `cache`, if there is one; the files that were read, in `kept`. Returns when these
+    /// processes have tables, or the busiest ones if none is named; but waits no longer than
+    /// [`PATIENCE`] or [`PREPARATION`].
     pub(crate) fn start(
         unwinding: &Unwinding,
         loaded: &Loaded,
