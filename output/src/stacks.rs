@@ -216,7 +216,9 @@ impl SnapshotSink for WithStacks<'_> {
     }
 
     fn quality(&mut self, sections: &[Section]) {
-        self.stacks.notes = sections.iter().flat_map(|section| &section.lines).map(ToString::to_string).collect();
+        let lines = sections.iter().flat_map(|section| &section.lines);
+        // A file is read when the run is over, so it has no advice for it.
+        self.stacks.notes = lines.filter(|line| !line.trim_start().starts_with("= help: ")).cloned().collect();
         self.output.quality(sections);
     }
 

@@ -5,6 +5,7 @@
 //! Guarantee: counts must be right in the first run; times, and what depends on the scheduler, in
 //! one of [`TRIES`] runs. A run in which nothing happens says so for each table.
 
+mod cpu;
 mod io;
 mod mem;
 mod net;

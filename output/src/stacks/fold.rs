@@ -14,9 +14,22 @@ pub(super) const KERNEL: &str = "_[k]";
 pub(super) const JIT: &str = "_[j]";
 pub(super) const INLINED: &str = "_[i]";
 
-/// The states of a thread that is not on a CPU, as the recipe `wall/threads` names them.
-const OFF_CPU: [&str; 11] =
-    ["runnable", "lock", "disk", "network", "poll", "pipe", "sleep", "fault", "child", "stopped", "other"];
+/// The states of a thread that is not on a CPU, as `wall/threads` and `cpu/offcpu` name them.
+const OFF_CPU: [&str; 13] = [
+    "runnable",
+    "lock",
+    "disk",
+    "network",
+    "poll",
+    "pipe",
+    "sleep",
+    "fault",
+    "child",
+    "stopped",
+    "other",
+    "preempted",
+    "blocked",
+];
 
 /// The stacks of samples. The parts of a key that are not stacks come first. Stacks of several maps
 /// begin with the name of their map.

@@ -136,6 +136,14 @@ fn a_flame_graph_is_one_file_with_its_numbers_and_what_is_missing() {
 }
 
 #[test]
+fn what_is_missing_is_kept_without_advice() {
+    let mut output = WithStacks::new(Box::new(Json::new(Box::new(Paper::default()), true)), BTreeMap::new());
+    let lines = vec!["  lost: 3".to_owned(), "    = help: use less".to_owned()];
+    output.quality(&[Section { name: "missing", title: "Missing".into(), lines, entries: Vec::new() }]);
+    assert_eq!(output.into_stacks().notes, ["  lost: 3"]);
+}
+
+#[test]
 fn a_flame_graph_of_times_has_units_and_shows_what_waits_in_blue() {
     let key = |state: &str| {
         let state = Value::Str(state.as_bytes().to_vec());
