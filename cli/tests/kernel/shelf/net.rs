@@ -83,8 +83,11 @@ fn connections_are_counted_with_their_handshakes_and_refusals() {
             cells: &[("count", Is::Truth("refused")), ("peer", Is::Text("127.0.0.1"))],
         },
     ];
-    let told = if is_since(TELLS_OF_REFUSALS) { &rows[..] } else { &rows[..rows.len() - 1] };
-    Case { load: "act dials 20", recipe: &["net/tcp", "--pid", "PID"], rows: told, lines: &[] }.check();
+    let is_told = is_since(TELLS_OF_REFUSALS);
+    let told = if is_told { &rows[..] } else { &rows[..rows.len() - 1] };
+    let outcome = Case { load: "act dials 20", recipe: &["net/tcp", "--pid", "PID"], rows: told, lines: &[] }.check();
+    let trouble = outcome.document("view", "view", "trouble")["rows"].as_array().expect("rows");
+    assert_eq!(trouble.iter().any(|row| row["what"] == "refused"), is_told, "{}", outcome.text);
     says_nothing("net/tcp", NOBODY, &["who opens connections"]);
 }
 
