@@ -197,7 +197,7 @@ impl Type {
             Type::Bytes => "a number of bytes, alone or with a unit (KiB, MiB, GiB, kB, MB, GB), such as 64KiB",
             Type::Percent => "a whole number of percent, such as 5%",
             Type::Pid => "process ids from 1 to 4194304, such as 12 or 12,13",
-            Type::Cgroup => "the path of a control group, such as /system.slice, or its number",
+            Type::Cgroup => "the path of a control group, such as /system.slice, its number, or a container's id",
             Type::Regex => "a regular expression, such as ^(read|write)v?$",
             Type::Glob => "a pattern with `*`, such as vfs_*",
         }

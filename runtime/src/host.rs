@@ -24,7 +24,7 @@ mod tracefs;
 mod usdt;
 mod variables;
 
-pub use kernel_config::{kernel_config, option as kernel_option};
+pub use kernel_config::{kernel_config, kernel_version_code, option as kernel_option};
 
 use crate::sys::mmap::MappedFile;
 use elf::Symbols;

@@ -6,11 +6,12 @@
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use profiler_compiler::source::Source;
 
 use super::faults::{OnDemand, number};
-use super::machine::{Directory, attached, copy, skip, workload};
+use super::machine::{Directory, attached, copy, run, skip, workload};
 use super::parameters::translated_bytes;
 
 const MODULE: &str = include_str!("../../../stdlib/std/target.prof");
@@ -105,6 +106,14 @@ fn each_filter_passes_the_threads_that_it_names() {
     }
 }
 
+/// The id of a container that no other test uses.
+const CONTAINER: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0";
+
+/// The control group that Docker gives this container.
+fn scope() -> String {
+    format!("/docker-{CONTAINER}.scope")
+}
+
 /// A control group below another one; removed when dropped.
 struct Groups(String);
 
@@ -113,7 +122,9 @@ impl Groups {
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
         let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let root = fields.find(|line| line.get(2) == Some(&"cgroup2"))?[1].to_owned();
-        let path = format!("{root}/profiler-target-{}", std::process::id());
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = format!("{root}/profiler-target-{}-{number}", std::process::id());
         std::fs::create_dir_all(format!("{path}/inner/inmost")).ok()?;
         Some(Groups(path))
     }
@@ -121,7 +132,7 @@ impl Groups {
 
 impl Drop for Groups {
     fn drop(&mut self) {
-        for part in ["/inner/inmost", "/inner", ""] {
+        for part in ["/inner/inmost", "/inner", &scope(), ""] {
             let _ = std::fs::remove_dir(format!("{}{part}", self.0));
         }
     }
@@ -152,6 +163,28 @@ fn a_control_group_includes_those_below_it() {
     }
     // A control group with processes cannot be removed.
     processes.all.clear();
+}
+
+#[test]
+fn a_container_is_found_by_its_id() {
+    if skip() {
+        return;
+    }
+    let Some(groups) = Groups::new().filter(|groups| Path::new(&groups.0).join("cgroup.procs").exists()) else {
+        println!("SKIPPED: no control group can be made here");
+        return;
+    };
+    let mut processes = Processes::start();
+    let group = format!("{}{}", groups.0, scope());
+    std::fs::create_dir_all(&group).expect("a control group");
+    std::fs::write(format!("{group}/cgroup.procs"), processes.all[NAMED].pid().to_string()).expect("it moves");
+    for id in [&CONTAINER[..12], CONTAINER] {
+        assert_eq!(processes.counted(&["--cgroup", id]), [NAMED], "{id}");
+    }
+    assert_eq!(processes.counted(&["--cgroup", &CONTAINER[..12], "--uid", "1"]), [0; 0]);
+    processes.all.clear();
+    let unknown = run(&["cpu/profile", "--cgroup", "abcdefabcdef"]);
+    assert!(unknown.stderr.contains("no control group here bears this container's id"), "{}", unknown.stderr);
 }
 
 #[test]

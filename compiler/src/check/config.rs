@@ -70,7 +70,7 @@ const KEYS: [&str; 13] = [
 const MAX_STACKS: u32 = 128 << 10;
 
 /// Settings of bpftrace that have no effect here, and why.
-const WITHOUT_EFFECT: [(&str, &str); 11] = [
+const WITHOUT_EFFECT: [(&str, &str); 13] = [
     ("cache_user_symbols", "symbols of a process are kept as long as they are needed"),
     ("cpp_demangle", "names of C++ are always shown as they are written in the source"),
     ("lazy_symbolication", "symbols are always read when they are needed"),
@@ -79,6 +79,8 @@ const WITHOUT_EFFECT: [(&str, &str); 11] = [
     ("on_stack_limit", "the compiler decides what is on the stack"),
     ("unstable_dw_ustack", "`dw_ustack` is as stable as the rest"),
     ("unstable_import_statement", "`import` is as stable as the rest"),
+    ("unstable_macro", "macros are as stable as the rest"),
+    ("unstable_map_decl", "declarations of maps are as stable as the rest"),
     ("unstable_tseries", "`tseries` is as stable as the rest"),
     ("unstable_typeinfo", "there is no `typeinfo`"),
     ("use_blazesym", "symbols are always read"),
@@ -142,9 +144,14 @@ fn entry_of(name: &str, value: &str) -> ConfigEntry {
 
 impl Settings {
     fn apply(&mut self, entry: &ConfigEntry) -> Result<(), Diagnostic> {
-        // bpftrace's block also accepts the names used in the environment.
-        let name = entry.key.text.strip_prefix("BPFTRACE_").map(str::to_ascii_lowercase);
-        match name.as_deref().unwrap_or(&entry.key.text) {
+        // bpftrace's block also accepts the names used in the environment, with or without prefix.
+        let key = &entry.key.text;
+        let name = match key.strip_prefix("BPFTRACE_") {
+            Some(name) => name.to_ascii_lowercase(),
+            None if key.chars().any(|c| c.is_ascii_lowercase()) => key.clone(),
+            None => key.to_ascii_lowercase(),
+        };
+        match name.as_str() {
             "print_maps_on_exit" => self.runtime.print_maps_on_exit = boolean(entry)?,
             "show_debug_info" => self.runtime.show_debug_info = boolean(entry)?,
             "max_cat_bytes" => self.runtime.max_cat_bytes = number(entry, 1, 1 << 30)?,

@@ -61,6 +61,8 @@ pub struct LeftOut {
     pub span: Span,
     /// The description of the missing probe, which begins with its name in backticks.
     pub what: String,
+    /// Whether it exists, but cannot be probed.
+    pub exists: bool,
     /// What to use instead. If it is set, a block with none of its probes left is an error. It is
     /// set for kernel functions, on which the script depends; a library may just be another
     /// version.
@@ -73,7 +75,16 @@ pub struct LeftOut {
 impl LeftOut {
     /// A probe that does not exist here.
     pub(super) fn new(span: Span, what: &str, instead: Option<String>) -> LeftOut {
-        LeftOut { span, what: what.to_string(), instead, has_stand_in: false }
+        LeftOut { span, what: what.to_string(), exists: false, instead, has_stand_in: false }
+    }
+
+    /// What is the matter with it, as the end of a sentence about `count` such probes.
+    fn reason(&self, count: usize) -> &'static str {
+        match (self.exists, count) {
+            (true, _) => "cannot be probed here",
+            (false, 1) => "does not exist here",
+            (false, _) => "do not exist here",
+        }
     }
 }
 
@@ -85,13 +96,13 @@ impl Env<'_> {
     pub(super) fn say_what_is_left_out(&mut self, first: usize, is_whole_block: bool) {
         let left_out = self.left_out.get(first..).unwrap_or_default();
         let left_out: Vec<&LeftOut> = left_out.iter().filter(|it| !it.has_stand_in).collect();
-        let [LeftOut { span, what, instead, .. }, more @ ..] = left_out.as_slice() else { return };
+        let [first @ LeftOut { span, what, instead, .. }, more @ ..] = left_out.as_slice() else { return };
         if self.missing == Some(MissingProbes::Ignore) {
             return;
         }
         let message = match more.len() {
-            0 => format!("{what} does not exist here"),
-            more => format!("{what} and {more} more do not exist here"),
+            0 => format!("{what} {}", first.reason(1)),
+            more => format!("{what} and {more} more {}", first.reason(1 + more)),
         };
         if let Some(instead) = instead.as_ref().filter(|_| is_whole_block && self.missing.is_none()) {
             self.report.push(Diagnostic::error(Code(405), *span, message).help(instead.clone()));

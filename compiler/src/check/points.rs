@@ -265,9 +265,22 @@ impl<'a, 'e> Points<'a, 'e> {
         self.report_refusal(LeftOut::new(span, what, None), error, self.env.missing.unwrap_or_default());
     }
 
+    /// Reports that this kernel has no probes of the kind of this attach point.
+    pub fn unsupported(&mut self, point: &AttachPoint, diagnostic: Diagnostic) {
+        if self.env.missing.unwrap_or_default() == MissingProbes::Error {
+            return self.error(diagnostic);
+        }
+        let parts = [&point.kind].into_iter().chain(&point.parts).map(|part| part.text.as_str());
+        let what = format!("`{}`", parts.collect::<Vec<_>>().join(":"));
+        self.env.left_out.push(LeftOut { exists: true, ..LeftOut::new(point.span, &what, None) });
+    }
+
     fn report_refusal(&mut self, probe: LeftOut, error: TargetError, missing: MissingProbes) {
-        if matches!(error, TargetError::Missing { .. }) && missing != MissingProbes::Error {
-            self.env.left_out.push(probe);
+        // Only an explicit setting covers what exists and cannot be probed.
+        let exists = matches!(error, TargetError::Invalid(_));
+        let is_covered = matches!(error, TargetError::Missing { .. }) || exists && self.env.missing.is_some();
+        if is_covered && missing != MissingProbes::Error {
+            self.env.left_out.push(LeftOut { exists, ..probe });
             return;
         }
         let LeftOut { span, what, instead, .. } = probe;

@@ -96,7 +96,7 @@ impl Points<'_, '_> {
             point.unless.iter().any(|other| exists(other, self.env)) || is_replaceable && !exists(point, self.env);
         if is_left {
             let what = format!("`{}`", point.kind.text);
-            self.env.left_out.push(LeftOut { span: point.span, what, instead: None, has_stand_in: true });
+            self.env.left_out.push(LeftOut { has_stand_in: true, ..LeftOut::new(point.span, &what, None) });
         }
         is_left
     }

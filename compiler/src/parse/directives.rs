@@ -5,9 +5,9 @@
 //! Guarantee: `BPFTRACE_HAVE_BTF` counts as defined because types come from BTF, and other names
 //! from their `#define` on; ranges begin and end on character boundaries.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::condition::{self, Names};
 use super::errors::{self, PROBLEM_LIMIT};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -40,12 +40,14 @@ pub(super) struct IncludeLine {
     pub is_quoted: bool,
 }
 
-/// An open `#ifdef`.
+/// An open `#if`, `#ifdef` or `#ifndef`.
 struct Conditional {
-    /// The `#ifdef` itself.
+    /// The directive itself.
     span: Span,
     /// Whether its current branch is active.
     active: bool,
+    /// Whether one of its branches was active.
+    was_active: bool,
 }
 
 /// The state accumulated from the lines seen so far.
@@ -56,7 +58,7 @@ pub(super) struct Directives {
     /// The `#include`s in source order.
     pub includes: Vec<IncludeLine>,
     /// The names that are defined.
-    pub names: BTreeSet<String>,
+    pub names: Names,
     /// Ranges to hide from the grammar, in source order.
     pub blanks: Vec<Span>,
     /// Diagnostics for these lines.
@@ -68,7 +70,8 @@ pub(super) struct Directives {
 
 impl Directives {
     /// The state at the beginning of a text, with these names defined.
-    pub(super) fn after(names: BTreeSet<String>) -> Directives {
+    pub(super) fn after(mut names: Names) -> Directives {
+        names.insert(HAVE_BTF.to_owned(), "1".to_owned());
         Directives { names, ..Directives::default() }
     }
 
@@ -96,18 +99,14 @@ impl Directives {
         let argument = rest.trim();
         match word {
             "if" => {
-                self.report(errors::unknown_directive(span, word));
-                self.open.push(Conditional { span, active: true });
+                // What is left out is not evaluated, as in C.
+                let active = !self.inactive() && self.value(span, argument);
+                self.open(span, active);
             }
-            "ifdef" => self.condition(span, argument, true),
-            "ifndef" => self.condition(span, argument, false),
-            "else" => match self.open.last_mut() {
-                Some(open) => {
-                    open.active = !open.active;
-                    self.inactive = if open.active { self.inactive - 1 } else { self.inactive + 1 };
-                }
-                None => self.report(errors::unpaired_directive(span, word)),
-            },
+            "ifdef" => self.open(span, self.is_defined(argument)),
+            "ifndef" => self.open(span, !self.is_defined(argument)),
+            "else" => self.next_branch(span, word, None),
+            "elif" => self.next_branch(span, word, Some(argument)),
             "endif" => match self.open.pop() {
                 Some(open) => self.inactive -= usize::from(!open.active),
                 None => self.report(errors::unpaired_directive(span, word)),
@@ -150,12 +149,35 @@ impl Directives {
         self.includes.push(IncludeLine { name, is_quoted: quoted.is_some() });
     }
 
-    fn condition(&mut self, span: Span, name: &str, wants_defined: bool) {
-        let name = first_word(name);
-        let is_defined = name == HAVE_BTF || self.names.contains(name);
-        let active = wants_defined == is_defined;
+    fn is_defined(&self, argument: &str) -> bool {
+        self.names.contains_key(first_word(argument))
+    }
+
+    fn open(&mut self, span: Span, active: bool) {
         self.inactive += usize::from(!active);
-        self.open.push(Conditional { span, active });
+        self.open.push(Conditional { span, active, was_active: active });
+    }
+
+    /// Begins the next branch of the innermost conditional: an `#elif` with its condition, or an
+    /// `#else`.
+    fn next_branch(&mut self, span: Span, word: &str, condition: Option<&str>) {
+        let Some(mut open) = self.open.pop() else { return self.report(errors::unpaired_directive(span, word)) };
+        self.inactive -= usize::from(!open.active);
+        // Inside a branch that is left out, all branches are.
+        let is_next = !open.was_active && !self.inactive();
+        open.active = is_next && condition.is_none_or(|condition| self.value(span, condition));
+        open.was_active |= open.active;
+        self.inactive += usize::from(!open.active);
+        self.open.push(open);
+    }
+
+    /// Whether an expression is true; reports one that is malformed.
+    fn value(&mut self, span: Span, expression: &str) -> bool {
+        let value = condition::value(expression, &self.names);
+        value.unwrap_or_else(|words| {
+            self.report(errors::bad_condition(span, &words));
+            0
+        }) != 0
     }
 
     fn define(&mut self, span: Span, start: usize, argument: &str) {
@@ -167,7 +189,7 @@ impl Directives {
         } else if rest.starts_with('(') {
             self.report(errors::define_with_arguments(span, name));
         } else {
-            self.names.insert(name.to_owned());
+            self.names.insert(name.to_owned(), value.to_owned());
             // Without a value, the name can only be tested.
             if value.is_empty() {
                 return;

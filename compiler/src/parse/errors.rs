@@ -212,12 +212,18 @@ pub(super) fn bad_include(span: Span, header: &str) -> Diagnostic {
 
 pub(super) fn unknown_directive(span: Span, word: &str) -> Diagnostic {
     error(129, span, format!("there is no directive `#{word}`")).help(
-        "supported are #include, #define NAME value, and #ifdef, #ifndef, #else, #endif; a comment begins with //",
+        "supported are #include, #define NAME value, #undef, and #if, #ifdef, #ifndef, #elif, #else, #endif; \
+         a comment begins with //",
     )
 }
 
+pub(super) fn bad_condition(span: Span, words: &str) -> Diagnostic {
+    error(129, span, format!("this condition has no value: {words}"))
+        .help("it consists of integers, names, `defined(NAME)` and C's operators")
+}
+
 pub(super) fn unpaired_directive(span: Span, word: &str) -> Diagnostic {
-    error(129, span, format!("this `#{word}` has no `#ifdef` or `#ifndef` before it"))
+    error(129, span, format!("this `#{word}` has no `#if` before it"))
 }
 
 pub(super) fn unclosed_directive(span: Span) -> Diagnostic {

@@ -5,6 +5,7 @@
 //! own message; every span lies within the source, on character boundaries; the depth of the tree
 //! is bounded.
 
+mod condition;
 mod directives;
 mod errors;
 mod expressions;
@@ -24,7 +25,6 @@ use directives::DefineLine;
 use errors::PROBLEM_LIMIT;
 use items::Item;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use tokens::Token;
 use tree::{Known, Parsed};
 
@@ -45,7 +45,7 @@ pub fn parse(source: &Source) -> Result<Script, Vec<Diagnostic>> {
     let (mut script, mut problems) = (Script::default(), Vec::new());
     // Files are parsed in reverse, so imported definitions precede those of the importing file.
     let files: Vec<_> = source.files().map(|(_, range)| range).zip(source.modules()).collect();
-    let (mut modules, mut defined) = (Vec::new(), BTreeSet::new());
+    let (mut modules, mut defined) = (Vec::new(), condition::Names::new());
     for (range, module) in files.iter().rev() {
         let text = alone(&source.text, range);
         let mut lexed = tokens::lex_after(&text, std::mem::take(&mut defined));

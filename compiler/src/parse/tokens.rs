@@ -5,8 +5,7 @@
 //! Guarantee: one linear pass that never fails; tokens are in order, do not overlap and lie on
 //! character boundaries.
 
-use std::collections::BTreeSet;
-
+use super::condition::Names;
 use super::directives::{Directives, Line};
 use super::errors::{self, PROBLEM_LIMIT};
 use crate::diagnostic::Diagnostic;
@@ -74,11 +73,11 @@ const MARKS: [&str; 36] = [
 
 /// Splits `text` into tokens.
 pub(super) fn lex(text: &str) -> Lexed {
-    lex_after(text, BTreeSet::new())
+    lex_after(text, Names::new())
 }
 
 /// The same after files that have defined these names for `#ifdef`.
-pub(super) fn lex_after(text: &str, names: BTreeSet<String>) -> Lexed {
+pub(super) fn lex_after(text: &str, names: Names) -> Lexed {
     let mut lexer = Lexer {
         text,
         bytes: text.as_bytes(),

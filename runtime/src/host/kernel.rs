@@ -107,8 +107,8 @@ fn symbol_in_line(line: &[u8], name: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(address).ok()?, 16).ok()
 }
 
-/// The id of a cgroup v2 control group, given as an absolute path or relative to the mount as in
-/// `/proc/PID/cgroup`.
+/// The id of a cgroup v2 control group, given as an absolute path, relative to the mount as in
+/// `/proc/PID/cgroup`, or as the id of a container, of which 12 characters are enough.
 pub(super) fn cgroup_id(path: &str) -> Result<u64, TargetError> {
     let mount = cgroup2_mount(&fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()).ok_or_else(|| {
         TargetError::Refused("no cgroup v2 hierarchy is mounted: mount -t cgroup2 none /sys/fs/cgroup".to_owned())
@@ -122,7 +122,33 @@ pub(super) fn cgroup_id(path: &str) -> Result<u64, TargetError> {
             let (given, mount) = (given.display(), mount.display());
             Err(TargetError::Invalid(format!("{given} is not in the cgroup v2 hierarchy at {mount}")))
         }
+        Err(_) if is_container_id(path) => container(&mount, path),
         Err(error) => Err(io_error(&within, &error)),
+    }
+}
+
+/// Docker, containerd, CRI-O and Podman name containers by 64 hexadecimal digits, and print 12.
+fn is_container_id(text: &str) -> bool {
+    (12..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// The control group whose name has the id in it: `docker-ID.scope`, `cri-containerd-ID.scope`,
+/// `ID`. What is below such a group belongs to the same container.
+fn container(mount: &Path, id: &str) -> Result<u64, TargetError> {
+    let (mut open, mut found) = (vec![mount.to_owned()], Vec::new());
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                continue;
+            }
+            let has_id = entry.file_name().to_string_lossy().split(['-', '.', ':']).any(|part| part.starts_with(id));
+            (if has_id { &mut found } else { &mut open }).push(entry.path());
+        }
+    }
+    match found.as_slice() {
+        [] => Err(TargetError::Invalid("no control group here bears this container's id".to_owned())),
+        [group] => fs::metadata(group).map(|meta| meta.ino()).map_err(|error| io_error(group, &error)),
+        several => Err(TargetError::Invalid(format!("{} containers have ids that begin so", several.len()))),
     }
 }
 

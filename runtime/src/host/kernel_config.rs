@@ -1,6 +1,7 @@
-//! The configuration that the running kernel was built with.
+//! The configuration that the running kernel was built with, and its version as C headers have it.
 //!
-//! In: `/proc/config.gz`, `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`. Out: its text.
+//! In: `/proc/config.gz`, `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`; the release. Out:
+//! the text, the number.
 //! Guarantee: no more than [`LIMIT_BYTES`] are kept, whatever the files contain.
 
 use std::fs;
@@ -23,10 +24,27 @@ pub fn kernel_config() -> Option<String> {
     if let Some(text) = read("/proc/config.gz").ok().and_then(|bytes| unzip(&bytes)) {
         return Some(text);
     }
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
+    let release = release()?;
     let release = release.trim();
     let paths = [format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")];
     paths.iter().find_map(|path| String::from_utf8(read(path).ok()?).ok())
+}
+
+/// `LINUX_VERSION_CODE` of the running kernel's headers.
+pub fn kernel_version_code() -> Option<u32> {
+    version_code(&release()?)
+}
+
+/// `6.18.44-cloud` gives 0x06122c (`include/generated/uapi/linux/version.h`: the third number is at
+/// most 255).
+fn version_code(release: &str) -> Option<u32> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|number| number.parse::<u32>().ok());
+    let (major, minor) = (numbers.next()?, numbers.next()?);
+    Some((major << 16) + (minor << 8) + numbers.next().unwrap_or(0).min(255))
+}
+
+fn release() -> Option<String> {
+    fs::read_to_string("/proc/sys/kernel/osrelease").ok()
 }
 
 /// The value of an option in a configuration's text: `y`, `m`, a number or a string in quotes.
@@ -56,7 +74,15 @@ fn unzip(bytes: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{option, unzip};
+    use super::{option, unzip, version_code};
+
+    #[test]
+    fn the_version_is_one_number() {
+        assert_eq!(version_code("6.18.44-cloud"), Some(0x0006_122c));
+        assert_eq!(version_code("4.14.300\n"), Some(0x0004_0eff));
+        assert_eq!(version_code("6.18-rc1"), Some(0x0006_1200));
+        assert_eq!(version_code(""), None);
+    }
 
     /// `gzip -n` of `CONFIG_A=y\n`.
     const PACKED: [u8; 31] = [

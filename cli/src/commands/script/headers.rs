@@ -10,10 +10,13 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use profiler_compiler::source::Source;
-use profiler_runtime::host::{kernel_config, kernel_option};
+use profiler_runtime::host::{kernel_config, kernel_option, kernel_version_code};
 
 /// The header with the names that are predefined.
 const NAME: &str = "kernel configuration.h";
+
+/// The kernel's version as a number.
+const VERSION: &str = "LINUX_VERSION_CODE";
 
 /// Directories of headers that are not read: types come from BTF, and constants are built in.
 const OF_THE_KERNEL: [&str; 9] = ["linux", "asm", "asm-generic", "net", "uapi", "bpf", "bits", "sys", "netinet"];
@@ -47,12 +50,15 @@ pub(super) fn predefine(source: &mut Source) {
     let names: BTreeSet<&str> = source
         .text
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .filter(|word| word.starts_with("CONFIG_") || word.starts_with("__"))
+        .filter(|word| word.starts_with("CONFIG_") || word.starts_with("__") || *word == VERSION)
         .collect();
     let mut lines = String::new();
     let machine = format!("__{ARCH}__");
     if names.contains(machine.as_str()) {
         let _ = writeln!(lines, "#define {machine} 1");
+    }
+    if let Some(code) = names.contains(VERSION).then(kernel_version_code).flatten() {
+        let _ = writeln!(lines, "#define {VERSION} {code}");
     }
     let options = names.iter().filter(|name| name.starts_with("CONFIG_"));
     let config = options.clone().next().and_then(|_| kernel_config()).unwrap_or_default();

@@ -35,6 +35,8 @@ fn perf_event(
     let form = format!("{}:EVENT:COUNT", point.kind.text);
     let (event, count) = match point.parts.as_slice() {
         [event] => (event, None),
+        // As listings write it.
+        [event, count] if count.text.is_empty() => (event, None),
         [event, count] => match whole_number(&count.text) {
             Some(count) if count > 0 => (event, Some(count)),
             _ => {

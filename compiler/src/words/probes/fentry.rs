@@ -84,7 +84,7 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
     if let Err(reason) = probing.fentry {
         let message = format!("`{kind}` probes do not work on this kernel: {reason}");
         let help = instead::help(cx, &place, at_return, probing.kprobe.is_ok().then_some(Mechanism::Kprobe));
-        cx.error(Diagnostic::error(Code(410), point.span, message).help(help));
+        cx.unsupported(point, Diagnostic::error(Code(410), point.span, message).help(help));
         return Vec::new();
     }
     let Some(found) = place.find(cx) else { return Vec::new() };

@@ -29,7 +29,7 @@ impl ProbeKind for Fn {
         if let (Err(kprobe), Err(fentry)) = (&probing.kprobe, &probing.fentry) {
             let message = format!("functions of this kernel cannot be probed: {kprobe}, and {fentry}");
             let help = instead::help(cx, &place, false, None);
-            cx.error(Diagnostic::error(Code(410), point.span, message).help(help));
+            cx.unsupported(point, Diagnostic::error(Code(410), point.span, message).help(help));
             return Vec::new();
         }
         let Some(found) = place.find(cx) else { return Vec::new() };
