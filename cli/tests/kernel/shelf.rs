@@ -6,6 +6,8 @@
 //! one of [`TRIES`] runs. A run in which nothing happens says so for each table.
 
 mod cpu;
+mod every;
+mod host;
 mod io;
 mod mem;
 mod net;

@@ -1,0 +1,141 @@
+//! `host/…`: a load that computes, fails, and uses the network and a disk, on a machine that does
+//! other things too.
+
+use std::os::unix::fs::MetadataExt as _;
+
+use super::super::machine::{Directory, patience, skip};
+use super::super::recipes::Outcome;
+use super::{Case, Is, Row, printed};
+
+/// One period for the whole run, and all rows.
+const OVERVIEW: &[&str] = &["host/overview", "--every", "1h", "--rows", "1000"];
+
+#[test]
+fn an_overview_has_the_cpus_and_who_uses_them() {
+    if skip() {
+        return;
+    }
+    // As for `sched/runq`: the load does not know how long its threads wait before they start.
+    let percent = if patience() == 1 { 15.0 } else { 40.0 };
+    Case {
+        load: "act crowd 3 400",
+        recipe: OVERVIEW,
+        rows: &[
+            Row {
+                view: "CPUs",
+                keys: &[("cpu", "0")],
+                cells: &[("busy %", Is::Above(70.0)), ("user %", Is::Above(30.0)), ("waiting", Is::Above(1.0))],
+            },
+            Row {
+                view: "top talkers",
+                keys: &[("process", "workload"), ("pid", "=pid")],
+                cells: &[("waited for a CPU", Is::Within("waited_ns", percent)), ("cpu %", Is::Above(5.0))],
+            },
+            // Rows of errors are there without errors.
+            Row { view: "errors", keys: &[("what", "failed disk requests")], cells: &[("count", Is::Number(0.0))] },
+        ],
+        lines: &[],
+    }
+    .check();
+}
+
+#[test]
+fn an_overview_has_the_errors_and_the_network() {
+    if skip() {
+        return;
+    }
+    Case {
+        load: "act dials 30",
+        recipe: OVERVIEW,
+        rows: &[
+            Row {
+                view: "failed system calls",
+                keys: &[("process", "workload"), ("pid", "=pid"), ("call", "connect")],
+                cells: &[("count", Is::Truth("refused")), ("error", Is::Text("Connection refused"))],
+            },
+            Row {
+                view: "errors",
+                keys: &[("what", "failed system calls")],
+                cells: &[("count", Is::AtLeast("refused"))],
+            },
+            Row { view: "errors", keys: &[("what", "TCP resets sent")], cells: &[("count", Is::AtLeast("refused"))] },
+            Row {
+                view: "errors",
+                keys: &[("what", "TCP resets received")],
+                cells: &[("count", Is::AtLeast("refused"))],
+            },
+            // A connection that is refused is two packets, one that is opened and closed five or
+            // more, of at least 40 bytes each.
+            Row {
+                view: "network",
+                keys: &[("device", "lo")],
+                cells: &[
+                    ("packets in", Is::Above(30.0 * 7.0)),
+                    ("packets out", Is::Above(30.0 * 7.0)),
+                    ("bytes in", Is::Above(30.0 * 7.0 * 40.0)),
+                    ("bytes out", Is::Above(30.0 * 7.0 * 40.0)),
+                ],
+            },
+            Row {
+                view: "top talkers",
+                keys: &[("process", "workload"), ("pid", "=pid")],
+                cells: &[("failed calls", Is::AtLeast("refused"))],
+            },
+        ],
+        lines: &[],
+    }
+    .check();
+}
+
+#[test]
+fn an_overview_has_the_disks() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("overview");
+    let (path, parent) = (directory.path("data"), directory.path(""));
+    // The major number of a file system without a device is 0.
+    if std::fs::metadata(&parent).expect("a directory").dev() >> 8 == 0 {
+        println!("SKIPPED: {parent} is not on a block device");
+        return;
+    }
+    let outcome =
+        Case { load: &format!("act direct {path} 100 8192"), recipe: OVERVIEW, rows: &[], lines: &[] }.check();
+    // Other programs may write at the same time, and to other disks.
+    let disks = outcome.document("view", "view", "disks")["rows"].as_array().expect("rows");
+    let is_it = |row: &&serde_json::Value| {
+        let at_least = |column: &str, truth: &str| row[column].as_f64() >= Some(outcome.truth(truth));
+        at_least("requests", "writes") && at_least("bytes", "written") && row["served p50"].as_f64() > Some(100.0)
+    };
+    assert!(disks.iter().any(|row| is_it(&row)), "{}", outcome.text);
+    assert!(disks.iter().all(|row| row["served p50"].as_f64() <= row["max"].as_f64()), "{}", outcome.text);
+}
+
+/// The kernel's own account of the stolen time of a CPU since boot. It is in units of 10 ms.
+fn stolen_ns(cpu: &str) -> f64 {
+    let text = std::fs::read_to_string("/proc/stat").expect("it");
+    let line = text.lines().find_map(|line| line.strip_prefix(cpu)?.strip_prefix(' ')).expect("a CPU");
+    line.split_whitespace().nth(7).expect("the eighth number").parse::<f64>().expect("a number") * 1e7
+}
+
+#[test]
+fn stolen_time_is_that_of_the_kernel() {
+    if skip() {
+        return;
+    }
+    let before_ns = stolen_ns("cpu0");
+    let outcome = Outcome::run(&format!("spin {}", 300 * patience()), &["host/steal"]);
+    let after_ns = stolen_ns("cpu0");
+    let row = outcome.row("CPU time taken by the host", "cpu", &0.into());
+    let number = |column: &str| row[column].as_f64().unwrap_or_else(|| panic!("{column}: {}", outcome.text));
+    // The file has whole units.
+    let (total, stolen) = (number("since boot"), number("stolen"));
+    assert!((before_ns..=after_ns + 1e7).contains(&total), "{before_ns} {after_ns}\n{}", outcome.text);
+    assert!(stolen <= total - before_ns + 1e7 && number("max") <= stolen, "{before_ns}\n{}", outcome.text);
+    assert!(number("samples") > 10.0 && (0.0..=100.0).contains(&number("%")), "{}", outcome.text);
+    let is_silent = outcome.document("view", "view", "CPU time taken by the host")["rows"]
+        .as_array()
+        .is_some_and(|rows| rows.iter().all(|row| row["since boot"] == 0));
+    let said = printed(&outcome, &["no time was stolen since boot"]).len();
+    assert_eq!(said, usize::from(is_silent), "{}", outcome.text);
+}
