@@ -82,6 +82,31 @@ fn the_states_of_threads_are_those_they_were_in_and_add_up() {
     }
 }
 
+/// Two threads that wake each other all the time: at each switch, the scheduler's moment is another
+/// than that of its event. The CPU time is that of /proc/PID/schedstat. What a thread does after it
+/// has read its own is a smaller part of a longer run.
+#[test]
+fn the_time_on_a_cpu_is_that_of_the_scheduler() {
+    if skip() {
+        return;
+    }
+    let within = if patience() == 1 { 0.01 } else { 0.2 };
+    let mut seen = Vec::new();
+    for times in [5_000, 20_000, 80_000] {
+        let outcome = Outcome::with("wall/threads", &format!("act pingpong {times}"), &["--rows", "1000"]);
+        expect_exact_sums(&outcome);
+        let off = ["ping", "pong"].map(|name| {
+            let running = number(outcome.row("time by thread", "thread", &name.into()), "running");
+            running / outcome.truth(&format!("{name}_cpu_ns")) - 1.0
+        });
+        if off.iter().all(|off| off.abs() <= within) {
+            return;
+        }
+        seen.push((times, off, outcome.text));
+    }
+    panic!("{seen:?}");
+}
+
 #[test]
 fn threads_that_sleep_through_the_run_are_there() {
     if skip() {

@@ -130,17 +130,18 @@ fn pingpong(times: u64) -> Result<()> {
             receive(&mut asked)?;
             send(&mut answer)?;
         }
-        Ok(sys::switches().0 - before)
+        Ok((sys::switches().0 - before, sys::thread_cpu_ns()))
     })?;
     let first = named("ping", move || {
         for _ in 0..times {
             send(&mut ask)?;
             receive(&mut answered)?;
         }
-        Ok(())
+        Ok(sys::thread_cpu_ns())
     })?;
-    joined(first)?;
-    println!("sent {times}\npong_slept {}", joined(second)?);
+    let ping_ns = joined(first)?;
+    let (slept, cpu_ns) = joined(second)?;
+    println!("sent {times}\npong_slept {slept}\nping_cpu_ns {ping_ns}\npong_cpu_ns {cpu_ns}");
     Ok(())
 }
 
