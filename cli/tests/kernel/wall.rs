@@ -12,8 +12,10 @@ use super::machine::{attached, patience, skip, wait_for, workload};
 use super::recipes::Outcome;
 
 /// The columns whose sum is the time that a thread existed.
-const STATES: [&str; 12] =
-    ["running", "runnable", "lock", "disk", "network", "poll", "pipe", "sleep", "fault", "child", "stopped", "other"];
+const STATES: [&str; 13] = [
+    "running", "runnable", "lock", "disk", "network", "poll", "pipe", "sleep", "fault", "child", "stopped", "other",
+    "gpu",
+];
 
 /// The states that a thread of the workload has the name of.
 const KNOWN: [&str; 9] = ["running", "lock", "sleep", "pipe", "network", "poll", "child", "fault", "runnable"];
@@ -44,7 +46,7 @@ fn number(row: &Value, column: &str) -> f64 {
 }
 
 /// The sum is exact, whatever happens at once on several CPUs.
-fn expect_exact_sums(outcome: &Outcome) {
+pub fn expect_exact_sums(outcome: &Outcome) {
     for row in rows(outcome) {
         let sum: i64 = STATES.iter().map(|state| row[state].as_i64().expect("nanoseconds")).sum();
         assert_eq!(row["elapsed"].as_i64(), Some(sum), "{row}");

@@ -46,6 +46,15 @@ impl Report {
         self.list.truncate(mark);
     }
 
+    /// Drops those after a mark that say what an earlier one says about another place.
+    pub fn say_once(&mut self, mark: usize) {
+        let (before, after) = self.list.split_at(mark.min(self.list.len()));
+        let is_new = |d: &&Diagnostic| before.iter().all(|said| (said.code, &said.message) != (d.code, &d.message));
+        let kept: Vec<Diagnostic> = after.iter().filter(is_new).cloned().collect();
+        self.list.truncate(mark);
+        self.list.extend(kept);
+    }
+
     /// All diagnostics, sorted by source position.
     pub fn finish(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|d| (d.span, d.code));

@@ -254,6 +254,13 @@ impl<'a, 'e> Points<'a, 'e> {
         self.report_refusal(LeftOut::new(span, what, None), error, missing);
     }
 
+    /// The same for a program or library, once for all probes that need it.
+    pub fn no_binary(&mut self, span: Span, name: &str, error: TargetError) {
+        let (first, what) = (self.env.report.mark(), format!("`{name}`"));
+        self.refused_in_program(span, &what, error);
+        self.env.report.say_once(first);
+    }
+
     /// The same for a kernel function, with help on what to use instead.
     pub fn refused_in_kernel(&mut self, span: Span, what: &str, error: TargetError, instead: String) {
         let missing = self.env.missing.unwrap_or(self.env.options.missing_in_programs);

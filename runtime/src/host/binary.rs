@@ -2,8 +2,9 @@
 //!
 //! In: a path (with `*`), a command, or a library. Out: canonical paths of ELF files.
 //! Guarantee: a path is never searched for elsewhere. A name without `/` is searched first in the
-//! process (if one is given), then among the commands, the libraries, and the files of the current
-//! directory; the first of these that has it wins.
+//! process (if one is given), then among the commands, the libraries, the files of the current
+//! directory, and (if no process is given) the files that any process executes; the first of these
+//! that has it wins.
 
 use super::bounded::open_regular;
 use super::library::{self, Root};
@@ -101,14 +102,21 @@ fn by_name(root: &Root, name: &str, pid: Option<u32>) -> Vec<PathBuf> {
             library::installed(root, name).into_iter().collect()
         }
     };
+    let is_wanted = |path: &PathBuf| {
+        let is_it = |file: String| {
+            if glob::is_pattern(name) { glob::matches(name, &file) } else { library::is_named(&file, name) }
+        };
+        file_name(path).is_some_and(is_it)
+    };
     let mapped = pid.map_or_else(Vec::new, |pid| {
         if !glob::is_pattern(name) {
             return library::in_process(pid, name);
         }
-        let is_wanted = |path: &PathBuf| file_name(path).is_some_and(|file| glob::matches(name, &file));
         mapped::of_process(pid).into_iter().filter(is_wanted).collect()
     });
-    let places: [&dyn Fn() -> Vec<PathBuf>; 3] = [&commands, &libraries, &|| vec![absolute(name)]];
+    let here = || Some(absolute(name)).filter(|path| root.canonical(path).is_ok()).into_iter().collect();
+    let running = || if pid.is_none() { mapped::of_all().into_iter().filter(is_wanted).collect() } else { Vec::new() };
+    let places: [&dyn Fn() -> Vec<PathBuf>; 4] = [&commands, &libraries, &here, &running];
     if mapped.is_empty() {
         places.iter().map(|place| place()).find(|found| !found.is_empty()).unwrap_or_default()
     } else {

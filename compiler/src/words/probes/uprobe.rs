@@ -8,6 +8,7 @@ use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::{Attach, Site};
+use crate::params::{self, Param};
 use crate::scope::Scope;
 use crate::source::Span;
 use crate::target::{FunctionSymbol, ProgramType, Target, TargetError, shown_path};
@@ -149,22 +150,29 @@ pub(super) fn binaries(cx: &mut Points<'_, '_>, span: Span, name: &str) -> Optio
     match found {
         Ok(paths) => Some(paths),
         Err(error) => {
-            cx.refused_in_program(span, &format!("`{name}`"), error);
+            cx.no_binary(span, name, error);
             None
         }
     }
 }
 
-/// The files that the name refers to in any of the processes of `-p`.
+/// The files that the name refers to in any of the processes of `-p`, or else of the parameter
+/// `pid`; if these have none, those of that name here.
 fn of_processes(cx: &Points<'_, '_>, name: &str) -> Result<Vec<String>, TargetError> {
     let pids = &cx.env.options.pids;
-    if pids.is_empty() {
-        return cx.env.target.binaries(name, None);
+    if !pids.is_empty() {
+        return in_any(cx.env.target, pids, name);
     }
+    let chosen = chosen(&cx.env.params);
+    let found = in_any(cx.env.target, &chosen, name);
+    if chosen.is_empty() || found.is_err() { cx.env.target.binaries(name, None) } else { found }
+}
+
+fn in_any(target: &dyn Target, pids: &[u32], name: &str) -> Result<Vec<String>, TargetError> {
     let mut paths: Vec<String> = Vec::new();
     let mut refusal = None;
     for pid in pids {
-        match cx.env.target.binaries(name, Some(*pid)) {
+        match target.binaries(name, Some(*pid)) {
             Ok(found) => paths.extend(found),
             Err(error) => refusal = refusal.or(Some(error)),
         }
@@ -175,6 +183,19 @@ fn of_processes(cx: &Points<'_, '_>, name: &str) -> Result<Vec<String>, TargetEr
         Some(error) if paths.is_empty() => Err(error),
         _ => Ok(paths),
     }
+}
+
+/// The processes that parameters named `pid` of the script and its modules have as values: they are
+/// those that its probes are for.
+fn chosen(params: &[Param]) -> Vec<u32> {
+    let is_it = |param: &&Param| param.ty == params::Type::Pid && param.name.rsplit('.').next() == Some("pid");
+    let mut pids = Vec::new();
+    for param in params.iter().filter(is_it) {
+        if let params::Value::Set(numbers) = &param.value {
+            pids.extend(numbers.iter().filter_map(|number| u32::try_from(*number).ok()));
+        }
+    }
+    pids
 }
 
 /// The function that an attach point names.
