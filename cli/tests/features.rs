@@ -10,6 +10,7 @@
 #[path = "patience/mod.rs"]
 mod patience;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const FEATURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/bpftrace/features");
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../spec/bpftrace.md");
 /// How long a command may take on an idle machine, in seconds.
-const LIMIT_S: u64 = 30;
+const LIMIT_S: f64 = 30.0;
 /// Sections whose commands need probes of kernel functions have it after their title.
 const FUNCTIONS: &str = " [functions]";
 
@@ -99,7 +100,7 @@ fn sections() -> Vec<Section> {
         let started = line.split_once(' ').and_then(|(mark, rest)| Some((Claim::of(mark)?, rest)));
         match (started, line.strip_prefix("$ ")) {
             (Some((claim, rest)), None) => section.rows.push(row(index + 1, claim, rest)),
-            (None, Some(command)) => last(section).command = command.to_owned(),
+            (None, Some(command)) => command.clone_into(&mut last(section).command),
             // A script of several lines, or a line of the output.
             _ if quotes_are_open(&last(section).command) => {
                 let row = last(section);
@@ -143,7 +144,7 @@ impl Place {
     /// end.
     fn run(&self, command: &str) -> (bool, String) {
         let path = format!("{}:{}", self.0.join("bin").display(), std::env::var("PATH").unwrap_or_default());
-        let limit_s = LIMIT_S as f64 * f64::from(patience::patience()) * patience::slowness();
+        let limit_s = LIMIT_S * f64::from(patience::patience()) * patience::slowness();
         let mut shell = Command::new("timeout");
         shell.args(["-s", "INT", "-k", "60", &format!("{limit_s:.0}"), "sh", "-c", &format!("({command}) 2>&1")]);
         shell.env("PATH", path).env_remove("PROFILER_BLESS").current_dir(self.0.join("run")).stdin(Stdio::null());
@@ -240,10 +241,10 @@ fn page(sections: &[Section]) -> String {
     let mut page =
         format!("{HEAD}\nOf {total} rows, {works} work, {loads} load, {differs} differ and {refused} are refused.\n");
     for section in sections {
-        page += &format!("\n## {}\n\n| feature | | |\n|---|---|---|\n", section.title);
+        let _ = write!(page, "\n## {}\n\n| feature | | |\n|---|---|---|\n", section.title);
         for Row { claim, feature, text, .. } in &section.rows {
             let cell = |text: &str| text.replace('|', "\\|");
-            page += &format!("| {} | {} | {} |\n", cell(feature), claim.word(), cell(text));
+            let _ = writeln!(page, "| {} | {} | {} |", cell(feature), claim.word(), cell(text));
         }
     }
     page

@@ -121,9 +121,12 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
 
 /// The files of a probe's first part; reports if there are none.
 pub(super) fn files(cx: &mut Points<'_, '_>, binary: &Ident) -> Option<Vec<String>> {
-    if binary.text == "*" && cx.env.options.pids.is_empty() {
+    if binary.text == "*" && cx.env.options.pids.is_empty() && chosen(&cx.env.params).is_empty() {
         let message = "`*` stands for the files that a process runs, and no process is named";
-        cx.error(Diagnostic::error(Code(424), binary.span, message).help("name one with `-p PID`, or write a path"));
+        cx.error(
+            Diagnostic::error(Code(424), binary.span, message)
+                .help("name one with `-p PID` (a recipe: `--pid PID`), or write a path"),
+        );
         return None;
     }
     binaries(cx, binary.span, &binary.text)
@@ -165,7 +168,8 @@ fn of_processes(cx: &Points<'_, '_>, name: &str) -> Result<Vec<String>, TargetEr
     }
     let chosen = chosen(&cx.env.params);
     let found = in_any(cx.env.target, &chosen, name);
-    if chosen.is_empty() || found.is_err() { cx.env.target.binaries(name, None) } else { found }
+    let is_elsewhere = chosen.is_empty() || found.is_err() && name != "*";
+    if is_elsewhere { cx.env.target.binaries(name, None) } else { found }
 }
 
 fn in_any(target: &dyn Target, pids: &[u32], name: &str) -> Result<Vec<String>, TargetError> {
