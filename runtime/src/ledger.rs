@@ -10,9 +10,11 @@ mod cost;
 mod missing;
 mod names;
 mod unwinding;
+mod visits;
 
 pub use crate::symbols::counting::Resolved;
 pub use crate::unwind::used::Used;
+pub use crate::visits::Rounds;
 pub use cost::{Cost, costs, with_traps};
 
 use profiler_model::object::{Loss, Object};
@@ -88,11 +90,13 @@ pub struct Inputs<'a> {
     pub costs: Option<&'a [Cost]>,
     /// The memory of unwind tables, if there are any.
     pub unwinding: Option<Used>,
+    /// The rounds of programs that visit threads.
+    pub visits: &'a [Rounds],
 }
 
 /// All sections, in display order. A new section is one line here and one more file.
-const SECTIONS: [fn(&Inputs<'_>) -> Option<Section>; 4] =
-    [missing::section, cost::section, names::section, unwinding::section];
+const SECTIONS: [fn(&Inputs<'_>) -> Option<Section>; 5] =
+    [missing::section, visits::section, cost::section, names::section, unwinding::section];
 
 /// The sections that are not empty.
 pub fn sections(facts: &Inputs<'_>) -> Vec<Section> {
@@ -154,6 +158,7 @@ mod tests {
             names: Shortfalls::default(),
             costs: None,
             unwinding: None,
+            visits: &[],
         });
         sections.into_iter().flat_map(|section| section.lines).collect()
     }

@@ -70,6 +70,7 @@ mod timers;
 mod turns;
 mod unwind;
 pub mod view;
+mod visits;
 mod windows;
 
 pub use collected::Collected;

@@ -170,20 +170,23 @@ fn next(grids: &[Grid]) -> Option<(usize, Instant)> {
 
 /// The deadlines of a timer.
 #[derive(Debug)]
-struct Grid {
-    due: Instant,
-    period: Duration,
+pub(crate) struct Grid {
+    /// The next tick.
+    pub due: Instant,
+    /// Time between two ticks.
+    pub period: Duration,
 }
 
 impl Grid {
-    fn new(start: Instant, period: Duration) -> Grid {
+    /// The first tick is one period after the start.
+    pub(crate) fn new(start: Instant, period: Duration) -> Grid {
         let period = period.max(Duration::from_nanos(1));
         Grid { due: start + period, period }
     }
 
     /// Skips the ticks that are later than `patience`, or all that are due if it is `None`. Returns
     /// how many were skipped.
-    fn leave_out(&mut self, now: Instant, patience: Option<Duration>) -> u64 {
+    pub(crate) fn leave_out(&mut self, now: Instant, patience: Option<Duration>) -> u64 {
         let Some(late) = now.checked_duration_since(self.due) else { return 0 };
         let ticks = match patience {
             Some(patience) => late.saturating_sub(patience).as_nanos().div_ceil(self.period.as_nanos()),

@@ -138,7 +138,7 @@ pub(super) fn never_fired(program: &Program, probe: &Probe, pids: &[u32], elapse
         Attach::Iterator { .. } => {
             (format!("{name} visited no object"), "with `-p`, only those of that process are visited".into())
         }
-        Attach::Timer { period_ns } => (
+        Attach::Timer { period_ns } | Attach::Visits { period_ns } => (
             format!("{name} was not due: its period is {}", shown(Duration::from_nanos(*period_ns))),
             "look longer than its period: `--duration`".into(),
         ),

@@ -82,7 +82,9 @@ pub(super) fn of_probes(
     let own: Vec<&Program> =
         object.programs.iter().filter(|program| !program.attach.is_trial() && !program.attach.is_of_span()).collect();
     for (program, probe) in own.into_iter().zip(probes) {
-        if !probe.is_attached || !(probe.is_event || matches!(program.attach, Attach::Timer { .. })) {
+        if !probe.is_attached
+            || !(probe.is_event || matches!(program.attach, Attach::Timer { .. } | Attach::Visits { .. }))
+        {
             continue;
         }
         let block = watched.blocks.iter().find(|block| block.is_of(program));
@@ -197,6 +199,7 @@ fn missing(object: &Object, outcome: &Outcome) -> Vec<Vec<(&'static str, Field)>
         names: Shortfalls::default(),
         costs: None,
         unwinding: None,
+        visits: &[],
     };
     ledger::sections(&facts).into_iter().filter(|section| section.name == "missing").flat_map(|it| it.entries).collect()
 }

@@ -202,7 +202,9 @@ fn probe(index: usize, object: &Object, watched: &Watched) -> Option<Probe> {
 
 /// Whether it is triggered by something other than profiler.
 fn is_event(attach: &Attach) -> bool {
-    !attach.is_of_span() && !matches!(attach, Attach::Begin | Attach::End | Attach::Signal | Attach::Timer { .. })
+    !attach.is_of_span()
+        && !matches!(attach, Attach::Begin | Attach::End | Attach::Signal | Attach::Timer { .. })
+        && !matches!(attach, Attach::Visits { .. })
 }
 
 /// How a program is attached, in kernel terms.
@@ -213,7 +215,7 @@ fn way(attach: &Attach) -> String {
         Attach::Signal => "SIGUSR1".into(),
         Attach::RawTracepoint { .. } => "raw tracepoint".into(),
         Attach::Tracepoint { .. } => "perf tracepoint".into(),
-        Attach::Iterator { .. } => "iterator".into(),
+        Attach::Iterator { .. } | Attach::Visits { .. } => "iterator".into(),
         Attach::Watchpoint { .. } => "breakpoint".into(),
         Attach::PerfEvent { .. } => "perf event".into(),
         attach => attach.function_mechanism().unwrap_or("program").into(),

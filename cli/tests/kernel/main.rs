@@ -52,6 +52,7 @@ mod typed_loads;
 mod unwinding;
 mod view_groups;
 mod views;
+mod visits;
 mod wall;
 
 use machine::skip;

@@ -54,6 +54,7 @@ mod unread;
 mod used_names;
 mod variables;
 mod views;
+pub mod visited;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,7 +5,7 @@
 //! Guarantee: an accepted stack is that of the probe's thread, and begins at the event.
 
 use crate::ast::{Expr, ExprKind};
-use crate::check::Body;
+use crate::check::{Body, visited};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
 use crate::source::Span;
@@ -82,15 +82,20 @@ fn bad_stack<T>(cx: &mut Body<'_, '_>, space: Space, span: Span) -> Option<T> {
     None
 }
 
-/// Whether the probe is an iterator over objects that have a task.
+/// Whether the probe visits threads, or iterates over objects that have a task.
 pub fn has_task(cx: &Body<'_, '_>) -> bool {
-    matches!(&cx.seed.attach, Attach::Iterator { objects, .. } if OF_TASKS.contains(&objects.as_str()))
+    visited::is_visit(cx)
+        || matches!(&cx.seed.attach, Attach::Iterator { objects, .. } if OF_TASKS.contains(&objects.as_str()))
 }
 
 /// Reports a stack that an iterator program cannot take. The program runs in profiler's own
 /// thread, and for other tasks the kernel provides only the kernel stack.
 fn refuse_in_iterator(cx: &mut Body<'_, '_>, space: Space, span: Span) -> bool {
-    let Attach::Iterator { objects, .. } = &cx.seed.attach else { return false };
+    let objects = match &cx.seed.attach {
+        Attach::Iterator { objects, .. } => objects.as_str(),
+        Attach::Visits { .. } => "task",
+        _ => return false,
+    };
     let (message, help) = match space {
         Space::User => {
             let message = "`ustack` here would be profiler's own stack: the kernel has no user stacks of other tasks";

@@ -47,6 +47,7 @@ pub mod threads;
 mod typed_pointers;
 mod unwind;
 mod variables;
+pub mod visited;
 mod windows;
 
 pub use body::{Body, Value};

@@ -5,7 +5,7 @@
 
 use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Inst, Likely, Section, Size, VReg, Width};
 use crate::lower::allocation::SHARED_FRAMES;
-use crate::lower::{Body, ids, runs};
+use crate::lower::{Body, ids, runs, visited};
 use crate::object::{Attach, CLOSED_BY_EXIT, Loss, PROCESS_SHIFT};
 use crate::target::Arch;
 use crate::typed::{ContextKind, SyscallFilter};
@@ -22,7 +22,7 @@ const TYPED_REGISTERS_SINCE: (u32, u32) = (5, 15);
 const TS_COMPAT: i64 = 2;
 
 /// Offset of the object in an iterator's context: after the pointer that all iterators have.
-const ITERATOR_OBJECT: i32 = 8;
+pub(super) const ITERATOR_OBJECT: i32 = 8;
 
 /// `BPF_RB_AVAIL_DATA`.
 const AVAILABLE_DATA: i64 = 0;
@@ -40,6 +40,9 @@ pub(super) fn prologue(cx: &mut Body<'_, '_>) {
     }
     if !cx.shared.merged.tests_processes(cx.shared.program, cx.index) {
         only_its_processes(cx);
+    }
+    if visited::is_visit(cx) {
+        visited::only_live(cx);
     }
     if !cx.is_merged() {
         only_the_process_of_its_event(cx);

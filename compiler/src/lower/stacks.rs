@@ -138,7 +138,7 @@ fn walked_depth(cx: &mut Body<'_, '_>, stack: StackType) -> VReg {
 }
 
 fn is_iterator(cx: &Body<'_, '_>) -> bool {
-    matches!(cx.probe.attach, Attach::Iterator { .. })
+    matches!(cx.probe.attach, Attach::Iterator { .. } | Attach::Visits { .. })
 }
 
 /// Writes the frames of a stack to memory for `limit` frames; yields their size in bytes, or an

@@ -21,7 +21,7 @@ use crate::ir::{
 };
 use crate::lower::loops::{self, FRAME_BYTES};
 use crate::lower::shared::Shared;
-use crate::lower::{Body, ids};
+use crate::lower::{Body, ids, visited};
 use crate::object::{Attach, Loss, MAX_ROUNDS, ThreadMap};
 use crate::source::Span;
 use crate::typed::{ContextKind, Expr, MapIndex};
@@ -123,7 +123,7 @@ pub fn task(cx: &mut Body<'_, '_>) -> VReg {
 
 /// The thread's number as scripts see it.
 fn number(cx: &mut Body<'_, '_>, task: VReg) -> VReg {
-    if cx.probe.context.kind != ContextKind::Iterator {
+    if cx.probe.context.kind != ContextKind::Iterator || visited::is_visit(cx) {
         let ids = ids::namespaced(cx);
         return cx.b.extend(ids, Size::B4, false);
     }

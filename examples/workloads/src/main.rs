@@ -8,6 +8,7 @@
 mod acts;
 mod contention;
 mod descriptors;
+mod held;
 mod keepalive;
 mod measure;
 mod parcel;
@@ -66,6 +67,7 @@ workload contend THREADS N US    each thread takes one pthread mutex N times and
 workload conditions N HOLD_US PAUSE_US
                                  a thread waits N times for a condition, then has the mutex for HOLD_US; another wakes it every PAUSE_US
 workload states MS TIMES          threads that compute, wait for a CPU, or are blocked, each in one way: TIMES times MS milliseconds
+workload held N                  N threads blocked in each way, and one that computes, until it is killed
 workload rwlock READERS N US     each of READERS and a writer takes one pthread rwlock N times and holds it for US microseconds
 workload parked THREADS          after a line of input, threads wait for a condition until the input ends
 workload demo SECONDS            rounds of 8 reads of 64 bytes, 4 of 512, 2 of 4096, 1 of 65536, an open and a sleep of 1 ms
@@ -100,10 +102,8 @@ fn run(words: &[String]) -> Result<()> {
             functions(number(rest, 0)?);
             Ok(())
         }
+        "static-probes" if rest.is_empty() => static_probes_on_demand(),
         "static-probes" => {
-            if rest.is_empty() {
-                return static_probes_on_demand();
-            }
             static_probes(number(rest, 0)?);
             Ok(())
         }
@@ -156,6 +156,7 @@ fn run(words: &[String]) -> Result<()> {
         ),
         "contend" => contention::contend(number(rest, 0)?.clamp(1, 1024), number(rest, 1)?, number(rest, 2)?),
         "conditions" => contention::conditions(number(rest, 0)?, number(rest, 1)?, number(rest, 2)?),
+        "held" => held::held(number(rest, 0)?.clamp(1, 1024)),
         "rwlock" => contention::rwlock(number(rest, 0)?.clamp(1, 1024), number(rest, 1)?, number(rest, 2)?),
         "parked" => contention::parked(number(rest, 0)?.clamp(1, 1024)),
         "spans" => spans::spans(number(rest, 0)?, number(rest, 1)?, if rest.len() > 2 { number(rest, 2)? } else { 0 }),

@@ -127,6 +127,8 @@ pub enum Attach {
         /// Only objects of these processes; empty for all. Since 6.1.
         pids: Vec<u32>,
     },
+    /// Run periodically, each time for every live thread, from an iterator that the runtime reads.
+    Visits { period_ns: u64 },
     /// A hardware watchpoint on memory accesses.
     Watchpoint {
         /// First address.

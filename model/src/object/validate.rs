@@ -150,7 +150,7 @@ impl Checked<'_> {
 
     fn attach(&self, attach: &Attach) -> Result<(), Flaw> {
         match attach {
-            Attach::Timer { period_ns } => number("a period", *period_ns > 0),
+            Attach::Timer { period_ns } | Attach::Visits { period_ns } => number("a period", *period_ns > 0),
             Attach::Sweep { span, period_ns } => {
                 number("a period", *period_ns > 0)?;
                 self.span_at(*span)

@@ -44,6 +44,8 @@ pub struct Links {
     slow: Vec<OwnedFd>,
     /// Iterators, whose programs run when they are read.
     iterators: Vec<OwnedFd>,
+    /// Links to the iterators of programs that visit threads, by program index.
+    visits: Vec<(usize, OwnedFd)>,
     /// The parts of programs that could not be attached, by program index.
     skipped: Vec<(usize, Skipped)>,
 }
@@ -220,6 +222,10 @@ fn attach_program(
                 links.iterators.push(iter::open(fd, pid).map_err(failed)?);
             }
         }
+        Attach::Visits { .. } => {
+            let failed = |error| Failure::new("the iterator task", error);
+            links.visits.push((index, link::iterator(fd, None).map_err(failed)?));
+        }
         Attach::Watchpoint { address, length_bytes, mode, pids } => {
             for pid in each_or_all(pids) {
                 let place =
@@ -265,6 +271,11 @@ impl Links {
     /// Takes the iterators, each to be read once.
     pub fn take_iterators(&mut self) -> Vec<OwnedFd> {
         std::mem::take(&mut self.iterators)
+    }
+
+    /// Takes the links of programs that visit threads; each round opens and reads an iterator.
+    pub fn take_visits(&mut self) -> Vec<(usize, OwnedFd)> {
+        std::mem::take(&mut self.visits)
     }
 
     /// Takes the programs that could not be attached completely.

@@ -148,6 +148,7 @@ mod tests {
                 names,
                 costs: Some(costs),
                 unwinding: None,
+                visits: &[],
             })
             .unwrap()
         };

@@ -41,7 +41,7 @@ mod tests {
         let object = crate::ledger::tests::object(Vec::new());
         let made = |resolved, costs| {
             let names = Shortfalls::default();
-            section(&Inputs { object: &object, losses: &[], resolved, names, costs, unwinding: None })
+            section(&Inputs { object: &object, losses: &[], resolved, names, costs, unwinding: None, visits: &[] })
         };
         let resolved = Resolved { addresses: 2000, named: 1999, with_lines: 7 };
         let lines = made(resolved, Some(&[])).expect("a section").lines;

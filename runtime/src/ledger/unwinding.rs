@@ -42,7 +42,15 @@ mod tests {
         let used = Used { files: 12, processes: 3, size_bytes: 5 << 20 };
         let made = |unwinding, costs| {
             let names = Shortfalls::default();
-            section(&Inputs { object: &object, losses: &[], resolved: Resolved::default(), names, costs, unwinding })
+            section(&Inputs {
+                object: &object,
+                losses: &[],
+                resolved: Resolved::default(),
+                names,
+                costs,
+                unwinding,
+                visits: &[],
+            })
         };
         let lines = made(Some(used), Some(&[])).expect("a section").lines;
         assert_eq!(lines, ["  5 MiB of at most 64.1 MiB: 12 files, 3 processes"]);

@@ -19,6 +19,7 @@ use crate::ledger;
 use crate::load::Loaded;
 use crate::sys::bpf::Grace;
 use crate::timers::Missed;
+use crate::visits::Account;
 
 /// The gate of an object.
 pub(super) struct Gate<'a> {
@@ -28,6 +29,8 @@ pub(super) struct Gate<'a> {
     grace: Option<Grace>,
     /// Ticks of timers that did not run.
     pub(super) ticks: Arc<Missed>,
+    /// Rounds of visits to threads.
+    pub(super) visits: Arc<Account>,
     /// Runs missing when the gate was closed for good.
     skipped: Option<Vec<(Loss, u64)>>,
     /// The gate is closed for good and all earlier records have been read; later records come from
@@ -37,7 +40,15 @@ pub(super) struct Gate<'a> {
 
 impl<'a> Gate<'a> {
     pub(super) fn new(object: &'a Object, loaded: &'a Loaded) -> Gate<'a> {
-        Gate { object, loaded, grace: None, ticks: Arc::default(), skipped: None, is_over: false }
+        Gate {
+            object,
+            loaded,
+            grace: None,
+            ticks: Arc::default(),
+            visits: Arc::default(),
+            skipped: None,
+            is_over: false,
+        }
     }
 
     fn samples(&self) -> Samples<'a> {
@@ -100,6 +111,8 @@ impl<'a> Gate<'a> {
     fn skipped(&self, links: &Links) -> Vec<(Loss, u64)> {
         let mut skipped = ledger::skipped(self.object, self.loaded, &links.missed_runs());
         skipped.extend(self.ticks.counts().map(|(program, count)| (Loss::Ticks { program }, count)));
+        let left_out = self.visits.rounds().filter(|rounds| rounds.missed > 0);
+        skipped.extend(left_out.map(|rounds| (Loss::Ticks { program: rounds.program }, rounds.missed)));
         skipped
     }
 

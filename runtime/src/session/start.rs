@@ -21,6 +21,7 @@ use crate::spans::Pending;
 use crate::sys::bpf::test_run;
 use crate::sys::poll;
 use crate::timers::{End, Timer, Timers};
+use crate::visits::{Visit, Visits};
 
 impl Session<'_> {
     pub(super) fn dry_run(mut self, options: &RunOptions) -> Result<Outcome, RunError> {
@@ -56,6 +57,8 @@ impl Session<'_> {
         }
         let timers = self.start_timers().map_err(system("starting the timers"))?;
         self.gate.ticks = timers.missed();
+        let visits = self.start_visits(&mut links).map_err(system("starting to visit threads"))?;
+        self.gate.visits = visits.account();
         let closer = Closer::start(self.actions.object, self.actions.loaded);
         let closer = closer.map_err(system("starting to close the keys of ended threads"))?;
         if let Some(child) = &mut self.sources.child {
@@ -71,6 +74,10 @@ impl Session<'_> {
         // Ticks that are due belong to the run, unless `exit` has ended it.
         let end = if self.actions.exit.is_some() { End::AtOnce } else { End::AfterDueTicks };
         timers.stop(end).map_err(system("running a timer"))?;
+        let drain = || {
+            self.drain();
+        };
+        visits.stop(drain).map_err(system("visiting threads"))?;
         self.gate.close(&links)?;
         links.drop_quick();
         Ok(links)
@@ -142,6 +149,17 @@ impl Session<'_> {
         }
         self.drain();
         Ok(())
+    }
+
+    fn start_visits(&self, links: &mut Links) -> io::Result<Visits> {
+        let object = self.actions.object;
+        let period = |program: usize| match object.programs.get(program).map(|program| &program.attach) {
+            Some(Attach::Visits { period_ns }) => Some(Duration::from_nanos(*period_ns)),
+            _ => None,
+        };
+        let visits = links.take_visits().into_iter();
+        let visits = visits.filter_map(|(index, link)| Some(Visit { index, link, period: period(index)? })).collect();
+        Visits::start(visits, object.gate_offset, self.actions.loaded)
     }
 
     pub(super) fn start_timers(&self) -> io::Result<Timers> {

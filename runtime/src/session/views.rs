@@ -252,6 +252,8 @@ impl<'a> Session<'a> {
             names.lost_records = 0;
         }
         let unwinding = self.unwinder.as_ref().map(Unwinder::used);
-        ledger::sections(&Inputs { object, losses: &losses, resolved, names, costs: costs.as_deref(), unwinding })
+        let visits: Vec<_> = self.gate.visits.rounds().collect();
+        let costs = costs.as_deref();
+        ledger::sections(&Inputs { object, losses: &losses, resolved, names, costs, unwinding, visits: &visits })
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::catalogue::Builtin;
 use crate::check;
-use crate::ir::Helper;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::results::WordName;
@@ -27,6 +26,6 @@ impl Builtin for Cgroup {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
-        Value::Scalar(cx.b.call(Helper::GetCurrentCgroupId, &[]).into())
+        Value::Scalar(lower::ids::cgroup(cx).into())
     }
 }

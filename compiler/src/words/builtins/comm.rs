@@ -38,6 +38,9 @@ impl Builtin for Comm {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, ty: &Type, _constants: &[Constant]) -> Value {
+        if let Some(visited) = lower::visited::name(cx, ty, COMM_BYTES) {
+            return visited;
+        }
         // The helper of 6.1 does not clear the bytes after the string's end, but a key must not
         // contain stale bytes. `room` zeroes memory that must be padded.
         let to = cx.allocate(ty);

@@ -21,7 +21,10 @@ impl Builtin for Cpu {
         true
     }
 
-    fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
+    fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
+        if let Some(refused) = check::visited::refuse(cx, self.name(), span) {
+            return refused;
+        }
         let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::U32, span }
     }

@@ -11,7 +11,7 @@ use crate::types::{Space, Type};
 
 /// `ctx`.
 #[derive(Debug)]
-pub(super) struct Ctx;
+pub(crate) struct Ctx;
 
 impl Builtin for Ctx {
     word!("ctx", "builtins/ctx");

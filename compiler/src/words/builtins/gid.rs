@@ -2,7 +2,7 @@
 
 use crate::catalogue::Builtin;
 use crate::check;
-use crate::ir::{BinOp, Helper, Width};
+use crate::ir::{BinOp, Width};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::results::WordName;
@@ -27,7 +27,7 @@ impl Builtin for Gid {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
-        let both = cx.b.call(Helper::GetCurrentUidGid, &[]);
+        let both = lower::ids::user_and_group(cx);
         Value::Scalar(cx.b.bin(BinOp::Shr, Width::W64, both, 32).into())
     }
 }

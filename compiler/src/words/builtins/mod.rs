@@ -8,7 +8,7 @@ mod comm;
 mod config;
 mod cpid;
 pub(super) mod cpu;
-mod ctx;
+pub(super) mod ctx;
 mod curtask;
 mod dw_ustack;
 mod elapsed;
@@ -31,6 +31,7 @@ mod rand;
 pub(super) mod retval;
 mod sarg;
 mod start_time;
+mod state;
 mod tid;
 mod uid;
 mod usermode;
@@ -87,6 +88,7 @@ pub(super) const ALL: &[&dyn Builtin] = &[
     &sarg::Sarg { index: 7, name: "sarg7" },
     &sarg::Sarg { index: 8, name: "sarg8" },
     &sarg::Sarg { index: 9, name: "sarg9" },
+    &state::State,
     &tid::Tid,
     &uid::Uid,
     &usermode::UserMode,
@@ -110,6 +112,7 @@ pub(super) const OF_THREAD: &[&str] = &[
     "pcomm",
     "pid",
     "ppid",
+    "state",
     "tid",
     "uid",
     "usermode",

@@ -6,7 +6,7 @@
 use crate::btf::Kind;
 use crate::catalogue::{Builtin, Doc, Identity};
 use crate::check;
-use crate::ir::{Addr, Helper, Size};
+use crate::ir::{Addr, Size};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::results::WordName;
@@ -51,8 +51,7 @@ impl Builtin for StartTime {
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, constants: &[Constant]) -> Value {
         let [Constant::Int(start), leader @ ..] = constants else { return Value::None };
-        // Since 5.11: a typed task pointer, whose fields can be read without a checked read.
-        let mut task = cx.b.call(Helper::GetCurrentTaskBtf, &[]);
+        let mut task = lower::ids::task(cx);
         if let [Constant::Int(leader)] = leader {
             task = cx.b.load(Addr::reg(task, *leader as i32), Size::B8);
         }

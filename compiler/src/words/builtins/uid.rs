@@ -2,7 +2,7 @@
 
 use crate::catalogue::Builtin;
 use crate::check;
-use crate::ir::{Helper, Size};
+use crate::ir::Size;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::results::WordName;
@@ -27,7 +27,7 @@ impl Builtin for Uid {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, _ty: &Type, _constants: &[Constant]) -> Value {
-        let both = cx.b.call(Helper::GetCurrentUidGid, &[]);
+        let both = lower::ids::user_and_group(cx);
         Value::Scalar(cx.b.extend(both, Size::B4, false).into())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::catalogue::Builtin;
 use crate::check;
-use crate::ir::{Helper, Size};
+use crate::ir::Size;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::results::WordName;
@@ -23,7 +23,7 @@ impl Builtin for Username {
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, ty: &Type, _constants: &[Constant]) -> Value {
-        let both = cx.b.call(Helper::GetCurrentUidGid, &[]);
+        let both = lower::ids::user_and_group(cx);
         let uid = cx.b.extend(both, Size::B4, false);
         let to = cx.allocate(ty);
         cx.b.store(to, uid, Size::B8);

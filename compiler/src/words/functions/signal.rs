@@ -46,7 +46,8 @@ pub(super) fn send(
     span: Span,
 ) -> typed::Expr {
     let attach = &cx.seed.attach;
-    if attach.is_trial() || matches!(attach, Attach::Begin | Attach::End | Attach::Timer { .. }) {
+    if attach.is_trial() || matches!(attach, Attach::Begin | Attach::End | Attach::Timer { .. } | Attach::Visits { .. })
+    {
         let probe = cx.seed.names.first().cloned().unwrap_or_default();
         let message = format!("`{}` would hit profiler itself in `{probe}`", word.name());
         let help = "send signals from probes that run in the traced process";

@@ -32,6 +32,7 @@ mod tracepoint;
 mod uprobe;
 mod uretprobe;
 mod usdt;
+mod wall;
 mod watchpoint;
 
 /// All probe kinds.
@@ -56,6 +57,7 @@ pub(super) const ALL: &[&dyn ProbeKind] = &[
     &uprobe::Uprobe,
     &uretprobe::Uretprobe,
     &usdt::Usdt,
+    &wall::Wall,
     &watchpoint::Watchpoint,
 ];
 

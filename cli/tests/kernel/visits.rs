@@ -1,0 +1,154 @@
+//! Visits to threads at a fixed rate, against threads whose state is known.
+//!
+//! In: `workload held`, whose threads never leave the state that they have the name of. Out: the
+//! same from `wall`, with every thread once in every round.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::machine::{Ended, Running, attached, run, skip, wait_for, workload};
+
+/// The states in which threads of the workload are blocked.
+const BLOCKED: [&str; 6] = ["lock", "sleep", "pipe", "network", "poll", "child"];
+
+/// Threads in each of them.
+const EACH: u64 = 3;
+
+/// Starts the workload, and waits until its threads are where they stay.
+fn held() -> Running {
+    let process = Running::start(Command::new(workload()).args(["held", &EACH.to_string()]));
+    wait_for("threads that wait", || {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", process.pid())).ok()?;
+        let stats = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("stat")).ok());
+        let waiting = stats.filter(|stat| BLOCKED.iter().any(|name| stat.contains(&format!("({name}) S"))));
+        (waiting.count() as u64 == EACH * BLOCKED.len() as u64).then_some(())
+    });
+    process
+}
+
+/// Counts by key, from JSON.
+fn counts(ended: &Ended, map: &str) -> BTreeMap<String, u64> {
+    let documents = ended.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let entries = documents.filter(|it| it["type"] == "map").find_map(|it| it["data"].get(map).cloned());
+    let entries = entries.unwrap_or_else(|| panic!("{map}: {}{}", ended.stdout, ended.stderr));
+    let part = |part: &Value| part.as_str().map_or_else(|| part.to_string(), str::to_owned);
+    let key = |key: &Value| key.as_array().expect("a key").iter().map(part).collect::<Vec<_>>().join(",");
+    let entry = |entry: &Value| (key(&entry["key"]), entry["value"].as_u64().expect("a count"));
+    entries.as_array().expect("keys").iter().map(entry).collect()
+}
+
+/// The fields of the only program that made rounds.
+fn rounds(ended: &Ended) -> Value {
+    let mut documents = ended.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let found = documents.find(|it| it["type"] == "quality").map(|it| it["data"]["visits"][0].clone());
+    found.unwrap_or_else(|| panic!("no rounds: {}{}", ended.stdout, ended.stderr))
+}
+
+/// Runs a script until it has made some rounds, and ends it in between.
+fn visited(script: &str, options: &[&str]) -> Ended {
+    let mut arguments = vec!["-q", "-f", "json", "-e", script, "--duration", "400ms"];
+    arguments.extend(options);
+    let ended = attached(&arguments).end();
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    ended
+}
+
+#[test]
+fn every_thread_is_visited_in_every_round_in_its_state() {
+    if skip() {
+        return;
+    }
+    let process = held();
+    let pid = process.pid();
+    let ended = visited("wall:hz:100 { @[comm, state] = count(); }", &["-p", &pid.to_string()]);
+    let made = rounds(&ended)["rounds"].as_u64().expect("a number");
+    assert!(made > 1, "{}", ended.stdout);
+    let mut counts = counts(&ended, "@");
+    for name in BLOCKED {
+        assert_eq!(counts.remove(&format!("{name},{name}")), Some(made * EACH), "{name}: {}", ended.stdout);
+    }
+    // The first thread waits to be unparked.
+    assert_eq!(counts.remove("workload,lock"), Some(made), "{}", ended.stdout);
+    let computes: u64 = ["running,running", "running,runnable"].iter().filter_map(|key| counts.remove(*key)).sum();
+    assert_eq!((computes, counts.len()), (made, 0), "{}", ended.stdout);
+}
+
+#[test]
+fn numbers_and_names_are_those_of_the_visited_thread() {
+    if skip() {
+        return;
+    }
+    let process = held();
+    let pid = process.pid();
+    let script = format!(
+        "wall:hz:50 / pid == {pid} && comm == \"pipe\" / {{
+            @[tid, uid, gid, ppid, curtask.pid == tid, leader_tid == pid] = count();
+        }}"
+    );
+    let ended = visited(&script, &[]);
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("a process").filter_map(Result::ok);
+    let is_it =
+        |path: &std::path::Path| std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim() == "pipe");
+    let threads = threads.filter(|thread| is_it(&thread.path()));
+    let own = std::process::id();
+    let expected: Vec<String> =
+        threads.map(|thread| format!("{},0,0,{own},true,true", thread.file_name().to_string_lossy())).collect();
+    let found: Vec<String> = counts(&ended, "@").into_keys().collect();
+    assert_eq!(found, expected, "{}", ended.stdout);
+}
+
+#[test]
+fn threads_come_and_go_and_none_is_counted_twice() {
+    if skip() {
+        return;
+    }
+    let script = "wall:hz:200 / leader_comm == \"workload\" / { @[tid] = count(); }";
+    let running = attached(&["-q", "-f", "json", "-e", script]);
+    for _ in 0..3 {
+        let load = Running::start(Command::new(workload()).args(["sleepers", "30", "100"])).end();
+        assert_eq!(load.code(), 0, "{}", load.stderr);
+    }
+    running.signal("INT");
+    let ended = running.end();
+    let made = rounds(&ended)["rounds"].as_u64().expect("a number");
+    let counts = counts(&ended, "@");
+    assert!(counts.len() > 30, "{}", ended.stdout);
+    assert!(counts.values().all(|count| *count <= made), "{made}: {}", ended.stdout);
+}
+
+#[test]
+fn exit_ends_a_round_which_is_then_not_counted() {
+    if skip() {
+        return;
+    }
+    let ended = run(&["-q", "-f", "json", "-e", "wall:hz:100 { @visits++; if (@visits == 3) { exit(7); } }"]);
+    assert_eq!((ended.code(), rounds(&ended)["rounds"].as_u64()), (7, Some(0)), "{}", ended.stdout);
+    assert!(ended.stdout.contains(r#""@visits": 3"#), "{}", ended.stdout);
+}
+
+#[test]
+fn a_small_ring_loses_nothing() {
+    if skip() {
+        return;
+    }
+    let _process = held();
+    let script = "config = { perf_rb_pages = 1 }
+        wall:hz:20 { printf(\"a line of some length, to fill the ring soon, %d\\n\", pid); @++; }";
+    let ended = run(&["-q", "--strict", "--duration", "500ms", "-e", script]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let printed = ended.stdout.lines().filter(|line| line.starts_with("a line")).count();
+    assert!(printed > 200, "{printed}");
+    assert_eq!(ended.lines(&format!("@: {printed}")), 1, "{printed}");
+}
+
+#[test]
+fn how_late_it_was_is_printed() {
+    if skip() {
+        return;
+    }
+    let ended = run(&["-q", "--duration", "300ms", "-e", "wall:hz:100 { @ = count(); }"]);
+    let line = ended.stderr.lines().find(|line| line.trim().starts_with("wall:hz:100: ")).unwrap_or_default();
+    assert!(line.contains(" late, the longest took "), "{}{}", ended.stdout, ended.stderr);
+}
