@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 
 use serde_json::Value;
 
-use super::machine::{attached, patience, skip, wait_for, workload};
+use super::machine::{attached, patience, run, skip, wait_for, workload};
 use super::recipes::Outcome;
 
 /// The columns whose sum is the time that a thread existed.
@@ -179,5 +179,51 @@ fn the_stacks_of_waits_have_all_the_time_of_their_states() {
         // On emulated processors, unwind tables of a new process take longer than it lives.
         let is_known = patience() > 1 || there > 0.1 * outcome.truth(&format!("{state}_ns"));
         assert!(is_known, "{state}: {there}\n{}", outcome.text);
+    }
+}
+
+/// A thread is asked about at its first event, and again when it gets a name: a program has the
+/// name of its parent until it is executed, a thread until it sets its own.
+#[test]
+fn threads_that_get_a_name_that_was_asked_for_are_followed_from_then_on() {
+    if skip() {
+        return;
+    }
+    let names = "^(lock|sleep)$";
+    let arguments = ["wall/threads", "--tree", "PID", "--comm", names, "--state", "^lock$", "--rows", "1000"];
+    let outcome = Outcome::run("states 100 4", &arguments);
+    expect_exact_sums(&outcome);
+    assert!(rows(&outcome).iter().all(|row| row["thread"] == "lock" || row["thread"] == "sleep"), "{}", outcome.text);
+    let lock = number(outcome.row("time by thread", "thread", &"lock".into()), "lock");
+    assert!(lock > outcome.truth("lock_ns") * 0.8, "{}", outcome.text);
+    // The thread `child` starts a program for each piece of work.
+    let programs = rows(&outcome).iter().filter(|row| row["thread"] == "sleep" && row["pid"] == row["tid"]);
+    assert_eq!(programs.filter(|row| number(row, "sleep") > 80e6).count(), 4, "{}", outcome.text);
+    let states = outcome.document("view", "view", "time by state")["rows"].as_array().expect("rows");
+    assert!(!states.is_empty() && states.iter().all(|row| row["state"] == "lock"), "{}", outcome.text);
+}
+
+#[test]
+fn stacks_are_of_the_user_or_of_the_kernel_if_that_is_asked_for() {
+    if skip() {
+        return;
+    }
+    let is_there = |row: &Value, column: &str| row[column].as_str().is_some_and(|stack| !stack.trim().is_empty());
+    for recipe in ["wall/profile", "cpu/offcpu", "cpu/profile"] {
+        for (which, other) in [("user", "kernel"), ("kernel", "user")] {
+            let outcome = Outcome::with(recipe, "act pingpong 20000", &["--stacks", which]);
+            let view = match recipe {
+                "wall/profile" => "time by stack",
+                "cpu/offcpu" => "time off the CPU by stack",
+                _ => "CPU time by stack",
+            };
+            let rows = outcome.document("view", "view", view)["rows"].as_array().expect("rows");
+            let (which, other) = (format!("{which} stack"), format!("{other} stack"));
+            assert!(rows.iter().any(|row| is_there(row, &which)), "{recipe} {which}: {}", outcome.text);
+            assert!(!rows.iter().any(|row| is_there(row, &other)), "{recipe} {which}: {}", outcome.text);
+        }
+        let refused = run(&["-q", recipe, "--stacks", "users", "--duration", "1s"]);
+        assert_eq!(refused.code(), 1, "{}", refused.stderr);
+        assert!(refused.stderr.contains("`--stacks` is `user`, `kernel` or `both`"), "{}", refused.stderr);
     }
 }
