@@ -8,6 +8,7 @@
 mod disk;
 mod measured;
 mod network;
+mod waiting;
 
 use std::ffi::CString;
 use std::fs::File;
@@ -36,6 +37,8 @@ workload act unix WORD           sends WORD through a pair of sockets
 workload act sync PATH BYTES     writes BYTES bytes to PATH, then fdatasync and sync
 workload act swap DEVICE         makes DEVICE a swap device, and has 32 MiB, twice over, in a group of 16 MiB
 workload act oom                 uses up the memory of a group of 16 MiB until the kernel ends it
+workload act cached PATH N        writes N pages to PATH, forgets them, and reads each twice, at random places
+workload act reclaim PATH MIB    writes MIB to PATH, forgets them, and has a group of 16 MiB read them
 workload act ssl                 reads from a TLS connection that has no other side
 workload act thread              starts a thread
 workload act spin MS             two threads use up their CPUs
@@ -71,6 +74,9 @@ pub fn act(words: &[String]) -> Result<()> {
         "sync" => disk::sync(text(rest)?, number(rest, 1)?),
         "swap" => disk::swap(text(rest)?),
         "oom" => disk::out_of_memory(),
+        "cached" => disk::cached(text(rest)?, number(rest, 1)?),
+        "reclaim" => disk::reclaim(text(rest)?, number(rest, 1)?),
+        "drain" => disk::drain(text(rest)?),
         "fill" => sys::fill(64 << 20),
         "refill" => sys::fill(32 << 20),
         "ssl" => sys::read_tls(),
@@ -83,8 +89,9 @@ pub fn act(words: &[String]) -> Result<()> {
             });
             Ok(())
         }
-        other => measured::act(other, rest)
-            .unwrap_or_else(|| Err(Error::other(format!("these are known:\n{USAGE}{}", measured::USAGE)))),
+        other => measured::act(other, rest).or_else(|| waiting::act(other, rest)).unwrap_or_else(|| {
+            Err(Error::other(format!("these are known:\n{USAGE}{}{}", measured::USAGE, waiting::USAGE)))
+        }),
     }
 }
 

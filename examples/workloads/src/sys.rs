@@ -26,7 +26,7 @@ pub use functions::{
 pub use locks::{PthreadCondition, PthreadMutex, PthreadRwlock};
 pub use paging::AbsentPage;
 pub use static_probes::{static_forms, static_guarded, static_step};
-pub use usage::switches;
+pub use usage::{advise, drop_capabilities, switches};
 
 /// Calls `getppid`.
 pub fn getppid() -> i64 {

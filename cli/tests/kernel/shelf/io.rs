@@ -173,3 +173,44 @@ fn requests_of_a_disk_are_those_that_pass_the_page_cache() {
     }
     .check();
 }
+
+#[test]
+fn reads_hit_what_is_in_the_page_cache_and_miss_the_rest() {
+    if skip() {
+        return;
+    }
+    let load = load("cached", "100");
+    let directory = load.directory.path("");
+    // A file in memory is in the page cache only.
+    let is_on_disk = std::fs::metadata(&directory).expect("a directory").dev() >> 8 != 0;
+    let cells = if is_on_disk {
+        // Each page is missing the first time, and nothing is read ahead.
+        vec![
+            ("misses", Is::Truth("once")),
+            ("hits", Is::Truth("once")),
+            ("hit %", Is::Number(50.0)),
+            ("ahead", Is::Number(0.0)),
+            ("read missed", Is::Above(1000.0)),
+        ]
+    } else {
+        vec![("misses", Is::Number(0.0)), ("hits", Is::Truth("pages")), ("hit %", Is::Number(100.0))]
+    };
+    Case {
+        load: &load.act,
+        recipe: &["io/page-cache", "--pid", "PID"],
+        rows: &[
+            Row { view: "page cache by file", keys: &[("file", &load.name)], cells: &[("pages", Is::Truth("pages"))] },
+            Row { view: "page cache by file", keys: &[("file", &load.name)], cells: &cells },
+            Row {
+                view: "page cache by process",
+                keys: &[("process", "workload"), ("pid", "=pid")],
+                // Those of the program's libraries are in it.
+                cells: &[("pages", Is::AtLeast("pages")), ("misses", Is::Below(200.0))],
+            },
+        ],
+        lines: &[],
+    }
+    .check();
+    let said = "no file was read by a thread that passes the filters";
+    says_nothing("io/page-cache", NOBODY, &["page cache by process", "page cache by file", said]);
+}

@@ -1,7 +1,9 @@
 //! `mem/…`: memory that a load touches, maps, allocates and keeps.
 
-use super::super::machine::skip;
-use super::{Case, Is, NOBODY, Row, says_nothing};
+use std::os::unix::fs::MetadataExt as _;
+
+use super::super::machine::{Directory, skip};
+use super::{Case, Is, NOBODY, Row, printed, says_nothing};
 
 #[test]
 fn faults_are_those_of_the_pages_that_are_touched() {
@@ -123,4 +125,68 @@ fn what_is_not_freed_is_what_leaks() {
     expect_stack(rows, "workload_allocate");
     // All of it is younger than an hour.
     says_nothing("mem/leaks", &["--older", "1h", "--comm", "^sh$"], &["memory that was not freed"]);
+}
+
+/// Whether a test can make a group with a limit of memory.
+fn has_groups() -> bool {
+    let has = |path: &str| std::path::Path::new(path).exists();
+    let controllers = std::fs::read_to_string("/sys/fs/cgroup/cgroup.controllers").unwrap_or_default();
+    has("/sys/fs/cgroup/memory/memory.limit_in_bytes") || controllers.split_whitespace().any(|name| name == "memory")
+}
+
+#[test]
+fn a_process_that_the_kernel_kills_is_a_line_with_its_memory() {
+    if skip() {
+        return;
+    }
+    says_nothing("mem/oom", NOBODY, &["no process was killed for lack of memory"]);
+    if !has_groups() {
+        println!("SKIPPED: no group with a limit of memory can be made here");
+        return;
+    }
+    let outcome = Case {
+        load: "act oom",
+        recipe: &["mem/oom", "--tree", "PID"],
+        rows: &[],
+        lines: &[(&["processes killed: 1"], 1)],
+    }
+    .check();
+    let child = outcome.truth("child").to_string();
+    let killed = printed(&outcome, &[&format!(" {child} workload "), " workload-fill-"]);
+    assert_eq!(killed.len(), 1, "{}", outcome.text);
+    // Time, pid, name, anonymous memory: nearly all of the group's 16 MiB.
+    let line = killed[0].split_once("\"data\": \"").map_or("", |(_, text)| text);
+    let anonymous: f64 = line.split_whitespace().nth(3).and_then(|number| number.parse().ok()).expect("a number");
+    assert!((12_000.0..=16_384.0).contains(&anonymous), "{}", outcome.text);
+}
+
+#[test]
+fn stalls_for_memory_free_what_a_group_has_too_much() {
+    if skip() {
+        return;
+    }
+    let said = "no thread that passes the filters waited for memory to be freed";
+    says_nothing("mem/reclaim", NOBODY, &["stalls for memory", "where threads stall", said]);
+    if !has_groups() {
+        println!("SKIPPED: no group with a limit of memory can be made here");
+        return;
+    }
+    // Before the kernel kills a process, it tries to free memory.
+    let keys = [("process", "workload"), ("pid", "=child"), ("why", "group")];
+    let before = Row { view: "stalls for memory", keys: &keys, cells: &[("stalls", Is::Above(1.0))] };
+    Case { load: "act oom", recipe: &["mem/reclaim", "--tree", "PID"], rows: &[before], lines: &[] }.check();
+    let directory = Directory::new("reclaim");
+    let path = directory.path("data");
+    if std::fs::metadata(directory.path("")).expect("a directory").dev() >> 8 == 0 {
+        return;
+    }
+    // Others may free memory at the same time, which the kernel's own count contains.
+    let freed = [("freed", Is::AtLeast("least_bytes")), ("freed", Is::AtMost("stolen_bytes"))];
+    Case {
+        load: &format!("act reclaim {path} 64"),
+        recipe: &["mem/reclaim", "--tree", "PID"],
+        rows: &[Row { view: "stalls for memory", keys: &keys, cells: &freed }],
+        lines: &[],
+    }
+    .check();
 }

@@ -141,3 +141,26 @@ fn an_open_is_a_line_with_its_result() {
     .check();
     says_nothing("proc/opens", NOBODY, &["opened: 0, failed: 0"]);
 }
+
+#[test]
+fn checks_of_capabilities_are_granted_or_denied() {
+    if skip() {
+        return;
+    }
+    let row = |result, count| Row { view: "checks of capabilities", keys: result, cells: count };
+    let granted = [("process", "workload"), ("capability", "CAP_SETUID"), ("result", "granted")];
+    let denied = [("process", "workload"), ("capability", "CAP_SETUID"), ("result", "denied")];
+    let rows = [row(&granted, &[("count", Is::Truth("granted"))]), row(&denied, &[("count", Is::Truth("denied"))])];
+    Case { load: "act privileges 30", recipe: &["proc/capabilities", "--pid", "PID"], rows: &rows, lines: &[] }.check();
+    let outcome = Case {
+        load: "act privileges 30",
+        recipe: &["proc/capabilities", "--pid", "PID", "--denied"],
+        rows: &rows[1..],
+        lines: &[],
+    }
+    .check();
+    let checks = outcome.document("view", "view", "checks of capabilities")["rows"].as_array().expect("rows");
+    assert!(checks.iter().all(|row| row["result"] == "denied"), "{}", outcome.text);
+    let said = "no capability was checked for a thread that passes the filters";
+    says_nothing("proc/capabilities", NOBODY, &["checks of capabilities", "where capabilities are checked", said]);
+}

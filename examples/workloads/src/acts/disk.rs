@@ -3,8 +3,8 @@
 //! In: a path or a device. Out: the number of bytes written.
 //! Guarantee: changes are undone: a swap device is switched off, a cgroup is removed.
 
-use std::fs::{self, OpenOptions};
-use std::io::{Error, Result, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{Error, Read as _, Result, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::process::{Command, Stdio};
 
@@ -35,35 +35,96 @@ pub fn swap(device: &str) -> Result<()> {
     file.sync_all()?;
     let device = path(device)?;
     sys::swap_on(&device)?;
-    let killed = in_small_group("refill");
+    let killed = in_small_group(&["refill"]);
     sys::swap_off(&device)?;
     if killed? { Err(Error::other("the kernel did not swap")) } else { Ok(()) }
 }
 
 /// Makes a child ask for more memory than its cgroup allows.
 pub fn out_of_memory() -> Result<()> {
-    if in_small_group("fill")? { Ok(()) } else { Err(Error::other("the kernel gave more memory than it was to")) }
+    if in_small_group(&["fill"])? { Ok(()) } else { Err(Error::other("the kernel gave more memory than it was to")) }
+}
+
+/// Writes pages, and has the kernel forget them.
+fn forgotten(name: &str, bytes: u64) -> Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(name)?;
+    file.write_all(&vec![b'x'; bytes as usize])?;
+    file.sync_all()?;
+    sys::advise(&file, true)
+}
+
+/// Reads each page twice, without the kernel reading ahead.
+pub fn cached(name: &str, pages: u64) -> Result<()> {
+    const PAGE: u64 = 4096;
+    forgotten(name, pages * PAGE)?;
+    let file = File::open(name)?;
+    sys::advise(&file, false)?;
+    let mut page = vec![0; PAGE as usize];
+    for index in (0..pages).rev().chain(0..pages) {
+        file.read_exact_at(&mut page, index * PAGE)?;
+    }
+    fs::remove_file(name)?;
+    println!("pages {}\nonce {pages}", 2 * pages);
+    Ok(())
+}
+
+/// Makes a child read a file that is larger than its cgroup's limit.
+pub fn reclaim(name: &str, mib: u64) -> Result<()> {
+    forgotten(name, mib << 20)?;
+    let before = stolen_pages()?;
+    let killed = in_small_group(&["drain", name]);
+    let stolen = stolen_pages()? - before;
+    fs::remove_file(name)?;
+    println!("least_bytes {}\nstolen_bytes {}", mib.saturating_sub(17) << 20, stolen * 4096);
+    if killed? { Err(Error::other("the kernel did not free memory")) } else { Ok(()) }
+}
+
+/// The pages that the kernel has freed by reclaim since boot, on the whole machine.
+fn stolen_pages() -> Result<u64> {
+    let text = fs::read_to_string("/proc/vmstat")?;
+    let numbers = ["pgsteal_anon ", "pgsteal_file "].map(|name| {
+        text.lines().find_map(|line| line.strip_prefix(name)).and_then(|number| number.parse::<u64>().ok())
+    });
+    numbers.into_iter().sum::<Option<u64>>().ok_or_else(|| Error::other("the kernel does not count stolen pages"))
+}
+
+/// Reads a file to its end.
+pub fn drain(name: &str) -> Result<()> {
+    let mut file = File::open(name)?;
+    let mut block = vec![0; 65536];
+    while file.read(&mut block)? > 0 {}
+    Ok(())
+}
+
+/// Where groups for memory are, and the name of the limit: version 2, or version 1.
+fn memory_groups() -> Result<(&'static str, &'static str)> {
+    const GROUPS: &str = "/sys/fs/cgroup";
+    const OLD_GROUPS: &str = "/sys/fs/cgroup/memory";
+    if fs::exists(format!("{OLD_GROUPS}/memory.limit_in_bytes"))? {
+        return Ok((OLD_GROUPS, "memory.limit_in_bytes"));
+    }
+    fs::write(format!("{GROUPS}/cgroup.subtree_control"), "+memory")?;
+    Ok((GROUPS, "memory.max"))
 }
 
 /// Runs an act in a child in a new cgroup with 16 MiB; returns whether the child was killed.
-fn in_small_group(act: &str) -> Result<bool> {
-    const GROUPS: &str = "/sys/fs/cgroup";
-    let group = format!("{GROUPS}/workload-{act}-{}", std::process::id());
-    fs::write(format!("{GROUPS}/cgroup.subtree_control"), "+memory")?;
+fn in_small_group(act: &[&str]) -> Result<bool> {
+    let (groups, limit) = memory_groups()?;
+    let group = format!("{groups}/workload-{}-{}", act.first().unwrap_or(&""), std::process::id());
     fs::create_dir(&group)?;
-    let killed = fs::write(format!("{group}/memory.max"), "16777216").and_then(|()| act_in(&group, act));
+    let killed = fs::write(format!("{group}/{limit}"), "16777216").and_then(|()| act_in(&group, act));
     fs::remove_dir(&group)?;
     killed
 }
 
 /// The child waits for end of input before it begins, so that it is in the cgroup by then.
-fn act_in(group: &str, act: &str) -> Result<bool> {
+fn act_in(group: &str, act: &[&str]) -> Result<bool> {
     let own = std::env::current_exe()?;
     let mut child = Command::new("/bin/sh")
         .arg("-c")
-        .arg(r#"read -r line; exec "$0" act "$1""#)
+        .arg(r#"read -r line; exec "$0" act "$@""#)
         .arg(own)
-        .arg(act)
+        .args(act)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()?;

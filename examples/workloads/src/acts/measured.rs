@@ -27,6 +27,7 @@ workload act file PATH N BYTES   writes N times BYTES bytes, then N times a flus
 workload act direct PATH N BYTES writes N times BYTES bytes past the page cache
 workload act leaks N BYTES       allocates BYTES bytes N times and frees every other
 workload act backlog N MS        N clients connect over TCP, and are accepted after MS milliseconds
+workload act privileges N        asks to set its user N times with CAP_SETUID, and N times without
 workload act dials N             connects to itself over TCP N times, and N times to a port that is closed
 ";
 
@@ -46,6 +47,7 @@ pub fn act(name: &str, rest: &[String]) -> Option<Result<()>> {
             Ok(())
         }),
         "backlog" => both(rest, backlog),
+        "privileges" => number(rest, 0).and_then(privileges),
         "dials" => number(rest, 0).and_then(dials),
         _ => return None,
     })
@@ -213,6 +215,15 @@ fn leaks(times: u64, bytes: u64) {
 #[inline(never)]
 fn workload_allocate(bytes: usize) -> Vec<u8> {
     std::hint::black_box(vec![1; bytes])
+}
+
+/// The kernel checks the capability, and allows the call without it: the user stays the same.
+fn privileges(times: u64) -> Result<()> {
+    (0..times).try_for_each(|_| sys::setuid_again())?;
+    sys::drop_capabilities()?;
+    (0..times).try_for_each(|_| sys::setuid_again())?;
+    println!("granted {times}\ndenied {times}");
+    Ok(())
 }
 
 /// All clients are in the listener's queue before the first is accepted.

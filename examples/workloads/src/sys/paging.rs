@@ -4,7 +4,7 @@
 //! Guarantee: the page is mapped as long as its value exists.
 
 use std::io::{Error, Result};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
 
 const PAGE_BYTES: usize = 4096;
 // include/uapi/linux/userfaultfd.h
@@ -46,6 +46,22 @@ impl AbsentPage {
     pub fn touch(&self) {
         // SAFETY: the page is mapped until the value is dropped, and nothing writes to it.
         unsafe { (self.address as *const u8).read_volatile() };
+    }
+
+    /// Writes the page to a file or pipe, which waits for the page inside of the kernel.
+    pub fn write_to(&self, to: &impl AsRawFd) -> Result<usize> {
+        // SAFETY: the page is mapped until the value is dropped.
+        let written = unsafe { libc::write(to.as_raw_fd(), self.address as *const libc::c_void, PAGE_BYTES) };
+        usize::try_from(written).map_err(|_| Error::last_os_error())
+    }
+
+    /// Waits until a thread waits for the page.
+    pub fn await_fault(&self) -> Result<()> {
+        // include/uapi/linux/userfaultfd.h: struct uffd_msg has 32 bytes.
+        let mut message = [0u8; 32];
+        // SAFETY: the buffer is as long as stated.
+        let read = unsafe { libc::read(self.faults.as_raw_fd(), message.as_mut_ptr().cast(), message.len()) };
+        if read == 32 { Ok(()) } else { Err(Error::last_os_error()) }
     }
 
     /// Fills the page with zeros, which ends the fault.

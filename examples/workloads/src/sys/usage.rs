@@ -1,6 +1,8 @@
-//! What the kernel has counted about the calling thread.
+//! What the kernel has counted about the calling thread, and what it lets it do.
 //!
 //! In: nothing. Out: its counters.
+
+use std::io::{Error, Result};
 
 /// How often the calling thread has left its CPU: to wait, and because it was preempted.
 pub fn switches() -> (i64, i64) {
@@ -9,4 +11,26 @@ pub fn switches() -> (i64, i64) {
     // SAFETY: `usage` outlives the call.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     (usage.ru_nvcsw, usage.ru_nivcsw)
+}
+
+/// Gives up the effective capabilities of the calling thread.
+pub fn drop_capabilities() -> Result<()> {
+    // include/uapi/linux/capability.h: the version, and the thread: 0 is the caller.
+    let header = [0x2008_0522_u32, 0];
+    // Effective, permitted and inheritable ones: 1 to 32, then 33 to 64.
+    let none = [0_u32; 6];
+    // SAFETY: both arrays have the size that this version requires, and outlive the call.
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) };
+    if result == 0 { Ok(()) } else { Err(Error::last_os_error()) }
+}
+
+/// Tells the kernel that a file is read at random, or that its pages need not stay in memory.
+pub fn advise(file: &std::fs::File, is_forgotten: bool) -> Result<()> {
+    use std::os::fd::AsRawFd as _;
+    let advice = if is_forgotten { libc::POSIX_FADV_DONTNEED } else { libc::POSIX_FADV_RANDOM };
+    // SAFETY: the call touches no memory.
+    match unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, advice) } {
+        0 => Ok(()),
+        error => Err(Error::from_raw_os_error(error)),
+    }
 }
