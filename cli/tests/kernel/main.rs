@@ -24,6 +24,7 @@ mod limits;
 mod lines;
 mod loss;
 mod machine;
+mod managed;
 mod merging;
 mod modules;
 mod moments;
