@@ -6,10 +6,14 @@
 //! one of [`TRIES`] runs. A run in which nothing happens says so for each table.
 
 mod cpu;
+mod db;
+mod dns;
 mod io;
 mod mem;
 mod net;
 mod proc;
+mod programs;
+mod runtime;
 mod sched;
 mod syscall;
 
