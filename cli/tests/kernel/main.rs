@@ -24,7 +24,6 @@ mod limits;
 mod lines;
 mod loss;
 mod machine;
-mod managed;
 mod merging;
 mod modules;
 mod moments;

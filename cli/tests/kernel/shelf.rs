@@ -6,6 +6,8 @@
 //! one of [`TRIES`] runs. A run in which nothing happens says so for each table.
 
 mod cpu;
+mod db;
+mod dns;
 mod every;
 mod host;
 mod io;
@@ -14,6 +16,8 @@ mod mem;
 mod net;
 mod pool;
 mod proc;
+mod programs;
+mod runtime;
 mod sched;
 mod syscall;
 

@@ -2,6 +2,7 @@
 
 use super::super::kernel_functions::is_since;
 use super::super::machine::skip;
+use super::super::recipes::{Outcome, TRIES, tolerance};
 use super::{Case, Is, NOBODY, Row, says_nothing};
 
 /// Since 6.10, the kernel tells of a reset that no socket sends.
@@ -133,4 +134,56 @@ fn connections_wait_until_they_are_accepted() {
     }
     .check();
     says_nothing("net/accept-queue", NOBODY, &["waiting to be accepted"]);
+}
+
+/// The tables of requests have one row, with these counts and this latency in nanoseconds. Returns
+/// what may be right in the next run.
+fn latency_fault(outcome: &Outcome, requests: f64) -> Option<String> {
+    let truth = (outcome.truth("queued_ns") + outcome.truth("served_ns")) / requests;
+    let mut fault = None;
+    for view in ["requests by port", "requests by thread"] {
+        let rows = outcome.document("view", "view", view)["rows"].as_array().expect("rows");
+        let counted: f64 = rows.iter().filter_map(|row| row["requests"].as_f64()).sum();
+        assert_eq!(Some(counted), Some(requests), "{view}: {}", outcome.text);
+        let weighted = |row: &serde_json::Value| Some(row["latency"].as_f64()? * row["requests"].as_f64()?);
+        let mean = rows.iter().filter_map(weighted).sum::<f64>() / requests;
+        if (mean - truth).abs() > truth * tolerance() / 100.0 {
+            fault = Some(format!("{view}: {mean} for {truth}"));
+        }
+    }
+    fault
+}
+
+/// Four threads with a connection each at a time, and a loop over connections that are older than
+/// the run, over TCP and over UNIX sockets.
+#[test]
+fn requests_last_from_their_arrival_to_the_answer() {
+    if skip() {
+        return;
+    }
+    for load in ["pool 4 8 200 3 3000", "keepalive tcp 8 50 1 1000", "keepalive unix 8 50 1 1000"] {
+        let requests = if load.starts_with("pool") { 600.0 } else { 400.0 };
+        let mut left = TRIES;
+        loop {
+            left -= 1;
+            let outcome = Outcome::with("net/requests", load, &[]);
+            let fault = latency_fault(&outcome, requests);
+            let rows = outcome.document("view", "view", "requests by thread")["rows"].as_array().expect("rows");
+            assert_eq!(rows.len(), if load.starts_with("pool") { 4 } else { 1 }, "{}", outcome.text);
+            if fault.is_none() {
+                break;
+            }
+            assert!(left > 0, "{load}: {fault:?}\n{}", outcome.text);
+        }
+    }
+    says_nothing("net/requests", NOBODY, &["requests by port", "requests by thread"]);
+}
+
+#[test]
+fn requests_in_pieces_are_one_with_a_warning() {
+    if skip() {
+        return;
+    }
+    let outcome = Outcome::with("net/requests", "keepalive tcp 4 20 5 100", &[]);
+    assert!(outcome.text.contains("read 400 times for 80 answers"), "{}", outcome.text);
 }
