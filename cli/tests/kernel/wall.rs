@@ -183,17 +183,19 @@ fn the_stacks_of_waits_have_all_the_time_of_their_states() {
 }
 
 /// A thread is asked about at its first event, and again when it gets a name: a program has the
-/// name of its parent until it is executed, a thread until it sets its own.
+/// name of its parent until it is executed, a thread until it sets its own. The thread `pipe`
+/// starts others.
 #[test]
-fn threads_that_get_a_name_that_was_asked_for_are_followed_from_then_on() {
+fn threads_are_followed_while_they_have_a_name_that_was_asked_for() {
     if skip() {
         return;
     }
-    let names = "^(lock|sleep)$";
+    let names = "^(lock|sleep|pipe)$";
     let arguments = ["wall/threads", "--tree", "PID", "--comm", names, "--state", "^lock$", "--rows", "1000"];
     let outcome = Outcome::run("states 100 4", &arguments);
     expect_exact_sums(&outcome);
-    assert!(rows(&outcome).iter().all(|row| row["thread"] == "lock" || row["thread"] == "sleep"), "{}", outcome.text);
+    let is_asked_for = |row: &Value| ["lock", "sleep", "pipe"].iter().any(|name| row["thread"] == *name);
+    assert!(rows(&outcome).iter().all(is_asked_for), "{}", outcome.text);
     let lock = number(outcome.row("time by thread", "thread", &"lock".into()), "lock");
     assert!(lock > outcome.truth("lock_ns") * 0.8, "{}", outcome.text);
     // The thread `child` starts a program for each piece of work.
