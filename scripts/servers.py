@@ -1,7 +1,7 @@
 """Compares the results of the queue and lock recipes with the figures of real servers and their clients.
 
 In: PROFILER, the binary; nginx, Redis, PostgreSQL, Python, Node.js, Java and their clients from PATH.
-Out: a Markdown table of requests and latencies (theirs, ours, difference), one of locks, and exit code 1
+Out: Markdown tables of queues and of latencies (theirs, ours, difference), one of locks, and exit code 1
 if a difference exceeds the error bounds below.
 Guarantee: servers listen on loopback and keep their data in a temporary directory. Servers and
 connections exist before the tool starts. Load is bounded in clients and time, and runs with real-time
@@ -96,19 +96,36 @@ def mean(rows, column, count):
     return sum((row[column] or 0) * (row[count] or 0) for row in rows) / total if total else 0
 
 
-def queue(server, misses):
-    """Measures a server; returns its row of the request table."""
+def latencies(server, counter, outcome, inside, misses):
+    """The server's row of the latency table: what net/requests says about its port.
+
+    The client reports means over its whole run. With as many requests `inside` as it says, its latency in a part of the
+    run follows from the rate then (Little's law).
+    """
+    views, start, end = outcome
+    rows = [row for row in views["requests by port"] if row["port"] == server.port]
+    theirs = counter.at(end) - counter.at(start)
+    ours, took = sum(row["requests"] or 0 for row in rows), mean(rows, "latency", "requests") / 1e6
+    latency = inside * (end - start) / theirs
+    off, late = (ours / theirs - 1) * 100, took - latency
+    if abs(off) > RATE_PERCENT or abs(late) > latency * LATENCY_PERCENT / 100 + LATENCY_MS:
+        misses.append(f"{server.name}, net/requests: {off:+.1f} % of the requests, {late:+.2f} ms of the latency")
+    return [server.name, f"{theirs:,.0f}", f"{ours:,}", f"{off:+.1f} %", f"{latency:.2f}", f"{took:.2f}", f"{late:+.2f}"]
+
+
+def queue(server, requests, misses):
+    """Measures a server; returns its row of the queue table and adds one to the latency table."""
     counter = Sampler(server.count, 0.2)
 
     def work():
         counter.start()
         time.sleep(0.5)
-        result = profile("pool/queue-depth", server.pids())
+        results = profile("pool/queue-depth", server.pids()), profile("net/requests", server.pids())
         time.sleep(0.5)
         counter.stop()
-        return result
+        return results
 
-    (views, start, end), (rate, latency) = loaded(server, work, SECONDS + 15)
+    ((views, start, end), by_port), (rate, latency) = loaded(server, work, 2 * SECONDS + 20)
     rows = views["queue and service"]
     theirs = (counter.at(end) - counter.at(start)) / (end - start)
     ours = sum(row["requests"] or 0 for row in rows) / (end - start)
@@ -118,6 +135,7 @@ def queue(server, misses):
     off, late = (ours / theirs - 1) * 100, queued + served - latency
     if abs(off) > RATE_PERCENT or abs(late) > latency * LATENCY_PERCENT / 100 + LATENCY_MS:
         misses.append(f"{server.name}: {off:+.1f} % of the rate, {late:+.2f} ms of the latency")
+    requests.append(latencies(server, counter, by_port, rate * latency, misses))
     return [server.name, f"{theirs:,.0f}", f"{ours:,.0f}", f"{off:+.1f} %", f"{rate:,.0f}", f"{latency:.2f}", f"{queued:.2f}",
             f"{served:.2f}", f"{late:+.2f}", f"{rate * latency / 1000:.1f}", f"{inside:.1f}"]
 
@@ -173,7 +191,7 @@ def main():
     chosen = [server for server in SERVERS if not names or server.name in names]
     # Otherwise the clients' latencies include the time that their processes wait for a CPU.
     os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    requests, waits, misses = [], [], []
+    queues, requests, waits, misses = [], [], [], []
     with tempfile.TemporaryDirectory(prefix="profiler-servers-") as directory:
         for kind in chosen:
             Path(directory, kind.name).mkdir()
@@ -181,13 +199,15 @@ def main():
             try:
                 server.start()
                 server.wait_until_it_answers()
-                requests.append(queue(server, misses))
+                queues.append(queue(server, requests, misses))
                 waits.append(locks(server, misses))
             finally:
                 server.stop()
     print(f"`pool/queue-depth`, {CLIENTS} clients, {SECONDS} s; mean times in ms\n")
     table(["server", "requests/s (server)", "ours", "error", "requests/s (client)", "latency (client)", "queued", "served",
-           "difference", "open requests (client)", "ours"], requests)
+           "difference", "open requests (client)", "ours"], queues)
+    print("`net/requests`, the same load; mean times in ms\n")
+    table(["server", "requests (server)", "ours", "error", "latency (client)", "ours", "difference"], requests)
     print("`lock/futex` and `lock/latency`, compared with /proc/PID/task/*/syscall: mean number of waiting threads\n")
     table(["server", "locks (/proc)", "ours", "others (/proc)", "ours", "lock calls", "threads in lock calls", "longest hold, ms",
            "threads in condition waits"], waits)
