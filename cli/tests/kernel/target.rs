@@ -119,10 +119,10 @@ struct Groups(String);
 
 impl Groups {
     fn new() -> Option<Groups> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
         let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let root = fields.find(|line| line.get(2) == Some(&"cgroup2"))?[1].to_owned();
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = format!("{root}/profiler-target-{}-{number}", std::process::id());
         std::fs::create_dir_all(format!("{path}/inner/inmost")).ok()?;

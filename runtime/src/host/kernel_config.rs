@@ -1,7 +1,7 @@
-//! The configuration that the running kernel was built with, and its version as C headers have it.
+//! The configuration of the running kernel, and its version as C headers have it.
 //!
-//! In: `/proc/config.gz`, `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`; the release. Out:
-//! the text, the number.
+//! In: `/proc/config.gz`, `/boot/config-RELEASE` or `/lib/modules/RELEASE/config`; the release.
+//! Out: the text, the number.
 //! Guarantee: no more than [`LIMIT_BYTES`] are kept, whatever the files contain.
 
 use std::fs;
