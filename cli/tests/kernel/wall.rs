@@ -229,3 +229,34 @@ fn stacks_are_of_the_user_or_of_the_kernel_if_that_is_asked_for() {
         assert!(refused.stderr.contains("`--stacks` is `user`, `kernel` or `both`"), "{}", refused.stderr);
     }
 }
+
+/// Whether a thread is of the kernel: those have no program. That of an ended process is not known.
+fn is_of_kernel(row: &Value) -> Option<bool> {
+    let flags = std::fs::read_to_string(format!("/proc/{}/stat", row["pid"])).ok()?;
+    // The seventh field after the name; PF_KTHREAD is 0x200000.
+    let flags: u64 = flags.rsplit_once(") ")?.1.split(' ').nth(6)?.parse().ok()?;
+    Some(flags & 0x0020_0000 != 0)
+}
+
+#[test]
+fn threads_of_the_kernel_and_of_programs_are_chosen() {
+    if skip() {
+        return;
+    }
+    for (recipe, view) in [("cpu/offcpu", "time off the CPU"), ("wall/threads", "time by thread")] {
+        for kernel in [true, false] {
+            let which = ["--kernel_threads", if kernel { "true" } else { "false" }];
+            let programs = ["--user_threads", if kernel { "false" } else { "true" }, "--rows", "1000"];
+            let outcome = Outcome::run("act pingpong 20000", &[&[recipe][..], &which, &programs].concat());
+            let rows = outcome.document("view", "view", view)["rows"].as_array().expect("rows");
+            let known: Vec<bool> = rows.iter().filter_map(is_of_kernel).collect();
+            assert!(
+                !known.is_empty() && known.iter().all(|of_kernel| *of_kernel == kernel),
+                "{recipe}: {}",
+                outcome.text
+            );
+            let is_there = rows.iter().any(|row| row["thread"] == "ping");
+            assert_eq!(is_there, !kernel, "{recipe}: {}", outcome.text);
+        }
+    }
+}
