@@ -221,6 +221,14 @@ fn recipes_are_listed_by_shelf_with_what_they_answer() {
     assert!(text(&["list", "modules"]).contains("\nstd/target "), "modules include those that are only used");
     let verbose = text(&["list", "-v", "recipes"]);
     assert!(verbose.contains("\n    profiler lock/futex --pid "), "{verbose}");
+    // What a recipe costs, or that it was not measured.
+    for line in listed.lines().filter(|line| !line.is_empty()) {
+        let (path, question) = line.split_once(' ').expect("a name and a question");
+        let found = verbose.lines().find(|line| line.strip_prefix(path).is_some_and(|rest| rest.starts_with(' ')));
+        let cost = found.and_then(|found| found.strip_prefix(path)?.strip_suffix(question.trim()));
+        let cost = cost.unwrap_or_else(|| panic!("{path}: {verbose}")).trim();
+        assert!(cost == "not measured" || cost.contains(" ns") && cost.ends_with(" %"), "{path}: {cost}");
+    }
 }
 
 #[test]

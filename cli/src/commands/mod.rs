@@ -11,6 +11,7 @@ mod built;
 mod cache;
 mod check;
 mod colours;
+mod costs;
 pub mod diagnostics;
 mod doctor;
 mod dropin;

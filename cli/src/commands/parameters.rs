@@ -14,6 +14,7 @@ use profiler_compiler::source::Source;
 
 use super::args::{ScriptArguments, ScriptWord, long_options};
 use super::built;
+use super::costs;
 use super::engine::{self, Taken};
 use super::exit::{Failure, USAGE};
 use super::script::{Origin, modules};
@@ -161,19 +162,28 @@ fn listed(path: &str, text: &str, width: usize) -> String {
 }
 
 /// Lists the recipes with the questions that they answer, a blank line between shelves. On request
-/// each is followed by the examples of its description.
+/// with what they cost, and each followed by the examples of its description.
 pub(super) fn list_recipes(verbose: bool) -> String {
     let shelf = |path: &'static str| path.split('/').next();
     let width = modules::recipes().map(|(path, _)| path.len()).max().unwrap_or(0);
+    let cells = |cells: [String; 2]| format!("{:>12}  {:>9}", cells[0], cells[1]);
     let (mut text, mut previous) = (String::new(), None);
+    if verbose {
+        text += &format!("{:<width$}  {}  question\n", "recipe", cells(costs::HEAD.map(String::from)));
+    }
     for (path, module) in modules::recipes() {
         if previous.is_some_and(|previous| shelf(previous) != shelf(path)) {
             text.push('\n');
         }
         previous = Some(path);
-        text += &listed(path, module, width);
-        let examples = modules::header(module).filter(|line| verbose && line.trim_start().starts_with("profiler "));
+        if !verbose {
+            text += &listed(path, module, width);
+            continue;
+        }
+        text += &format!("{path:<width$}  {}  {}\n", cells(costs::cells(path)), modules::summary(module));
+        let examples = modules::header(module).filter(|line| line.trim_start().starts_with("profiler "));
         text.extend(examples.map(|line| format!("    {}\n", line.trim_start())));
+        text.extend(costs::places(path).into_iter().map(|place| format!("    {place}\n")));
     }
     text
 }
