@@ -236,24 +236,72 @@ pub fn name(cx: &mut Body<'_, '_>, ty: &Type, size_bytes: u32) -> Option<Value> 
     Some(Value::Memory(to))
 }
 
+/// Whether the thread is on a CPU: not 0.
+pub(super) fn on_cpu(cx: &mut Body<'_, '_>, task: VReg) -> VReg {
+    member(cx, task, "task_struct", "on_cpu", Size::B4)
+}
+
+/// How often the thread has left a CPU.
+pub(super) fn times_off_cpu(cx: &mut Body<'_, '_>, task: VReg) -> VReg {
+    let by_itself = member(cx, task, "task_struct", "nvcsw", Size::B8);
+    let preempted = member(cx, task, "task_struct", "nivcsw", Size::B8);
+    cx.b.bin(BinOp::Add, Width::W64, by_itself, preempted)
+}
+
+/// The number of the system call that the thread is in, or -1.
+pub fn syscall(cx: &mut Body<'_, '_>) -> VReg {
+    let number = cx.b.copy(-1);
+    let [off_cpu, user, native, some, done] = std::array::from_fn(|_| cx.b.new_block());
+    let task = task(cx);
+    let on_cpu = on_cpu(cx, task);
+    cx.b.branch(CmpOp::Eq, Width::W64, on_cpu, 0, off_cpu, done, Likely::Then);
+    cx.b.switch_to(off_cpu);
+    let flags = member(cx, task, "task_struct", "flags", Size::B4);
+    let is_of_kernel = cx.b.bin(BinOp::And, Width::W64, flags, KERNEL_THREAD);
+    cx.b.branch(CmpOp::Eq, Width::W64, is_of_kernel, 0, user, done, Likely::Then);
+    cx.b.switch_to(user);
+    let compat = compat(cx, task);
+    cx.b.branch(CmpOp::Eq, Width::W64, compat, 0, native, done, Likely::Then);
+    cx.b.switch_to(native);
+    let registers = cx.b.call(Helper::TaskPtRegs, &[Arg::Value(task.into())]);
+    let call = call_in(cx, registers);
+    cx.b.branch(CmpOp::SGe, Width::W64, call, 0, some, done, Likely::Then);
+    cx.b.switch_to(some);
+    cx.b.assign(number, call);
+    cx.b.jump(done);
+    cx.b.switch_to(done);
+    number
+}
+
+/// Whether the thread is in a 32-bit system call: not 0.
+fn compat(cx: &mut Body<'_, '_>, task: VReg) -> VReg {
+    match cx.shared.target.compat_status_offset().filter(|_| is_x86(cx)) {
+        Some(status) => {
+            let status = cx.b.load(Addr::reg(task, status as i32), Size::B4);
+            cx.b.bin(BinOp::And, Width::W64, status, COMPAT)
+        }
+        None => cx.b.copy(0),
+    }
+}
+
 /// The name of the thread's state.
 pub fn state(cx: &mut Body<'_, '_>) -> Value {
     let number = cx.b.copy(State::Other as i64);
     let done = cx.b.new_block();
     let task = task(cx);
-    let on_cpu = member(cx, task, "task_struct", "on_cpu", Size::B4);
-    when(cx, CmpOp::Ne, on_cpu, 0, (number, State::Running), done);
+    let on_cpu = on_cpu(cx, task);
+    when(cx, (CmpOp::Ne, on_cpu, 0), (number, State::Running), done);
     let word = cx.shared.target.btf().and_then(state_member).unwrap_or("__state");
     let word = member(cx, task, "task_struct", word, Size::B4);
-    when(cx, CmpOp::Eq, word, 0, (number, State::Runnable), done);
+    when(cx, (CmpOp::Eq, word, 0), (number, State::Runnable), done);
     let begins = cx.b.bin(BinOp::And, Width::W64, word, BEGINS);
-    when(cx, CmpOp::Ne, begins, 0, (number, State::Runnable), done);
+    when(cx, (CmpOp::Ne, begins, 0), (number, State::Runnable), done);
     preempted(cx, task, number, done);
     let stopped = cx.b.bin(BinOp::And, Width::W64, word, STOPPED);
-    when(cx, CmpOp::Ne, stopped, 0, (number, State::Stopped), done);
+    when(cx, (CmpOp::Ne, stopped, 0), (number, State::Stopped), done);
     let flags = member(cx, task, "task_struct", "flags", Size::B4);
     let is_of_kernel = cx.b.bin(BinOp::And, Width::W64, flags, KERNEL_THREAD);
-    when(cx, CmpOp::Ne, is_of_kernel, 0, (number, State::Other), done);
+    when(cx, (CmpOp::Ne, is_of_kernel, 0), (number, State::Other), done);
     blocked(cx, task, word, number, done);
     cx.b.switch_to(done);
     let known = &NAMES[..NAMES.len() - 1];
@@ -261,7 +309,7 @@ pub fn state(cx: &mut Body<'_, '_>) -> Value {
 }
 
 /// Sets the number and jumps to `done` if a comparison holds.
-fn when(cx: &mut Body<'_, '_>, op: CmpOp, a: VReg, b: i64, (number, state): (VReg, State), done: BlockId) {
+fn when(cx: &mut Body<'_, '_>, (op, a, b): (CmpOp, VReg, i64), (number, state): (VReg, State), done: BlockId) {
     let (yes, no) = (cx.b.new_block(), cx.b.new_block());
     cx.b.branch(op, Width::W64, a, b, yes, no, Likely::Unknown);
     cx.b.switch_to(yes);
@@ -281,7 +329,7 @@ fn preempted(cx: &mut Body<'_, '_>, task: VReg, number: VReg, done: BlockId) {
     let delayed = cx.shared.target.btf().and_then(|btf| offset(btf, "sched_entity", "sched_delayed"));
     if let (Some(entity), Some(delayed)) = (entity, delayed) {
         let delayed = cx.b.load(Addr::reg(task, entity + delayed), Size::B1);
-        when(cx, CmpOp::Eq, delayed, 0, (number, State::Runnable), done);
+        when(cx, (CmpOp::Eq, delayed, 0), (number, State::Runnable), done);
         cx.b.jump(waits);
     } else {
         cx.b.assign(number, State::Runnable as i64);
@@ -294,12 +342,9 @@ fn preempted(cx: &mut Body<'_, '_>, task: VReg, number: VReg, done: BlockId) {
 fn blocked(cx: &mut Body<'_, '_>, task: VReg, word: VReg, number: VReg, done: BlockId) {
     let registers = cx.b.call(Helper::TaskPtRegs, &[Arg::Value(task.into())]);
     let call = call_in(cx, registers);
-    when(cx, CmpOp::SLt, call, 0, (number, State::Fault), done);
-    if let Some(status) = cx.shared.target.compat_status_offset().filter(|_| is_x86(cx)) {
-        let status = cx.b.load(Addr::reg(task, status as i32), Size::B4);
-        let compat = cx.b.bin(BinOp::And, Width::W64, status, COMPAT);
-        when(cx, CmpOp::Ne, compat, 0, (number, State::Other), done);
-    }
+    when(cx, (CmpOp::SLt, call, 0), (number, State::Fault), done);
+    let compat = compat(cx, task);
+    when(cx, (CmpOp::Ne, compat, 0), (number, State::Other), done);
     let class = class_of(cx, call);
     let [known, unknown] = std::array::from_fn(|_| cx.b.new_block());
     cx.b.branch(CmpOp::Lt, Width::W64, class, State::Other as i64, known, unknown, Likely::Then);
@@ -308,20 +353,20 @@ fn blocked(cx: &mut Body<'_, '_>, task: VReg, word: VReg, number: VReg, done: Bl
     cx.b.jump(done);
     cx.b.switch_to(unknown);
     let waits_for_disk = bit(cx, task, "task_struct", "in_iowait");
-    when(cx, CmpOp::Ne, waits_for_disk, 0, (number, State::Disk), done);
+    when(cx, (CmpOp::Ne, waits_for_disk, 0), (number, State::Disk), done);
     let [of_files, others, of_disks] = std::array::from_fn(|_| cx.b.new_block());
     cx.b.branch(CmpOp::Eq, Width::W64, class, OF_FILES, of_files, others, Likely::Unknown);
     cx.b.switch_to(of_files);
     let mode = file_mode(cx, task, registers);
     for (kind, state) in MODES {
-        when(cx, CmpOp::Eq, mode, kind, (number, state), done);
+        when(cx, (CmpOp::Eq, mode, kind), (number, state), done);
     }
     cx.b.jump(done);
     cx.b.switch_to(others);
     cx.b.branch(CmpOp::Eq, Width::W64, class, OF_DISKS, of_disks, done, Likely::Unknown);
     cx.b.switch_to(of_disks);
     let is_uninterruptible = cx.b.bin(BinOp::And, Width::W64, word, UNINTERRUPTIBLE);
-    when(cx, CmpOp::Ne, is_uninterruptible, 0, (number, State::Disk), done);
+    when(cx, (CmpOp::Ne, is_uninterruptible, 0), (number, State::Disk), done);
     cx.b.jump(done);
 }
 
