@@ -15,11 +15,12 @@
 //! them it knows nothing that distinguishes states.
 
 mod buffers;
+mod remembered;
 
 use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, FunctionId, Helper, Likely, Map, MapId, MapKind, Size, VReg, Width};
 use crate::lower::shared::Shared;
 use crate::lower::storage::StackMaps;
-use crate::lower::{Body, Value, ids, unwind};
+use crate::lower::{Body, Value, ids, unwind, visited};
 use crate::memory::table_slots;
 use crate::object::{Attach, StackTable};
 use crate::types::{Space, StackType, Type, Walk};
@@ -198,6 +199,9 @@ fn stack_by_tables(cx: &mut Body<'_, '_>, stack: StackType) -> VReg {
 /// The number of the kernel stack of the iterator's task, or an error.
 fn stack_of_task(cx: &mut Body<'_, '_>, stack: StackType) -> VReg {
     let maps = cx.shared.stack_maps(stack.limit, false);
+    if visited::is_visit(cx) && stack.space == Space::Kernel {
+        return remembered::stack_of_visited(cx, stack, &maps);
+    }
     let id = cx.b.copy(EFAULT);
     keep_frames(cx, stack, &maps, id);
     id

@@ -30,7 +30,7 @@ use crate::typed::{ContextKind, Expr, MapIndex};
 pub(super) const MARK_BYTES: u32 = 8;
 
 /// `BPF_LOCAL_STORAGE_GET_F_CREATE`.
-const CREATE: i64 = 1;
+pub(super) const CREATE: i64 = 1;
 
 /// Software events, which the kernel generates from timers or where they happen.
 const PERF_TYPE_SOFTWARE: u32 = 1;

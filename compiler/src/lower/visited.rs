@@ -236,12 +236,60 @@ pub fn name(cx: &mut Body<'_, '_>, ty: &Type, size_bytes: u32) -> Option<Value> 
     Some(Value::Memory(to))
 }
 
+/// Whether the thread is on a CPU: not 0.
+pub(super) fn on_cpu(cx: &mut Body<'_, '_>, task: VReg) -> VReg {
+    member(cx, task, "task_struct", "on_cpu", Size::B4)
+}
+
+/// How often the thread has left a CPU.
+pub(super) fn times_off_cpu(cx: &mut Body<'_, '_>, task: VReg) -> VReg {
+    let by_itself = member(cx, task, "task_struct", "nvcsw", Size::B8);
+    let preempted = member(cx, task, "task_struct", "nivcsw", Size::B8);
+    cx.b.bin(BinOp::Add, Width::W64, by_itself, preempted)
+}
+
+/// The number of the system call that the thread is in, or -1.
+pub fn syscall(cx: &mut Body<'_, '_>) -> VReg {
+    let number = cx.b.copy(-1);
+    let [off_cpu, user, native, some, done] = std::array::from_fn(|_| cx.b.new_block());
+    let task = task(cx);
+    let on_cpu = on_cpu(cx, task);
+    cx.b.branch(CmpOp::Eq, Width::W64, on_cpu, 0, off_cpu, done, Likely::Then);
+    cx.b.switch_to(off_cpu);
+    let flags = member(cx, task, "task_struct", "flags", Size::B4);
+    let is_of_kernel = cx.b.bin(BinOp::And, Width::W64, flags, KERNEL_THREAD);
+    cx.b.branch(CmpOp::Eq, Width::W64, is_of_kernel, 0, user, done, Likely::Then);
+    cx.b.switch_to(user);
+    let compat = compat(cx, task);
+    cx.b.branch(CmpOp::Eq, Width::W64, compat, 0, native, done, Likely::Then);
+    cx.b.switch_to(native);
+    let registers = cx.b.call(Helper::TaskPtRegs, &[Arg::Value(task.into())]);
+    let call = call_in(cx, registers);
+    cx.b.branch(CmpOp::SGe, Width::W64, call, 0, some, done, Likely::Then);
+    cx.b.switch_to(some);
+    cx.b.assign(number, call);
+    cx.b.jump(done);
+    cx.b.switch_to(done);
+    number
+}
+
+/// Whether the thread is in a 32-bit system call: not 0.
+fn compat(cx: &mut Body<'_, '_>, task: VReg) -> VReg {
+    match cx.shared.target.compat_status_offset().filter(|_| is_x86(cx)) {
+        Some(status) => {
+            let status = cx.b.load(Addr::reg(task, status as i32), Size::B4);
+            cx.b.bin(BinOp::And, Width::W64, status, COMPAT)
+        }
+        None => cx.b.copy(0),
+    }
+}
+
 /// The name of the thread's state.
 pub fn state(cx: &mut Body<'_, '_>) -> Value {
     let number = cx.b.copy(State::Other as i64);
     let done = cx.b.new_block();
     let task = task(cx);
-    let on_cpu = member(cx, task, "task_struct", "on_cpu", Size::B4);
+    let on_cpu = on_cpu(cx, task);
     when(cx, (CmpOp::Ne, on_cpu, 0), (number, State::Running), done);
     let word = cx.shared.target.btf().and_then(state_member).unwrap_or("__state");
     let word = member(cx, task, "task_struct", word, Size::B4);
@@ -260,7 +308,7 @@ pub fn state(cx: &mut Body<'_, '_>) -> Value {
     table::text_by_number(cx, number, known, NAMES[State::Other as usize], STATE_BYTES)
 }
 
-/// Sets the number to that of a state and jumps to `done` if a comparison holds.
+/// Sets the number and jumps to `done` if a comparison holds.
 fn when(cx: &mut Body<'_, '_>, (op, a, b): (CmpOp, VReg, i64), (number, state): (VReg, State), done: BlockId) {
     let (yes, no) = (cx.b.new_block(), cx.b.new_block());
     cx.b.branch(op, Width::W64, a, b, yes, no, Likely::Unknown);
@@ -295,11 +343,8 @@ fn blocked(cx: &mut Body<'_, '_>, task: VReg, word: VReg, number: VReg, done: Bl
     let registers = cx.b.call(Helper::TaskPtRegs, &[Arg::Value(task.into())]);
     let call = call_in(cx, registers);
     when(cx, (CmpOp::SLt, call, 0), (number, State::Fault), done);
-    if let Some(status) = cx.shared.target.compat_status_offset().filter(|_| is_x86(cx)) {
-        let status = cx.b.load(Addr::reg(task, status as i32), Size::B4);
-        let compat = cx.b.bin(BinOp::And, Width::W64, status, COMPAT);
-        when(cx, (CmpOp::Ne, compat, 0), (number, State::Other), done);
-    }
+    let compat = compat(cx, task);
+    when(cx, (CmpOp::Ne, compat, 0), (number, State::Other), done);
     let class = class_of(cx, call);
     let [known, unknown] = std::array::from_fn(|_| cx.b.new_block());
     cx.b.branch(CmpOp::Lt, Width::W64, class, State::Other as i64, known, unknown, Likely::Then);

@@ -32,6 +32,7 @@ pub(super) mod retval;
 mod sarg;
 mod start_time;
 mod state;
+mod syscall;
 mod tid;
 mod uid;
 mod usermode;
@@ -89,6 +90,7 @@ pub(super) const ALL: &[&dyn Builtin] = &[
     &sarg::Sarg { index: 8, name: "sarg8" },
     &sarg::Sarg { index: 9, name: "sarg9" },
     &state::State,
+    &syscall::Syscall,
     &tid::Tid,
     &uid::Uid,
     &usermode::UserMode,
@@ -113,6 +115,7 @@ pub(super) const OF_THREAD: &[&str] = &[
     "pid",
     "ppid",
     "state",
+    "syscall",
     "tid",
     "uid",
     "usermode",
