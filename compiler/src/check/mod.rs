@@ -285,7 +285,12 @@ fn limit_probes(work: &[Work<'_>], most: u32, env: &mut Env<'_>) {
         }
     }
     // With an explicit `missing_probes` setting, a script may consist of `BEGIN` alone.
-    let is_nothing = |item: &Work<'_>| env.missing.is_none() && matches!(item.seed.attach, Attach::Begin | Attach::End);
+    // Programs that the runtime triggers for a span do nothing without its stages.
+    let is_nothing = |item: &Work<'_>| match item.seed.attach {
+        Attach::Begin | Attach::End => env.missing.is_none(),
+        Attach::Ended { .. } | Attach::Sweep { .. } => true,
+        _ => false,
+    };
     if let Some(first) = env.left_out.iter().find(|it| !it.has_stand_in).filter(|_| work.iter().all(is_nothing))
         && !env.report.has_errors()
     {
