@@ -3,26 +3,30 @@
 //! In: the list of recipes of the command. Out: each loads and attaches, or is refused.
 //! Guarantee: a refusal is one sentence about this machine, never one of the kernel's verifier.
 
-use super::super::machine::{run, skip};
+use std::process::Command;
+
+use super::super::machine::{PROFILER, run, skip};
 
 #[test]
 fn recipe_loads_here_or_says_why_not() {
     if skip() {
         return;
     }
-    let listed = run(&["list", "recipes"]).stdout;
-    let names = listed.lines().filter_map(|line| line.split_whitespace().next());
-    let faults: Vec<String> = names.filter_map(fault).collect();
-    assert!(faults.is_empty(), "{}", faults.join("\n"));
-}
-
-/// What is wrong with a recipe.
-fn fault(recipe: &str) -> Option<String> {
-    let ended = run(&["-q", recipe, "--dry-run"]);
-    let errors = ended.stderr.lines().filter(|line| line.starts_with("error")).count();
-    let is_refused = matches!(ended.code(), 1 | 3) && errors == 1 && !ended.stderr.contains("verifier");
-    if is_refused {
-        println!("{recipe}: {}", ended.stderr.lines().next().unwrap_or_default());
+    let listed = Command::new(PROFILER).args(["list", "recipes"]).output().expect("the list");
+    let listed = String::from_utf8(listed.stdout).expect("text");
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() >= 40, "{listed}");
+    let mut refused = Vec::new();
+    for name in &names {
+        let ended = run(&["-q", name, "--dry-run"]);
+        if ended.code() != 0 {
+            let errors = ended.stderr.lines().filter(|line| line.starts_with("error")).count();
+            let is_one_sentence = matches!(ended.code(), 1 | 3) && errors == 1 && !ended.stderr.contains("verifier");
+            assert!(is_one_sentence, "{name}: {}\n{}", ended.code(), ended.stderr);
+            refused.push(format!("{name}: {}", ended.stderr.lines().next().unwrap_or_default()));
+        }
     }
-    (ended.code() != 0 && !is_refused).then(|| format!("{recipe}: {}\n{}", ended.code(), ended.stderr))
+    println!("{}", refused.join("\n"));
+    // Tracepoints and BTF are enough for most.
+    assert!(refused.len() * 4 < names.len(), "{}", refused.join("\n"));
 }
