@@ -1,8 +1,11 @@
 import java.lang.management.ManagementFactory;
+import java.util.concurrent.atomic.AtomicLong;
 
-/** Collects garbage seven times, then three threads take a monitor for 100 ms each. */
+/** Collects garbage seven times, then three threads take a monitor for 200 ms each. */
 public class Pauses {
     static final Object LOCK = new Object();
+    static final byte[][] KEPT = new byte[150000][];
+    static final AtomicLong WAITED_NS = new AtomicLong();
 
     static void sleep(long ms) {
         try {
@@ -18,24 +21,23 @@ public class Pauses {
     }
 
     public static void main(String[] arguments) throws Exception {
+        for (int i = 0; i < KEPT.length; i++) {
+            KEPT[i] = new byte[40];
+        }
         System.out.println("ready");
         System.in.read();
-        byte[][] kept = new byte[3000][];
-        for (int i = 0; i < kept.length; i++) {
-            kept[i] = new byte[1000];
-        }
         long before = collections();
-        long start = System.nanoTime();
         for (int i = 0; i < 7; i++) {
             System.gc();
         }
-        System.out.println("collected_ns " + (System.nanoTime() - start));
         System.out.println("collections " + (collections() - before));
         Thread[] threads = new Thread[3];
         for (int i = 0; i < threads.length; i++) {
             threads[i] = new Thread(() -> {
+                long start = System.nanoTime();
                 synchronized (LOCK) {
-                    sleep(100);
+                    WAITED_NS.addAndGet(System.nanoTime() - start);
+                    sleep(200);
                 }
             });
         }
@@ -45,5 +47,6 @@ public class Pauses {
         for (Thread thread : threads) {
             thread.join();
         }
+        System.out.println("waited_ns " + WAITED_NS);
     }
 }

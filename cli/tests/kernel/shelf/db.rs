@@ -123,6 +123,8 @@ fn postgres_queries_are_those_of_its_own_statistics() {
     psql("create table t (id int primary key, n int); insert into t values (1, 0), (2, 0)").expect("a table");
     let sleep = directory.file("sleep.sql", "select pg_sleep(0.02), 'x', 5;\n");
     let update = directory.file("update.sql", "\\set n random(1, 99)\nupdate t set n = -:n where id = 1;\n");
+    let hold = "begin;\nselect n from t where id = 2 for update;\nselect 1 from pg_sleep(0.01);\ncommit;\n";
+    let hold = directory.file("hold.sql", hold);
     let prepared = directory.file("prepared.sql", "\\set n random(1, 99)\nupdate t set n = :n where id = 1;\n");
     in_one_of_several_runs(|| {
         psql("select pg_stat_statements_reset()").expect("statistics");
@@ -132,6 +134,7 @@ fn postgres_queries_are_those_of_its_own_statistics() {
                 expect("pgbench", &[&["-h", &home, "-U", "postgres", "-n"], more, &["postgres"]].concat())
             };
             bench(&["-c", "2", "-t", "25", "-f", &sleep]);
+            bench(&["-c", "3", "-t", "25", "-f", &hold]);
             bench(&["-c", "4", "-t", "50", "-f", &update]);
             bench(&["-c", "2", "-t", "50", "-M", "prepared", "-f", &prepared]);
         });
@@ -151,7 +154,7 @@ fn postgres_queries_are_those_of_its_own_statistics() {
         assert_eq!(sleeps[0]["calls"].as_f64(), Some(truth("select pg_sleep", "calls")), "{}", outcome.text);
         let calls: f64 = updates.iter().filter_map(|row| row["calls"].as_f64()).sum();
         assert_eq!((calls, Some(calls)), (300.0, Some(truth("update t", "calls"))), "{}", outcome.text);
-        // Four clients change one row.
+        // Three clients hold the lock of one row.
         let waits = outcome.row("waits for locks", "lock", &"transaction".into());
         assert!(waits["waits"].as_u64() > Some(0), "{}", outcome.text);
         off(&sleeps[0]["mean"], truth("select pg_sleep", "mean_exec_time") * 1e6)

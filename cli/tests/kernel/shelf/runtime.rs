@@ -103,6 +103,13 @@ fn goroutines_wait_for_the_only_processor_and_collections_are_counted() {
     says_nothing("runtime/go", &quiet, &["scheduler latency", "stops of the world", "marking"]);
 }
 
+/// The sum of the times of safepoints in the JVM's log whose line has this text.
+fn safepoints_ns(outcome: &Outcome, text: &str) -> f64 {
+    let lines = outcome.text.lines().filter(|line| line.contains("Safepoint \"") && line.contains(text));
+    let total = |line: &str| line.rsplit_once("Total: ")?.1.trim_end_matches(" ns").parse::<f64>().ok();
+    lines.filter_map(total).sum()
+}
+
 #[test]
 fn the_jvm_stops_for_collections_and_threads_wait_for_a_monitor() {
     if skip() {
@@ -117,7 +124,7 @@ fn the_jvm_stops_for_collections_and_threads_wait_for_a_monitor() {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     in_one_of_several_runs(|| {
         let mut program = Command::new("java");
-        program.args(["-Xmx64m", "-XX:+UseSerialGC", "-cp", &directory.path(""), "Pauses"]);
+        program.args(["-Xmx64m", "-XX:+UseSerialGC", "-Xlog:safepoint", "-cp", &directory.path(""), "Pauses"]);
         let outcome = beside(&mut program, &["runtime/jvm", "--pid", "PID"])?;
         let collected = only(&outcome, "garbage collections");
         assert_eq!(
@@ -128,13 +135,15 @@ fn the_jvm_stops_for_collections_and_threads_wait_for_a_monitor() {
         );
         let stops = only(&outcome, "safepoints");
         assert!(stops["stopped"].as_f64() >= collected["paused"].as_f64(), "{}", outcome.text);
-        // One of three threads does not wait, the others for one and two times 100 ms.
-        let waits = rows(&outcome, "waits for monitors");
-        assert_eq!(waits.iter().filter(|row| row["monitor"] == waits[0]["monitor"]).count(), 2, "{}", outcome.text);
-        let wait = off(&waits[0]["waited"], 200e6).or_else(|| off(&waits[1]["waited"], 100e6));
-        // The calls also wait for the thread that collects.
-        let share = stops["stopped"].as_f64().expect("a time") / outcome.truth("collected_ns");
-        wait.or_else(|| (!(0.8..1.02).contains(&share)).then(|| format!("{share} of the calls: {}", outcome.text)))
+        let rows = rows(&outcome, "waits for monitors");
+        let waited: f64 = rows.iter().filter_map(|row| row["waited"].as_f64()).sum();
+        // The JVM may stop for other reasons before the recipe starts.
+        let (least, most) = (safepoints_ns(&outcome, "\"GenCollectFull\""), safepoints_ns(&outcome, ""));
+        let stopped = stops["stopped"].as_f64().expect("a time");
+        // On a busy machine, the JVM's thread may lose its CPU between the probe and its clock.
+        let slack = 4e6 * stops["stops"].as_f64().expect("a number");
+        let is_stopped = (0.95 * least - slack..1.05 * most + slack).contains(&stopped);
+        off(&waited.into(), outcome.truth("waited_ns")).or_else(|| (!is_stopped).then(|| outcome.text.clone()))
     });
     says_nothing("runtime/jvm", NOBODY, &["safepoints", "garbage collections", "waits for monitors"]);
 }
