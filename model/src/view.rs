@@ -25,6 +25,10 @@ pub struct View {
     /// The maps, by index in the object; all have the same key type. The rows are the keys of all
     /// maps, merged if they are equal in all displayed parts.
     pub maps: Vec<usize>,
+    /// Whether the rows are the functions of the stacks in the keys. Then `maps` has one map twice:
+    /// first for all values whose stack contains a function, then for those in which it is the
+    /// innermost one. The key has two more parts, the function's name and its module.
+    pub by_function: bool,
     /// The columns, from left to right.
     pub columns: Vec<Column>,
     /// Computed columns, for [`Source::Computed`].

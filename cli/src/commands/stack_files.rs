@@ -12,6 +12,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use profiler_compiler::object::{Attach, Object};
 use profiler_model::output::Output;
+use profiler_model::strftime::{Dialect, Zone, strftime};
 use profiler_model::types::Type;
 use profiler_model::units::Unit;
 use profiler_output::stacks::{Recorded, Stacks, WithStacks};
@@ -84,9 +85,11 @@ impl Opened {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let length = started.elapsed();
         let start = start.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start_unix_ns = u64::try_from(start.as_nanos()).unwrap_or_default();
+        let date = strftime("%Y-%m-%d %H:%M:%S UTC", start_unix_ns, &Zone::default(), Dialect::Strftime);
         let recorded = Recorded {
-            title: format!("{script} on {}, {:.1} s", host.trim(), length.as_secs_f64()),
-            start_unix_ns: u64::try_from(start.as_nanos()).unwrap_or_default(),
+            title: format!("{script} on {}, {date}, {:.1} s", host.trim(), length.as_secs_f64()),
+            start_unix_ns,
             length,
             period_ns: self.period_ns,
         };

@@ -34,6 +34,8 @@ fn the_numbers_of_the_files_are_those_of_the_map() {
     }
     let svg = fs::read_to_string(&flame).expect("written");
     assert!(svg.starts_with("<?xml") && svg.contains("<title>workload_step (1,000 in total, 100.00%)</title>"));
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    assert!(svg.contains(&format!(" on {}, ", host.trim())) && svg.contains(" UTC, "), "the title");
     for path in [&folded, &flame] {
         let mode = fs::metadata(path).expect("written").permissions().mode() & 0o777;
         assert_eq!(mode, 0o600, "{path}: stacks of other users' processes");

@@ -13,6 +13,8 @@ pub struct View {
     pub title: Ident,
     /// The maps, without sigil; names of states begin with [`super::STATE_MARK`].
     pub of: Vec<Ident>,
+    /// What the rows are instead of keys: the word after `by`.
+    pub by: Option<Ident>,
     /// The columns; empty for the default columns of the maps.
     pub show: Vec<ViewColumn>,
     /// The condition for rows to be shown.

@@ -11,6 +11,9 @@ impl Printer {
             for map in &view.of {
                 p.line(&format!("of {}", spelled(&map.text)));
             }
+            if let Some(by) = &view.by {
+                p.line(&format!("by {}", by.text));
+            }
             for column in &view.show {
                 let header = column.header.as_ref().map_or(String::new(), |header| format!(" as {:?}", header.text));
                 p.parent(&format!("show{header}"), |p| p.expr(&column.value));

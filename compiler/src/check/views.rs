@@ -7,6 +7,7 @@
 mod columns;
 mod feeds;
 mod formulas;
+mod functions;
 mod names;
 mod spelling;
 
@@ -124,6 +125,9 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn view(mut self) -> Result<View, Diagnostic> {
         self.find_maps()?;
+        if let Some(by) = &self.written.by {
+            functions::read(&mut self, by)?;
+        }
         let columns = if self.written.show.is_empty() { self.usual_columns() } else { self.columns()? };
         let order = match &self.written.sort {
             None => {
@@ -147,6 +151,7 @@ impl Reader<'_> {
         };
         Ok(View {
             title: self.written.title.text.clone(),
+            by_function: self.written.by.is_some(),
             maps: self.shown,
             columns,
             computed: self.computed,

@@ -6,7 +6,7 @@
 use std::io::{self, Write};
 
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
-use inferno::flamegraph::{Options, from_lines};
+use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
 use profiler_model::units::Unit;
 
@@ -45,6 +45,8 @@ fn options(title: &str) -> Options<'static> {
     let mut options = Options::default();
     title.clone_into(&mut options.title);
     options.count_name = "in total".into();
+    // The beginning of a name says more than its end.
+    options.text_truncate_direction = TextTruncateDirection::Right;
     options.name_type = "Function:".into();
     options.bgcolors = Some(BackgroundColor::Flat(WHITE.into()));
     options

@@ -125,9 +125,13 @@ fn a_flame_graph_is_one_file_with_its_numbers_and_what_is_missing() {
     };
     let svg = draw(&stacks);
     assert!(svg == draw(&stacks), "it depends on the stacks alone");
-    for part in
-        ["a &lt; b", "3 in 1 stacks; 12 stacks &lt;lost&gt;", "<title>leaf:a (3 in total, 100.00%)</title>", "<script"]
-    {
+    for part in [
+        "a &lt; b",
+        "3 in 1 stacks; 12 stacks &lt;lost&gt;",
+        "truncate_text_right = true",
+        "<title>leaf:a (3 in total, 100.00%)</title>",
+        "<script",
+    ] {
         assert!(svg.contains(part), "{part}");
     }
     assert!(!svg.contains("href=\"http"), "nothing is fetched");

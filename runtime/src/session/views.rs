@@ -91,7 +91,8 @@ impl Display<'_, '_> {
             return;
         }
         let ledgers = crate::spans::counted(object, self.actions.loaded);
-        let table = view::fill(view, &held, window.length.as_secs_f64(), &ledgers, self.actions.tables);
+        let names = view::Names { lookup: self.actions.tables, symbols: self.actions.symbols };
+        let table = view::fill(view, &held, window.length.as_secs_f64(), &ledgers, names);
         let is_periodic = view.every.is_some();
         let is_remainder = view.every.as_ref().is_some_and(|every| every.clear) && !is_live;
         let snapshot = ViewSnapshot {

@@ -3,8 +3,10 @@
 //! In: a view, the bytes of its maps, the length of the window. Out: a [`Table`].
 //! Guarantee: as for the parent module.
 
+mod by_function;
+
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use profiler_model::decode::{Lookup, decode};
 use profiler_model::object::{MapValue, UserMap};
@@ -12,23 +14,40 @@ use profiler_model::output::{Cell, Header, Rest, SpanLedger, Table};
 use profiler_model::statistics::{Number, Statistic};
 use profiler_model::types::Type;
 use profiler_model::units::Unit;
-use profiler_model::value::Value;
+use profiler_model::value::{Symbols, Value};
 use profiler_model::view::{Column, Measure, Quantity, Source, View};
 
 use super::formula::Inputs;
 use super::{Held, trust};
 use crate::maps::{Contents, Entry, aggregation, merge_entries};
 
+/// Names of what keys and values refer to.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    pub lookup: &'a dyn Lookup,
+    pub symbols: &'a dyn Symbols,
+}
+
 /// Fills a view. `seconds` is the length of the window; `spans` has the accounting of the script's
 /// spans.
-pub fn fill(view: &View, held: &Held<'_>, seconds: f64, spans: &[SpanLedger], lookup: &dyn Lookup) -> Table {
+pub fn fill(view: &View, held: &Held<'_>, seconds: f64, spans: &[SpanLedger], names: Names<'_>) -> Table {
+    let lookup = names.lookup;
     let (without_rate, notes) = trust::broken(view, spans);
-    let filling = Filling { view, held, seconds, lookup, spans, without_rate, totals: totals(held, lookup) };
+    let filling = Filling {
+        view,
+        held,
+        seconds,
+        lookup,
+        symbols: names.symbols,
+        spans,
+        without_rate,
+        totals: totals(held, lookup),
+    };
     let withheld = trust::withheld(view, spans);
     if withheld.is_some() {
         return Table { title: view.title.clone(), headers: filling.headers(), withheld, ..Table::default() };
     }
-    let mut rows = filling.rows();
+    let mut rows = if view.by_function { filling.functions() } else { filling.rows() };
     if let Some(filter) = &view.filter {
         rows.retain(|row| filling.inputs(&|source| filling.cell(row, source)).holds(filter));
     }
@@ -78,6 +97,7 @@ struct Filling<'a> {
     held: &'a Held<'a>,
     seconds: f64,
     lookup: &'a dyn Lookup,
+    symbols: &'a dyn Symbols,
     spans: &'a [SpanLedger],
     /// Maps whose rates would mislead.
     without_rate: Vec<usize>,
@@ -283,7 +303,12 @@ impl<'a> Filling<'a> {
 
     /// Combines all rows that are not shown into one.
     fn rest(&self, others: &[Row<'_>]) -> Rest {
-        let together = |place: usize| others.iter().flat_map(|row| row.entries[place].iter().copied()).collect();
+        let together = |place: usize| {
+            // The entries of a view by function are in several rows.
+            let mut seen = BTreeSet::new();
+            let entries = others.iter().flat_map(|row| row.entries[place].iter().copied());
+            entries.filter(|entry| !self.view.by_function || seen.insert(std::ptr::from_ref(*entry))).collect()
+        };
         let entries: Vec<Vec<&Entry>> = (0..self.held.len()).map(together).collect();
         let row = Row { key: None, values: self.values(&entries), entries: Vec::new(), rank: Cell::Missing };
         let cell = |source: Source| match source {

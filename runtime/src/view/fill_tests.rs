@@ -7,6 +7,7 @@ use profiler_model::results::{Vocabulary, WordName};
 use profiler_model::source::Span;
 use profiler_model::types::BtfId;
 use profiler_model::types::{StackType, Type};
+use profiler_model::value::NoSymbols;
 use profiler_model::view::{Column, Computed, Fed, Formula, Order, Top};
 
 use super::*;
@@ -34,6 +35,9 @@ impl Lookup for NoTables {
     }
 }
 
+/// Nothing is resolved.
+const NAMES: Names<'_> = Names { lookup: &NoTables, symbols: &NoSymbols };
+
 fn map(name: &str, value: MapValue) -> UserMap {
     let storage = Storage::Global { offset_bytes: 0, stride_bytes: 64, copies: 1, value_size_bytes: 8 };
     UserMap {
@@ -47,7 +51,7 @@ fn map(name: &str, value: MapValue) -> UserMap {
     }
 }
 
-fn aggregate(name: &str, of: &'static str, params: Vec<i64>) -> UserMap {
+pub(super) fn aggregate(name: &str, of: &'static str, params: Vec<i64>) -> UserMap {
     map(name, MapValue::Aggregate { word: WordName::new(of), params, signed: false, pages: None })
 }
 
@@ -60,18 +64,18 @@ fn held(entries: &[(u32, &[&[u64]])]) -> Contents {
     Contents { entries: entries.iter().map(entry).collect(), is_paged: false }
 }
 
-fn measure(map: usize, name: &str) -> Source {
+pub(super) fn measure(map: usize, name: &str) -> Source {
     Source::Measure { map, measure: Measure::named(name).expect(name) }
 }
 
-fn view(maps: usize, columns: &[Source], order: Source, ascending: bool, top: Option<Top>) -> View {
+pub(super) fn view(maps: usize, columns: &[Source], order: Source, ascending: bool, top: Option<Top>) -> View {
     let columns = columns.iter().map(|source| Column { header: String::new(), source: *source }).collect();
     let order = Some(Order { by: order, ascending });
     View { title: "t".into(), maps: (0..maps).collect(), columns, order, top, ..View::default() }
 }
 
 /// The numbers of a row, with -1 for cells that are not numbers.
-fn numbers(cells: &[Cell]) -> Vec<f64> {
+pub(super) fn numbers(cells: &[Cell]) -> Vec<f64> {
     let number = |cell: &Cell| match cell {
         Cell::Number(number) => number.as_f64(),
         Cell::Value(Value::Uint(n)) => Number::Integer(i128::from(*n)).as_f64(),
@@ -86,7 +90,7 @@ fn rows_and_the_rest_are_everything() {
     let held = held(&[(1, &[&[1, 10], &[1, 30]]), (2, &[&[4, 400]]), (3, &[&[1, 7]]), (4, &[&[3, 53]])]);
     let columns = [Source::Key(0), measure(0, "count"), measure(0, "mean"), measure(0, "rate"), measure(0, "share")];
     let top = Some(Top { rows: 1, rest: true });
-    let table = fill(&view(1, &columns, columns[1], false, top), &[(&map, &held)], 2.0, &[], &NoTables);
+    let table = fill(&view(1, &columns, columns[1], false, top), &[(&map, &held)], 2.0, &[], NAMES);
     assert_eq!(table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[2.0, 4.0, 100.0, 2.0, 80.0]]);
     let rest = table.rest.expect("others");
     assert_eq!(rest.others, 3);
@@ -105,7 +109,7 @@ fn buckets_of_the_others_are_merged() {
     ]);
     let columns = [Source::Key(0), measure(0, "count"), measure(0, "p50"), measure(0, "p90"), measure(0, "p100")];
     let top = Some(Top { rows: 1, rest: true });
-    let table = fill(&view(1, &columns, Source::Key(0), true, top), &[(&map, &held)], 1.0, &[], &NoTables);
+    let table = fill(&view(1, &columns, Source::Key(0), true, top), &[(&map, &held)], 1.0, &[], NAMES);
     assert_eq!(numbers(&table.rows[0]), [1.0, 9.0, 10.0, 10.0, 10.0]);
     assert_eq!(numbers(&table.rest.expect("others").cells), [-1.0, 10.0, 30.0, 30.0, 40.0]);
 }
@@ -117,7 +121,7 @@ fn maps_are_joined_and_what_is_missing_comes_last() {
     let held = [(&maps[0], &counts), (&maps[1], &values)];
     let columns = [Source::Key(0), measure(0, "count"), measure(1, "value"), measure(1, "sum")];
     for (ascending, keys) in [(false, [7.0, 6.0, 5.0]), (true, [6.0, 7.0, 5.0])] {
-        let table = fill(&view(2, &columns, columns[2], ascending, None), &held, 1.0, &[], &NoTables);
+        let table = fill(&view(2, &columns, columns[2], ascending, None), &held, 1.0, &[], NAMES);
         let rows: Vec<_> = table.rows.iter().map(|row| numbers(row)).collect();
         assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), keys);
         let by_key: BTreeMap<_, _> = rows.iter().map(|row| (row[0] as u64, row[1..].to_vec())).collect();
@@ -125,7 +129,7 @@ fn maps_are_joined_and_what_is_missing_comes_last() {
         assert_eq!((by_key[&5].as_slice(), by_key[&7].as_slice()), (&[2.0, -1.0, -1.0][..], &[-1.0, 80.0, 80.0][..]));
     }
     let top = Some(Top { rows: 1, rest: true });
-    let table = fill(&view(2, &columns, columns[1], false, top), &held, 1.0, &[], &NoTables);
+    let table = fill(&view(2, &columns, columns[1], false, top), &held, 1.0, &[], NAMES);
     assert_eq!(
         numbers(&table.rest.expect("others").cells),
         [-1.0, 2.0, -1.0, 80.0],
@@ -157,13 +161,8 @@ fn keys_that_are_alike_in_what_is_shown_are_one_row() {
         &[(11, &[&[1, 10], &[1, 30]]), (12, &[&[4, 400]]), (21, &[&[1, 7]]), (13, &[&[3, 50]])];
     let contents = by_pairs(held(entries));
     let row = |map: &UserMap, column: Source| {
-        let table = fill(
-            &view(1, &[Source::Key(0), column], Source::Key(0), true, None),
-            &[(map, &contents)],
-            1.0,
-            &[],
-            &NoTables,
-        );
+        let table =
+            fill(&view(1, &[Source::Key(0), column], Source::Key(0), true, None), &[(map, &contents)], 1.0, &[], NAMES);
         table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>()
     };
     assert_eq!(row(&maps[0], measure(0, "count")), [[1.0, 9.0], [2.0, 1.0]]);
@@ -185,15 +184,15 @@ fn shares_the_order_and_the_others_are_those_of_rows() {
         by_pairs(held(&[(11, &[&[3]]), (12, &[&[4]]), (21, &[&[5]]), (31, &[&[1]]), (32, &[&[2]]), (33, &[&[1]])]));
     let columns = [Source::Key(0), measure(0, "count"), measure(0, "share")];
     let top = Some(Top { rows: 1, rest: true });
-    let table = fill(&view(1, &columns, columns[1], false, top), &[(&map, &contents)], 1.0, &[], &NoTables);
+    let table = fill(&view(1, &columns, columns[1], false, top), &[(&map, &contents)], 1.0, &[], NAMES);
     assert_eq!(table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[1.0, 7.0, 43.75]]);
     let rest = table.rest.expect("others");
     assert_eq!((rest.others, numbers(&rest.cells)), (2, vec![-1.0, 9.0, 56.25]), "rows, not keys");
     let errors = [Source::Key(0), measure(0, "share"), measure(0, "share_error")];
-    let table = fill(&view(1, &errors, errors[1], false, top), &[(&map, &contents)], 1.0, &[], &NoTables);
+    let table = fill(&view(1, &errors, errors[1], false, top), &[(&map, &contents)], 1.0, &[], NAMES);
     let error = 100.0 * (1.96 * (0.4375_f64 * 0.5625 / 16.0).sqrt());
     assert_eq!(table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[1.0, 43.75, error]]);
-    let none = fill(&view(1, &columns[1..], columns[1], false, None), &[(&map, &contents)], 1.0, &[], &NoTables);
+    let none = fill(&view(1, &columns[1..], columns[1], false, None), &[(&map, &contents)], 1.0, &[], NAMES);
     assert_eq!(none.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[16.0, 100.0]]);
 }
 
@@ -201,13 +200,8 @@ fn shares_the_order_and_the_others_are_those_of_rows() {
 fn integers_of_several_keys_add_up_beyond_their_width() {
     let largest = map("@v", MapValue::Plain(Type::U64));
     let contents = held(&[(1, &[&[u64::MAX]]), (2, &[&[u64::MAX]])]);
-    let table = fill(
-        &view(1, &[measure(0, "sum")], measure(0, "sum"), false, None),
-        &[(&largest, &contents)],
-        1.0,
-        &[],
-        &NoTables,
-    );
+    let table =
+        fill(&view(1, &[measure(0, "sum")], measure(0, "sum"), false, None), &[(&largest, &contents)], 1.0, &[], NAMES);
     assert_eq!(table.rows, [[Cell::Number(Number::Integer(2 * i128::from(u64::MAX)))]]);
 }
 
@@ -220,7 +214,7 @@ fn keys_of_joined_maps_are_alike_by_value() {
     let values = Contents { entries, is_paged: false };
     let columns = [Source::Key(0), measure(0, "count"), measure(1, "value")];
     let table =
-        fill(&view(2, &columns, columns[1], false, None), &[(&one, &counts), (&other, &values)], 1.0, &[], &NoTables);
+        fill(&view(2, &columns, columns[1], false, None), &[(&one, &counts), (&other, &values)], 1.0, &[], NAMES);
     assert_eq!(table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[7.0, 2.0, 70.0]]);
 }
 
@@ -232,7 +226,7 @@ fn fields_of_records_are_columns() {
     let field = |field: usize, unit| Source::Field { map: 0, field, number: Some(unit) };
     let columns = [Source::Key(0), field(0, Unit::None), field(1, Unit::Duration)];
     let top = Some(Top { rows: 1, rest: true });
-    let table = fill(&view(1, &columns, columns[2], false, top), &[(&map, &contents)], 1.0, &[], &NoTables);
+    let table = fill(&view(1, &columns, columns[2], false, top), &[(&map, &contents)], 1.0, &[], NAMES);
     assert_eq!(table.rows.iter().map(|row| numbers(row)).collect::<Vec<_>>(), [[1.0, 4.0, 900.0]]);
     assert_eq!(table.headers[2].quantity, Some(Quantity::Of(Unit::Duration)));
     assert_eq!(
@@ -265,12 +259,12 @@ fn what_cannot_be_computed_is_missing_and_does_not_pass_a_condition() {
     let count = || Formula::Source(measure(0, "count"));
     let less = of(BinaryOp::Sub, count(), constant(3000));
     let quotient = || of(BinaryOp::Div, constant(1000), less.clone());
-    let table = fill(&computed(vec![quotient()], None), &[(&map, &contents)], 1.0, &[], &NoTables);
+    let table = fill(&computed(vec![quotient()], None), &[(&map, &contents)], 1.0, &[], NAMES);
     assert_eq!(table.rows[1][1], Cell::Missing, "1 / 0");
     assert!(matches!(&table.rows[0][1], Cell::Number(Number::Real(n)) if (n - 1.0 / 3.0).abs() < 1e-9), "{table:?}");
     let known = of(BinaryOp::Less, quotient(), constant(1_000_000));
     for (filter, rows) in [(known.clone(), 1), (Formula::Not(Box::new(known)), 0)] {
-        let table = fill(&computed(vec![count()], Some(filter)), &[(&map, &contents)], 1.0, &[], &NoTables);
+        let table = fill(&computed(vec![count()], Some(filter)), &[(&map, &contents)], 1.0, &[], NAMES);
         assert_eq!(table.rows.len(), rows, "{table:?}");
     }
 }
@@ -282,7 +276,7 @@ fn whole_numbers_stay_exact_and_a_rate_is_by_the_second() {
     let sum = || Formula::Source(measure(0, "sum"));
     let twice = of(BinaryOp::Mul, sum(), constant(4000));
     let rate = Formula::PerSecond(Box::new(constant(5000)), Box::new(constant(2_000_000_000_000)));
-    let table = fill(&computed(vec![twice, rate], None), &[(&map, &contents)], 1.0, &[], &NoTables);
+    let table = fill(&computed(vec![twice, rate], None), &[(&map, &contents)], 1.0, &[], NAMES);
     assert_eq!(table.rows[0][1], Cell::Number(Number::Integer(i128::from(u64::MAX >> 1) * 4)));
     assert_eq!(table.rows[0][2], Cell::Number(Number::Real(2.5)));
 }
@@ -301,7 +295,7 @@ fn a_rate_is_left_out_when_more_starts_broke_than_matched_and_not_before() {
         ..SpanLedger::default()
     };
     let shown = |view: &View, replaced| {
-        let table = fill(view, &[(&map, &contents)], 2.0, &[ledger(replaced)], &NoTables);
+        let table = fill(view, &[(&map, &contents)], 2.0, &[ledger(replaced)], NAMES);
         (table.rows[0][1] != Cell::Missing, table.notes.len())
     };
     assert_eq!(shown(&fed(true), 10), (true, 0));

@@ -8,9 +8,10 @@
 
 mod fill;
 mod formula;
+mod functions;
 mod trust;
 
-pub use fill::{fill, write_identity};
+pub use fill::{Names, fill, write_identity};
 
 use profiler_model::object::UserMap;
 use profiler_model::results::Vocabulary;

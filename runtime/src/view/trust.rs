@@ -45,6 +45,9 @@ pub(super) fn broken(view: &View, spans: &[SpanLedger]) -> (Vec<usize>, Vec<Stri
             continue;
         }
         maps.push(fed.map);
+        if view.by_function {
+            maps.push(fed.map + 1);
+        }
         let without = if shows_rate(view, fed.map) { "no rate is shown, and the other" } else { "the" };
         let note = format!(
             "most starts of span {} broke ({}): {without} numbers are of the matched pairs only",

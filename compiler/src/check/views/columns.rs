@@ -4,7 +4,7 @@
 //! Guarantee: every column can be computed from a row, even if the row combines several keys.
 
 use super::spelling::spell;
-use super::{Reader, id, spelled};
+use super::{Reader, functions, id, spelled};
 use crate::ast::{self, Ident};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::similar;
@@ -17,6 +17,11 @@ use crate::view::{Column, Measure, Order, Source};
 
 impl Reader<'_> {
     pub(super) fn key_parts(&self) -> usize {
+        self.map_parts() + functions::more_parts(self)
+    }
+
+    /// How many parts the keys of the maps have.
+    pub(super) fn map_parts(&self) -> usize {
         match &self.map(0).key {
             None => 0,
             Some(Type::Tuple(parts)) => parts.len(),
@@ -28,20 +33,24 @@ impl Reader<'_> {
     /// The name of a key part: a record's field, the expression written in the script, or its
     /// number.
     fn key_name(&self, part: usize) -> String {
+        if let Some(name) = functions::part_name(self, part) {
+            return name.to_owned();
+        }
         if let Some(Type::Record(parts)) = &self.map(0).key {
             return parts[part].0.clone();
         }
         let written = (0..self.shown.len()).find_map(|map| self.names.first(&id(self.map(map)), part));
-        written.unwrap_or_else(|| numbered(part, self.key_parts()))
+        written.unwrap_or_else(|| numbered(part, self.map_parts()))
     }
 
     pub(super) fn usual_columns(&self) -> Vec<Column> {
-        let keys = (0..self.key_parts()).map(|part| Column { header: self.key_name(part), source: Source::Key(part) });
-        let several = self.shown.len() > 1;
-        let measures = (0..self.shown.len()).flat_map(|map| self.usual_of(map)).map(|(map, name, source)| {
-            let header = if several { format!("{}.{name}", spelled(&id(self.map(map)))) } else { name };
-            Column { header, source }
-        });
+        // A view by function has no place for stacks.
+        let parts =
+            if functions::more_parts(self) > 0 { self.map_parts()..self.key_parts() } else { 0..self.key_parts() };
+        let keys = parts.map(|part| Column { header: self.key_name(part), source: Source::Key(part) });
+        let measures = (0..self.shown.len())
+            .flat_map(|map| self.usual_of(map))
+            .map(|(map, name, source)| Column { header: format!("{}{name}", functions::prefix(self, map)), source });
         keys.chain(measures).collect()
     }
 
@@ -86,6 +95,7 @@ impl Reader<'_> {
         for (column, written) in columns.iter().zip(&self.written.show) {
             for source in self.sources_of(column.source) {
                 self.can_be_put_together(source, &columns, written.value.span)?;
+                functions::shows_no_stack(self, source, written.value.span)?;
             }
         }
         Ok(columns)
@@ -177,7 +187,8 @@ impl Reader<'_> {
     pub(super) fn source(&self, map: Option<(&str, Span)>, name: &Ident, span: Span) -> Result<Source, Diagnostic> {
         let (written, name) = (name.span, name.text.as_str());
         let Some((map, map_span)) = map else { return self.bare(name, span) };
-        let place = (0..self.shown.len()).find(|place| id(self.map(*place)) == map).ok_or_else(|| {
+        let of_map = || (0..self.shown.len()).find(|place| id(self.map(*place)) == map);
+        let place = functions::innermost(self, map).or_else(of_map).ok_or_else(|| {
             let (first, other) = (spelled(&self.written.of[0].text), spelled(map));
             Diagnostic::error(Code(235), map_span, format!("`{other}` is not among the maps of this view"))
                 .help(format!("add it: `of {first}, {other}`"))
@@ -195,7 +206,8 @@ impl Reader<'_> {
     /// Resolves a column without a map: a measure, a key part, or a field.
     fn bare(&self, name: &str, span: Span) -> Result<Source, Diagnostic> {
         let measure = Measure::named(name);
-        let is_told = |measure: Measure| (0..self.shown.len()).any(|place| self.provides(place, measure));
+        let is_told =
+            |measure: Measure| (0..functions::different_maps(self)).any(|place| self.provides(place, measure));
         if let Some(measure) = measure.filter(|measure| is_told(*measure)) {
             return self.measure_of_any(measure, span);
         }
@@ -203,7 +215,7 @@ impl Reader<'_> {
             return Ok(Source::Key(part));
         }
         let fields: Vec<(usize, Source)> =
-            (0..self.shown.len()).filter_map(|place| Some((place, self.field(place, name)?))).collect();
+            (0..functions::different_maps(self)).filter_map(|place| Some((place, self.field(place, name)?))).collect();
         match (fields.as_slice(), measure) {
             ([(_, field)], _) => Ok(*field),
             ([(first, _), (second, _), ..], _) => Err(self.several(name, *first, *second, span)),
@@ -219,7 +231,8 @@ impl Reader<'_> {
     }
 
     fn measure_of_any(&self, measure: Measure, span: Span) -> Result<Source, Diagnostic> {
-        let telling: Vec<usize> = (0..self.shown.len()).filter(|place| self.provides(*place, measure)).collect();
+        let telling: Vec<usize> =
+            (0..functions::different_maps(self)).filter(|place| self.provides(*place, measure)).collect();
         match telling.as_slice() {
             [map] => Ok(Source::Measure { map: *map, measure }),
             [] => Err(self.not_kept(0, measure, span)),
@@ -246,7 +259,10 @@ impl Reader<'_> {
     }
 
     fn key_part(&self, name: &str) -> Option<usize> {
-        let parts = self.key_parts();
+        if let Some(part) = functions::part(self, name) {
+            return Some(part);
+        }
+        let parts = self.map_parts();
         if let Some(Type::Record(fields)) = &self.map(0).key {
             return fields.iter().position(|(field, _)| field == name);
         }

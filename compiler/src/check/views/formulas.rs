@@ -131,6 +131,7 @@ impl Reader<'_> {
             _ => ExprType::Other,
         };
         let kind = match source {
+            Source::Key(part) if part >= self.map_parts() => ExprType::Text,
             Source::Key(part) => match &self.map(0).key {
                 Some(Type::Tuple(parts)) => parts.get(part).map_or(ExprType::Other, |ty| of_type(ty, Unit::None)),
                 Some(Type::Record(parts)) => parts.get(part).map_or(ExprType::Other, |(_, ty)| of_type(ty, Unit::None)),

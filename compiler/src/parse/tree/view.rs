@@ -20,8 +20,17 @@ impl Views<'_, '_> {
     pub(super) fn view(&mut self, pair: Pair<'_, Rule>) -> View {
         let span = self.code.reader.span(&pair);
         let title = Ident { text: String::new(), span };
-        let mut view =
-            View { title, of: Vec::new(), show: Vec::new(), filter: None, sort: None, top: None, every: None, span };
+        let mut view = View {
+            title,
+            of: Vec::new(),
+            by: None,
+            show: Vec::new(),
+            filter: None,
+            sort: None,
+            top: None,
+            every: None,
+            span,
+        };
         let mut seen: Vec<(Rule, Span)> = Vec::new();
         for pair in pair.into_inner() {
             let (rule, span) = (pair.as_rule(), self.code.reader.span(&pair));
@@ -35,6 +44,10 @@ impl Views<'_, '_> {
                 Rule::string => view.title = self.code.reader.text(&pair),
                 Rule::view_of => {
                     view.of = pair.into_inner().filter_map(|pair| self.view_source(&pair)).collect();
+                }
+                Rule::view_by => {
+                    let word = pair.into_inner().find(|pair| pair.as_rule() == Rule::ident);
+                    view.by = word.map(|word| self.code.reader.ident(&word));
                 }
                 Rule::view_show => {
                     let columns = pair.into_inner().filter(|pair| pair.as_rule() == Rule::view_column);
@@ -180,6 +193,7 @@ impl Views<'_, '_> {
 fn clause_word(rule: Rule) -> Option<&'static str> {
     Some(match rule {
         Rule::view_of => "of",
+        Rule::view_by => "by",
         Rule::view_show => "show",
         Rule::view_where => "where",
         Rule::view_sort => "sort",

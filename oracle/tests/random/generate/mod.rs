@@ -109,6 +109,7 @@ impl Generator {
         let view = View {
             title,
             of,
+            by: None,
             show: Vec::new(),
             filter: None,
             sort: None,
