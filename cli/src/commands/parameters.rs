@@ -5,6 +5,7 @@
 //! Guarantee: an option unknown to both command and script is rejected with the most similar known
 //! one.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use profiler_compiler::check::getopt::{Parameter, Value};
@@ -169,7 +170,7 @@ pub(super) fn list_recipes(verbose: bool) -> String {
     let cells = |cells: [String; 2]| format!("{:>12}  {:>9}", cells[0], cells[1]);
     let (mut text, mut previous) = (String::new(), None);
     if verbose {
-        text += &format!("{:<width$}  {}  question\n", "recipe", cells(costs::HEAD.map(String::from)));
+        let _ = writeln!(text, "{:<width$}  {}  question", "recipe", cells(costs::HEAD.map(String::from)));
     }
     for (path, module) in modules::recipes() {
         if previous.is_some_and(|previous| shelf(previous) != shelf(path)) {
@@ -180,7 +181,7 @@ pub(super) fn list_recipes(verbose: bool) -> String {
             text += &listed(path, module, width);
             continue;
         }
-        text += &format!("{path:<width$}  {}  {}\n", cells(costs::cells(path)), modules::summary(module));
+        let _ = writeln!(text, "{path:<width$}  {}  {}", cells(costs::cells(path)), modules::summary(module));
         let examples = modules::header(module).filter(|line| line.trim_start().starts_with("profiler "));
         text.extend(examples.map(|line| format!("    {}\n", line.trim_start())));
         text.extend(costs::places(path).into_iter().map(|place| format!("    {place}\n")));
