@@ -48,6 +48,18 @@ fn a_file_of_folded_lines_is_drawn() {
 }
 
 #[test]
+fn an_icicle_has_functions_below_their_callers() {
+    let directory = Directory::new("icicle");
+    let file = directory.file("a.folded", "main;work 3\nmain;idle 1\n");
+    let (code, text, errors) = flame(&[&file, "--icicle"]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    let columns = "|work 75.0 %".len();
+    let expected = format!("|work 75.0 %{}|idle 25.0 %", " ".repeat(90 - columns));
+    assert_eq!(lines, ["|all 100.0 %", "|main 100.0 %", &expected]);
+}
+
+#[test]
 fn a_difference_is_normalised_by_the_total() {
     let directory = Directory::new("two");
     let before = directory.file("before", "main;a 10\nmain;b 10\n");

@@ -10,6 +10,7 @@ mod flame;
 mod fold;
 mod groups;
 mod gzip;
+mod icicle;
 mod pprof;
 mod protobuf;
 mod samples;
@@ -30,6 +31,7 @@ use profiler_model::value::{Symbols, Value};
 use samples::Samples;
 
 pub use difference::Unreadable;
+pub use icicle::Look;
 
 /// The stacks of a run.
 #[derive(Debug, Clone, Default)]
@@ -151,6 +153,11 @@ impl Folded {
         self.rows.iter().try_for_each(|(stack, number)| writeln!(out, "{stack} {number}"))
     }
 
+    /// Writes an icicle graph of text, at most as wide as the terminal, with what is missing below.
+    pub fn write_icicle(&self, title: &str, look: Look, out: &mut dyn Write) -> io::Result<()> {
+        icicle::write(self, title, look, out)
+    }
+
     /// Writes a flame graph: one SVG file that can be searched and zoomed in a browser and needs no
     /// other file. Below the title it says what is missing from the results.
     pub fn write_flame_graph(&self, title: &str, out: &mut dyn Write) -> io::Result<()> {
@@ -261,6 +268,10 @@ impl Flush for WithStacks<'_> {
 #[cfg(test)]
 #[path = "stacks/tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "stacks/icicle_tests.rs"]
+mod icicle_tests;
 
 #[cfg(test)]
 #[path = "stacks/documents_tests.rs"]

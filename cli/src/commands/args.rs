@@ -211,6 +211,7 @@ fn flame_arguments(matches: &mut ArgMatches) -> FlameArguments {
     FlameArguments {
         files: names.iter().filter_map(|name| matches.remove_one(name)).collect(),
         is_reversed: is_difference && matches.get_flag("reverse"),
+        is_icicle: !is_difference && matches.get_flag("icicle"),
         output: matches.remove_one("output"),
     }
 }
@@ -218,6 +219,7 @@ fn flame_arguments(matches: &mut ArgMatches) -> FlameArguments {
 fn stack_files(matches: &mut ArgMatches) -> StackFiles {
     StackFiles {
         flame: matches.remove_one("flame"),
+        icicle: matches.get_flag("icicle"),
         folded: matches.remove_one("folded"),
         pprof: matches.remove_one("pprof"),
         speedscope: matches.remove_one("speedscope"),

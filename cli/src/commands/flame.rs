@@ -1,6 +1,6 @@
 //! `profiler flame`: flame graphs of files of folded lines, and of the difference of two.
 //!
-//! In: files of folded lines. Out: an SVG file, or standard output.
+//! In: files of folded lines. Out: an SVG file, or standard output, which may get text instead.
 //! Guarantee: a file with an unreadable line gives an error with the place, and no picture.
 
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use profiler_output::stacks::Folded;
 
 use super::args::FlameArguments;
 use super::exit::{Failure, MISTAKE, OK};
-use super::streams;
+use super::{stack_files, streams};
 
 /// Draws a flame graph.
 pub(super) fn flame(arguments: &FlameArguments) -> Result<u8, Failure> {
@@ -24,6 +24,7 @@ pub(super) fn flame(arguments: &FlameArguments) -> Result<u8, Failure> {
             let title = format!("{to}, coloured by the change since {from}");
             Folded::write_difference(before, after, &title, false, &mut picture)
         }
+        ([stacks], [path]) if arguments.is_icicle => stacks.write_icicle(path, stack_files::look(), &mut picture),
         ([stacks], [path]) => stacks.write_flame_graph(path, &mut picture),
         _ => Ok(()),
     };

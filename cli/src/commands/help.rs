@@ -169,6 +169,7 @@ is not formatted.
 pub(super) const FLAME: &str = "\
 Examples:
   profiler flame cpu.folded -o cpu.svg
+  profiler flame cpu.folded --icicle
   profiler flame diff before.folded after.folded -o change.svg
 ";
 

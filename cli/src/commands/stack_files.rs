@@ -1,13 +1,14 @@
-//! The files of stacks of a run: `--flame`, `--folded`, `--pprof`, `--speedscope`, `--firefox`.
+//! The stacks of a run as files (`--flame`, `--folded`, `--pprof`, `--speedscope`, `--firefox`), and
+//! as a picture of text (`--icicle`).
 //!
 //! In: names of files, an object, and the output of a run. Out: the files, which only their owner
-//! can read.
+//! can read; the picture on standard output, after the results.
 //! Guarantee: a file that cannot be written, or a script without stacks, is reported before
 //! anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use profiler_compiler::object::{Attach, Object};
@@ -15,15 +16,20 @@ use profiler_model::output::Output;
 use profiler_model::strftime::{Dialect, Zone, strftime};
 use profiler_model::types::Type;
 use profiler_model::units::Unit;
-use profiler_output::stacks::{Recorded, Stacks, WithStacks};
+use profiler_output::stacks::{Look, Recorded, Stacks, WithStacks};
+use profiler_runtime::sys::terminal;
 
 use super::args::StackFiles;
 use super::exit::{Failure, MISTAKE};
-use super::streams;
+use super::{colours, streams};
+
+/// Width of a picture of text that goes to a file or a pipe.
+const FILE_COLUMNS: usize = 120;
 
 /// The opened files, and what the script says about its stacks.
 pub(super) struct Opened {
     files: Vec<(Kind, String, File)>,
+    icicle: bool,
     units: BTreeMap<String, Unit>,
     period_ns: Option<u64>,
 }
@@ -40,6 +46,7 @@ enum Kind {
 
 /// Opens the files for the stacks of a script.
 pub(super) fn open(files: &StackFiles, object: &Object) -> Result<Opened, Failure> {
+    let icicle = files.icicle;
     let has_stacks = object.maps.iter().any(|map| !map.is_state() && map.key.as_ref().is_some_and(Type::has_stacks));
     if *files != StackFiles::default() && !has_stacks {
         return Err(Failure::new(MISTAKE, "no map of this script has stacks in its keys".to_owned())
@@ -56,6 +63,7 @@ pub(super) fn open(files: &StackFiles, object: &Object) -> Result<Opened, Failur
     let files = opened.map(|(kind, path)| Ok((kind, path.clone(), streams::result_file(path)?)));
     Ok(Opened {
         files: files.collect::<Result<_, Failure>>()?,
+        icicle,
         units: object.maps.iter().map(|map| (map.name.clone(), map.unit)).collect(),
         period_ns: period_ns(object),
     })
@@ -76,7 +84,7 @@ impl Opened {
         script: &str,
         run: impl FnOnce(&mut dyn Output) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        if self.files.is_empty() {
+        if self.files.is_empty() && !self.icicle {
             return run(output.as_mut());
         }
         let (started, start) = (Instant::now(), SystemTime::now());
@@ -99,6 +107,13 @@ impl Opened {
 
     fn write(self, stacks: &Stacks, recorded: &Recorded) -> Result<(), Failure> {
         let folded = stacks.folded();
+        if self.icicle && stacks.is_empty() {
+            let _ = writeln!(io::stderr(), "note: no stacks were counted");
+        } else if self.icicle {
+            let mut out = io::stdout().lock();
+            let drawn = folded.write_icicle(&recorded.title, look(), &mut out).and_then(|()| out.flush());
+            drawn.map_err(|error| Failure::output("standard output", &error))?;
+        }
         for (kind, path, file) in self.files {
             if stacks.is_empty() {
                 // A closed standard error has no reader.
@@ -115,6 +130,13 @@ impl Opened {
         }
         Ok(())
     }
+}
+
+/// How to draw text: as wide as the terminal.
+pub(super) fn look() -> Look {
+    let columns =
+        io::stdout().is_terminal().then(terminal::size).flatten().map_or(FILE_COLUMNS, |(columns, _)| columns);
+    Look { columns, has_colour: colours::results_are_coloured(false) }
 }
 
 fn written(path: &str, file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {

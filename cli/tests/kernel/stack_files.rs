@@ -105,6 +105,25 @@ fn a_run_without_stacks_says_that_the_picture_is_empty() {
 }
 
 #[test]
+fn an_icicle_follows_the_results() {
+    if skip() {
+        return;
+    }
+    let script = "profile:hz:199 { @[comm, kstack] = count(); } interval:ms:500 { exit(); }";
+    let ended = run(&["-q", "-e", script, "--icicle"]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let (results, picture) = ended.stdout.split_once("|all 100.0 %\n").expect("a picture");
+    assert!(results.contains("@[") && picture.lines().count() > 1, "{}", ended.stdout);
+    let nothing = run(&[
+        "-q",
+        "-e",
+        "profile:hz:1 / pid == 0 && pid == 1 / { @[kstack] = count(); } BEGIN { exit(); }",
+        "--icicle",
+    ]);
+    assert!(nothing.stderr.contains("note: no stacks were counted"), "{}", nothing.stderr);
+}
+
+#[test]
 fn a_reader_who_leaves_early_costs_no_stacks() {
     if skip() {
         return;

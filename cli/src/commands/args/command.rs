@@ -123,6 +123,8 @@ pub(crate) struct ScriptWord {
 pub(crate) struct StackFiles {
     /// An SVG file.
     pub flame: Option<String>,
+    /// Whether to draw them as text, after the results.
+    pub icicle: bool,
     /// A file of lines.
     pub folded: Option<String>,
     /// A compressed profile of pprof.
@@ -179,6 +181,8 @@ pub(crate) struct FlameArguments {
     pub files: Vec<String>,
     /// Whether the picture of a difference is that of the first file.
     pub is_reversed: bool,
+    /// Whether to draw text for the terminal.
+    pub is_icicle: bool,
     /// The SVG file.
     pub output: Option<String>,
 }

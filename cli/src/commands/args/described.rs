@@ -70,6 +70,7 @@ fn run_command() -> clap::Command {
         .arg(user())
         .arg(option("output", 'o', "FILE", "Writes results to FILE instead of standard output").long("output"))
         .arg(stack_file("flame", "FILE.svg", "Also draws the stacks of all maps as a flame graph:\nan SVG file for a browser"))
+        .arg(flag("icicle", "Also draws the stacks of all maps in the terminal:\nfunctions below their callers").long("icicle").conflicts_with_all(["test", "bench", "output", "format"]))
         .arg(stack_file("folded", "FILE", "Also writes the stacks of all maps as folded lines,\nwhich tools for flame graphs read"))
         .arg(stack_file("pprof", "FILE.pb.gz", "Also writes the stacks of all maps as a profile for\n`go tool pprof`, Pyroscope and Parca"))
         .arg(stack_file("speedscope", "FILE.json", "Also writes the stacks of all maps for speedscope"))
@@ -211,6 +212,11 @@ fn flame_command() -> clap::Command {
         .subcommand_negates_reqs(true)
         .arg(file("file", "FILE", "Folded lines, as `--folded` writes them"))
         .arg(output())
+        .arg(
+            flag("icicle", "Draws text for the terminal instead: functions below\ntheir callers")
+                .long("icicle")
+                .conflicts_with("output"),
+        )
         .subcommand(
             clap::Command::new("diff")
                 .about("Draws the difference of two files")

@@ -1,0 +1,177 @@
+//! Draws stacks as an icicle graph of text: the outermost functions above, what they call below.
+//!
+//! In: folded stacks, a number of columns. Out: lines.
+//! Guarantee: the same stacks give the same lines, none wider than the columns if there are at least
+//! 20. A function lies below its caller, at most as wide; those that are too narrow for a name are
+//! one cell together.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use profiler_model::units::Unit;
+
+use super::Folded;
+use super::fold::{INLINED, JIT, KERNEL};
+
+/// Width of the narrowest cell with a name, with its border.
+const MIN_COLUMNS: usize = 5;
+/// Columns of the narrowest picture.
+const MIN_PICTURE_COLUMNS: usize = 20;
+/// Lines of a picture: deeper frames are cut.
+const MAX_LINES: usize = 60;
+
+/// How to draw for a terminal or a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    pub columns: usize,
+    /// Whether the kind of code has a colour.
+    pub has_colour: bool,
+}
+
+/// A frame with all that it calls.
+#[derive(Default)]
+struct Node<'a> {
+    number: u128,
+    is_waiting: bool,
+    calls: BTreeMap<&'a str, Node<'a>>,
+}
+
+impl<'a> Node<'a> {
+    fn of(folded: &'a Folded) -> Node<'a> {
+        let mut root = Node::default();
+        for (stack, number) in &folded.rows {
+            let is_waiting = folded.waiting.contains(stack);
+            let mut node = &mut root;
+            node.number += u128::from(*number);
+            for frame in stack.split(';') {
+                node = node.calls.entry(frame).or_default();
+                node.number += u128::from(*number);
+                node.is_waiting |= is_waiting;
+            }
+        }
+        root
+    }
+
+    /// The calls, the largest first, in the order of their names if they are equal.
+    fn sorted(&self) -> Vec<(&'a str, &Node<'a>)> {
+        let mut calls: Vec<_> = self.calls.iter().map(|(name, node)| (*name, node)).collect();
+        calls.sort_by_key(|(_, node)| std::cmp::Reverse(node.number));
+        calls
+    }
+}
+
+/// A part of a line.
+struct Cell<'a, 'n> {
+    start: usize,
+    end: usize,
+    /// `None` for functions that are too narrow to be drawn alone.
+    frame: Option<(&'a str, &'n Node<'a>)>,
+}
+
+pub(super) fn write(folded: &Folded, title: &str, look: Look, out: &mut dyn Write) -> io::Result<()> {
+    let root = Node::of(folded);
+    let look = Look { columns: look.columns.max(MIN_PICTURE_COLUMNS), ..look };
+    writeln!(out, "{}", cut(&format!("{title}: {}", total(folded)), look.columns))?;
+    let mut line = vec![Cell { start: 0, end: look.columns, frame: Some(("all", &root)) }];
+    for _ in 0..MAX_LINES {
+        let text = line_of(&line, root.number, look);
+        writeln!(out, "{}", text.trim_end())?;
+        line = line.iter().filter_map(|cell| cell.frame.map(|(_, node)| below(cell, node))).flatten().collect();
+        if line.iter().all(|cell| cell.frame.is_none()) {
+            break;
+        }
+    }
+    folded.notes.iter().try_for_each(|note| writeln!(out, "{}", note.trim_end()))
+}
+
+/// The cells below a cell: what it calls.
+fn below<'a, 'n>(above: &Cell<'a, 'n>, node: &'n Node<'a>) -> Vec<Cell<'a, 'n>> {
+    let columns = (above.end - above.start) as u128;
+    // Less than the columns of the cell above.
+    let place = |number: u128| above.start + (number * columns / node.number.max(1)) as usize;
+    let (mut cells, mut sum) = (Vec::new(), 0);
+    let all = node.calls.values().map(|call| call.number).sum();
+    for (name, call) in node.sorted() {
+        let (start, end) = (place(sum), place(sum + call.number));
+        sum += call.number;
+        if end - start < MIN_COLUMNS {
+            let rest = Cell { start, end: place(all), frame: None };
+            cells.extend((rest.end > rest.start).then_some(rest));
+            break;
+        }
+        cells.push(Cell { start, end, frame: Some((name, call)) });
+    }
+    cells
+}
+
+fn line_of(cells: &[Cell<'_, '_>], all: u128, look: Look) -> String {
+    let (mut line, mut at) = (String::new(), 0);
+    for cell in cells {
+        line.extend(std::iter::repeat_n(' ', cell.start - at));
+        at = cell.end;
+        let columns = cell.end - cell.start - 1;
+        let Some((frame, node)) = cell.frame else {
+            line += &padded(if columns > 0 { "|…" } else { "" }, columns + 1);
+            continue;
+        };
+        let name = [KERNEL, JIT, INLINED].into_iter().find_map(|suffix| frame.strip_suffix(suffix)).unwrap_or(frame);
+        let share = share(node.number, all);
+        let fits = name.width() + 1 + share.width() <= columns;
+        let text = padded(&if fits { format!("{name} {share}") } else { cut(name, columns) }, columns);
+        // With colours, the border has the colour of the terminal.
+        let _ = if look.has_colour {
+            write!(line, " \x1b[30;{}m{text}\x1b[0m", colour(frame, node.is_waiting))
+        } else {
+            write!(line, "|{text}")
+        };
+    }
+    line
+}
+
+/// The background by the kind of code, as in the pictures: of a thread off the CPU blue.
+fn colour(frame: &str, is_waiting: bool) -> &'static str {
+    match frame {
+        _ if is_waiting => "48;5;111",
+        frame if frame.ends_with(KERNEL) => "48;5;214",
+        frame if frame.ends_with(JIT) => "48;5;114",
+        frame if frame.ends_with(INLINED) => "48;5;80",
+        frame if frame.starts_with('[') => "48;5;250",
+        _ => "48;5;209",
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
+fn share(number: u128, all: u128) -> String {
+    format!("{:.1} %", number as f64 * 100.0 / all.max(1) as f64)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn total(folded: &Folded) -> String {
+    let total = match folded.unit {
+        Unit::Duration => Unit::Duration.text(folded.total() as f64),
+        _ => folded.total().to_string(),
+    };
+    format!("{total} in {} stacks", folded.rows.len())
+}
+
+/// The text in at most this many columns; `…` stands for what is cut.
+fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut width = 1;
+    let fits = |c: &char| {
+        width += c.width().unwrap_or(0);
+        width <= columns
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
+fn padded(text: &str, columns: usize) -> String {
+    let text = cut(text, columns);
+    let blanks = columns.saturating_sub(text.width());
+    text + &" ".repeat(blanks)
+}
