@@ -1,5 +1,5 @@
-//! The stacks of a run as files (`--flame`, `--folded`, `--pprof`, `--speedscope`, `--firefox`), and
-//! as a picture of text (`--icicle`).
+//! The stacks of a run as files (`--flame`, `--folded`, `--pprof`, `--speedscope`, `--firefox`),
+//! and as a picture of text (`--icicle`).
 //!
 //! In: names of files, an object, and the output of a run. Out: the files, which only their owner
 //! can read; the picture on standard output, after the results.

@@ -1,9 +1,9 @@
 //! Draws stacks as an icicle graph of text: the outermost functions above, what they call below.
 //!
 //! In: folded stacks, a number of columns. Out: lines.
-//! Guarantee: the same stacks give the same lines, none wider than the columns if there are at least
-//! 20. A function lies below its caller, at most as wide; those that are too narrow for a name are
-//! one cell together.
+//! Guarantee: the same stacks give the same lines, none wider than the columns if there are at
+//! least 20. A function lies below its caller, at most as wide; those that are too narrow for a
+//! name are one cell together.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
