@@ -32,8 +32,37 @@ NO_EVENTS = ("BEGIN", "END", "iter:", "interval:")
 
 OF_LOAD = ["--pid", "PID"]
 CALLS, SWITCHES, READS, COMPUTES = "getppid 300000", "act pingpong 30000", "reads 200000 64", "functions 200000000"
+SCRIPTS = ROOT / "tests/runtimes"
+# A server and its client.
+REDIS = (
+    "redis-server --port 7391 --save '' & server=$!; until redis-cli -p 7391 ping; do sleep 0.1; done; "
+    "redis-benchmark -p 7391 -n 100000 -t get -q; kill $server; wait $server; true"
+)
 # The load of a recipe, and how the recipe selects it: loads that start processes are not selected by number.
+# A load that begins with `$` is for the shell, others are of `workload`; DIR is a directory on a disk.
 LOADS = {
+    "cpu/hot-functions": (COMPUTES, OF_LOAD),
+    "db/redis": (f"$ {REDIS}", ["--comm", "^redis-server$"]),
+    "db/sqlite": (f"$ /usr/bin/python3 {SCRIPTS}/statements.py DIR/db", ["--comm", "^python3"]),
+    "host/overview": (SWITCHES, []),
+    "host/steal": (COMPUTES, []),
+    "io/block": ("act direct DIR/data 2000 8192", []),
+    "io/fsync": ("act file DIR/data 500 4096", OF_LOAD),
+    "io/page-cache": ("act cached DIR/data 20000", OF_LOAD),
+    "lock/condvar": ("conditions 2000 20 20", OF_LOAD),
+    "lock/convoy": ("contend 4 5000 20", OF_LOAD),
+    "lock/kernel": ("act pipelock 50 2", OF_LOAD),
+    "lock/rwlock": ("rwlock 3 5000 10", OF_LOAD),
+    "mem/growth": ("act leaks 2000 1000000", OF_LOAD),
+    "mem/oom": ("act oom", []),
+    "mem/reclaim": ("act reclaim DIR/data 64", []),
+    "net/dns": ("$ for i in $(seq 50); do getent ahosts localhost; done", ["--comm", "^getent$"]),
+    "net/requests": ("pool 4 8 400 3 100", OF_LOAD),
+    "pool/utilisation": ("act crew both 4 100", OF_LOAD),
+    "proc/capabilities": ("act privileges 50000", OF_LOAD),
+    "runtime/jvm": (f"$ java -Xmx64m {SCRIPTS}/Pauses.java", []),
+    "runtime/node": (f"$ node {SCRIPTS}/loop.js", []),
+    "runtime/python": (f"$ /usr/bin/python3 {SCRIPTS}/gil.py", []),
     "cpu/offcpu": (SWITCHES, OF_LOAD),
     "cpu/profile": (COMPUTES, OF_LOAD),
     "io/by-file": (READS, OF_LOAD),
@@ -81,7 +110,14 @@ def attached(recipe, arguments):
 
 def one_run(load, recipe=None, selected=()):
     """CPU time of the load in seconds; with a recipe, also the mean time of an event in nanoseconds."""
-    waiting = subprocess.Popen(["sh", "-c", f"read _; exec {WORKLOAD} {load}"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        command = load.removeprefix("$ ") if load.startswith("$ ") else f"exec {WORKLOAD} {load}"
+        return measured_run(command.replace("DIR", directory), load, recipe, selected)
+
+
+def measured_run(command, load, recipe, selected):
+    """The same for a command of the shell."""
+    waiting = subprocess.Popen(["sh", "-c", f"read _; {command}"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     arguments = [str(waiting.pid) if word == "PID" else word for word in selected]
     tracer = attached(recipe, arguments) if recipe else None
     waiting.stdin.write(b"\n")
@@ -89,7 +125,7 @@ def one_run(load, recipe=None, selected=()):
     _, status, usage = os.wait4(waiting.pid, 0)
     waiting.returncode = status
     if status:
-        raise RuntimeError(f"workload {load} ended with {status}")
+        raise RuntimeError(f"{load} ended with {status}")
     used = usage.ru_utime + usage.ru_stime
     if tracer is None:
         return used, None
@@ -113,7 +149,10 @@ def measure(recipe):
         slower.append(100 * (used / without - 1))
         event_ns.append(ns)
     kernel = re.match(r"\d+\.\d+", platform.release())[0]
-    return [recipe, kernel, f"{statistics.median(event_ns):.0f}", f"{statistics.median(slower):+.1f}", time.strftime("%Y-%m-%d"), f"workload {load}"]
+    shown = load.removeprefix("$ ").replace(f"{SCRIPTS}/", "") if load.startswith("$ ") else f"workload {load}"
+    if load == f"$ {REDIS}":
+        shown = "redis-benchmark -n 100000 -t get"
+    return [recipe, kernel, f"{statistics.median(event_ns):.0f}", f"{statistics.median(slower):+.1f}", time.strftime("%Y-%m-%d"), shown]
 
 
 def loaded_in_vm(version):

@@ -182,7 +182,7 @@ mod tests {
         );
         assert_eq!((path("lock"), path("fute"), path("")), (None, None, None));
         assert_eq!((path("target"), path("std/target"), nearest("std/targt")), (None, Some("std/target"), None));
-        let found: Vec<&str> = matching("lock*").map(|(path, _)| *path).collect();
+        let found: Vec<&str> = matching("lock/*t*").map(|(path, _)| *path).collect();
         assert_eq!(found, ["lock/futex", "lock/latency"]);
         assert_eq!((nearest("futx"), nearest("lock/latncy")), (Some("lock/futex"), Some("lock/latency")));
     }
