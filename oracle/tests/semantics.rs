@@ -462,9 +462,9 @@ fn a_state_is_assigned_as_a_whole_and_deleted() {
 #[test]
 fn the_names_of_states_mean_other_things_elsewhere() {
     holds(
-        "state state by tid { state: u32, by: u32, limit: u32 }
-        BEGIN { $state = 1; state.state = 2; state.limit = 3; @state = (state = $state, by = state.state); @state.by = state.limit; }",
-        &[("@state", "{ .state = 1, .by = 3 }"), ("state[1235]", "{ .state = 2, .by = 0, .limit = 3 }")],
+        "state by by tid { state: u32, by: u32, limit: u32 }
+        BEGIN { $state = 1; by.state = 2; by.limit = 3; @state = (state = $state, by = by.state); @state.by = by.limit; }",
+        &[("@state", "{ .state = 1, .by = 3 }"), ("by[1235]", "{ .state = 2, .by = 0, .limit = 3 }")],
     );
 }
 
