@@ -109,11 +109,12 @@ fn an_icicle_follows_the_results() {
     if skip() {
         return;
     }
-    let script = "profile:hz:199 { @[comm, kstack] = count(); } interval:ms:500 { exit(); }";
-    let ended = run(&["-q", "-e", script, "--icicle"]);
+    let script = "tracepoint:syscalls:sys_enter_getppid /pid == cpid/ { @[comm, kstack] = count(); }";
+    let ended = run(&["-q", "-e", script, "-c", &format!("{} getppid 100", workload()), "--icicle"]);
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
     let (results, picture) = ended.stdout.split_once("|all 100.0 %\n").expect("a picture");
-    assert!(results.contains("@[") && picture.lines().count() > 1, "{}", ended.stdout);
+    assert!(results.contains("]: 100\n"), "{}", ended.stdout);
+    assert!(picture.starts_with("|workload 100.0 %\n|"), "{}", ended.stdout);
     let nothing = run(&[
         "-q",
         "-e",

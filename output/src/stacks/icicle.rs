@@ -18,6 +18,8 @@ use super::fold::{INLINED, JIT, KERNEL};
 
 /// Width of the narrowest cell with a name, with its border.
 const MIN_COLUMNS: usize = 5;
+/// Width of the narrowest cell that says how many functions it stands for.
+const MIN_OTHERS_COLUMNS: usize = 14;
 /// Columns of the narrowest picture.
 const MIN_PICTURE_COLUMNS: usize = 20;
 /// Lines of a picture: deeper frames are cut.
@@ -67,20 +69,33 @@ impl<'a> Node<'a> {
 struct Cell<'a, 'n> {
     start: usize,
     end: usize,
-    /// `None` for functions that are too narrow to be drawn alone.
-    frame: Option<(&'a str, &'n Node<'a>)>,
+    content: Content<'a, 'n>,
+}
+
+enum Content<'a, 'n> {
+    Frame(&'a str, &'n Node<'a>),
+    /// This many functions that are too narrow to be drawn alone.
+    Others(usize),
+}
+
+impl Cell<'_, '_> {
+    fn columns(&self) -> usize {
+        self.end - self.start
+    }
 }
 
 pub(super) fn write(folded: &Folded, title: &str, look: Look, out: &mut dyn Write) -> io::Result<()> {
     let root = Node::of(folded);
     let look = Look { columns: look.columns.max(MIN_PICTURE_COLUMNS), ..look };
     writeln!(out, "{}", cut(&format!("{title}: {}", total(folded)), look.columns))?;
-    let mut line = vec![Cell { start: 0, end: look.columns, frame: Some(("all", &root)) }];
+    let mut line = vec![Cell { start: 0, end: look.columns, content: Content::Frame("all", &root) }];
     for _ in 0..MAX_LINES {
         let text = line_of(&line, root.number, look);
         writeln!(out, "{}", text.trim_end())?;
-        line = line.iter().filter_map(|cell| cell.frame.map(|(_, node)| below(cell, node))).flatten().collect();
-        if line.iter().all(|cell| cell.frame.is_none()) {
+        line = line.iter().flat_map(below).collect();
+        let is_told =
+            |cell: &Cell<'_, '_>| matches!(cell.content, Content::Frame(..)) || cell.columns() >= MIN_OTHERS_COLUMNS;
+        if !line.iter().any(is_told) {
             break;
         }
     }
@@ -88,21 +103,22 @@ pub(super) fn write(folded: &Folded, title: &str, look: Look, out: &mut dyn Writ
 }
 
 /// The cells below a cell: what it calls.
-fn below<'a, 'n>(above: &Cell<'a, 'n>, node: &'n Node<'a>) -> Vec<Cell<'a, 'n>> {
-    let columns = (above.end - above.start) as u128;
+fn below<'a, 'n>(above: &Cell<'a, 'n>) -> Vec<Cell<'a, 'n>> {
+    let Content::Frame(_, node) = above.content else { return Vec::new() };
+    let columns = above.columns() as u128;
     // Less than the columns of the cell above.
     let place = |number: u128| above.start + (number * columns / node.number.max(1)) as usize;
     let (mut cells, mut sum) = (Vec::new(), 0);
     let all = node.calls.values().map(|call| call.number).sum();
-    for (name, call) in node.sorted() {
+    for (index, (name, call)) in node.sorted().into_iter().enumerate() {
         let (start, end) = (place(sum), place(sum + call.number));
         sum += call.number;
         if end - start < MIN_COLUMNS {
-            let rest = Cell { start, end: place(all), frame: None };
+            let rest = Cell { start, end: place(all), content: Content::Others(node.calls.len() - index) };
             cells.extend((rest.end > rest.start).then_some(rest));
             break;
         }
-        cells.push(Cell { start, end, frame: Some((name, call)) });
+        cells.push(Cell { start, end, content: Content::Frame(name, call) });
     }
     cells
 }
@@ -112,10 +128,14 @@ fn line_of(cells: &[Cell<'_, '_>], all: u128, look: Look) -> String {
     for cell in cells {
         line.extend(std::iter::repeat_n(' ', cell.start - at));
         at = cell.end;
-        let columns = cell.end - cell.start - 1;
-        let Some((frame, node)) = cell.frame else {
-            line += &padded(if columns > 0 { "|…" } else { "" }, columns + 1);
-            continue;
+        let columns = cell.columns() - 1;
+        let (frame, node) = match cell.content {
+            Content::Frame(frame, node) => (frame, node),
+            Content::Others(number) => {
+                let text = if columns < MIN_OTHERS_COLUMNS { "…".into() } else { format!("… {number} others") };
+                line += &padded(&if columns > 0 { format!("|{text}") } else { String::new() }, columns + 1);
+                continue;
+            }
         };
         let name = [KERNEL, JIT, INLINED].into_iter().find_map(|suffix| frame.strip_suffix(suffix)).unwrap_or(frame);
         let share = share(node.number, all);

@@ -51,3 +51,10 @@ fn a_deep_stack_is_cut() {
     let deep = vec!["f"; 500].join(";") + " 1\n";
     assert_eq!(icicle(&deep, Look { columns: 40, has_colour: false }).lines().count(), 61);
 }
+
+#[test]
+fn functions_that_are_all_too_narrow_are_counted() {
+    let many = (0..100).map(|n| format!("main;f{n} 1\n")).collect::<Vec<_>>().concat();
+    let expected = "title: 100 in 100 stacks\n|all 100.0 %\n|main 100.0 %\n|… 100 others\n";
+    assert_eq!(icicle(&many, Look { columns: 60, has_colour: false }), expected);
+}
