@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 use serde_json::Value;
 
 use super::machine::{attached, patience, run, skip, wait_for, workload};
-use super::recipes::Outcome;
+use super::recipes::{Outcome, TRIES};
 
 /// The columns whose sum is the time that a thread existed.
 const STATES: [&str; 13] = [
@@ -168,11 +168,22 @@ fn the_stacks_of_waits_have_all_the_time_of_their_states() {
     if skip() {
         return;
     }
-    let outcome = Outcome::with("wall/profile", "states 50 40", &["--rows", "1000"]);
+    // Emulated processors have lost two of fifty waits, once.
+    for left in (0..TRIES).rev() {
+        let outcome = Outcome::with("wall/profile", "states 50 40", &["--rows", "1000"]);
+        let compared = FUNCTIONS.map(|(state, _)| outcome.row("compared", "state", &state.into()));
+        let is_all =
+            |row: &&Value| (number(row, "exact") - number(row, "with stacks")).abs() < number(row, "exact") * 0.02;
+        if compared.iter().all(is_all) {
+            return expect_stacks_of_waits(&outcome);
+        }
+        assert!(left > 0, "{compared:?}");
+    }
+}
+
+/// Each state has stacks with the function that waits.
+fn expect_stacks_of_waits(outcome: &Outcome) {
     for (state, function) in FUNCTIONS {
-        let row = outcome.row("compared", "state", &state.into());
-        let (exact, known) = (number(row, "exact"), number(row, "with stacks"));
-        assert!((exact - known).abs() < exact * 0.02, "{state}: {row}");
         let stacks = outcome.document("view", "view", "time by stack")["rows"].as_array().expect("rows");
         let is_it = |row: &&Value| row["state"] == state && row["user stack"].to_string().contains(function);
         let there: f64 = stacks.iter().filter(is_it).map(|row| number(row, "time")).sum();

@@ -75,7 +75,10 @@ fn workers_that_sleep_at_work_are_blocked_and_those_without_work_idle() {
         let outcome = checked(kind, pieces);
         let slept = f64::from(pieces) * 1e7;
         let blocked = total(&outcome, "blocked");
-        assert!(blocked >= slept && blocked <= 1.01 * outcome.truth("busy_ns") + 1e6, "{}", outcome.text);
+        // On emulated processors, the way from a wake-up to the load's clock is long.
+        let beside_clock = if patience() > 1 { tolerance() } else { 1.0 };
+        let most = (1.0 + beside_clock / 100.0) * outcome.truth("busy_ns") + 1e6;
+        assert!(blocked >= slept && blocked <= most, "{}", outcome.text);
     }
     let outcome = checked("idle", 30);
     assert_eq!(rows(&outcome, "pools")[0]["verdict"], "healthy", "{}", outcome.text);
