@@ -138,15 +138,19 @@ impl Drop for Groups {
     }
 }
 
+/// A control group for a test; `None`, with a printed reason, if the test cannot run here.
+fn groups() -> Option<Groups> {
+    let is_usable = |groups: &Groups| Path::new(&groups.0).join("cgroup.procs").exists();
+    let made = if skip() { return None } else { Groups::new().filter(is_usable) };
+    if made.is_none() {
+        println!("SKIPPED: no control group can be made here");
+    }
+    made
+}
+
 #[test]
 fn a_control_group_includes_those_below_it() {
-    if skip() {
-        return;
-    }
-    let Some(groups) = Groups::new().filter(|groups| Path::new(&groups.0).join("cgroup.procs").exists()) else {
-        println!("SKIPPED: no control group can be made here");
-        return;
-    };
+    let Some(groups) = groups() else { return };
     let mut processes = Processes::start();
     for (index, part) in [(PLAIN, ""), (NAMED, "/inner"), (NOBODY_S, "/inner/inmost")] {
         let procs = format!("{}{part}/cgroup.procs", groups.0);
@@ -167,13 +171,7 @@ fn a_control_group_includes_those_below_it() {
 
 #[test]
 fn a_container_is_found_by_its_id() {
-    if skip() {
-        return;
-    }
-    let Some(groups) = Groups::new().filter(|groups| Path::new(&groups.0).join("cgroup.procs").exists()) else {
-        println!("SKIPPED: no control group can be made here");
-        return;
-    };
+    let Some(groups) = groups() else { return };
     let mut processes = Processes::start();
     let group = format!("{}{}", groups.0, scope());
     std::fs::create_dir_all(&group).expect("a control group");
