@@ -9,10 +9,13 @@ other kernels, and of recipes that are not measured, stay as they are.
 """
 
 import argparse
+import atexit
+import functools
 import json
 import os
 import platform
 import re
+import shutil
 import signal
 import socket
 import statistics
@@ -38,10 +41,33 @@ REDIS = (
     "redis-server --port 7391 --save '' & server=$!; until redis-cli -p 7391 ping; do sleep 0.1; done; "
     "redis-benchmark -p 7391 -n 100000 -t get -q; kill $server; wait $server; true"
 )
+POSTGRES = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)), Path("/usr/bin"))
+QUERIES = (
+    f"chown 65534 DIR; cd DIR; as() {{ setpriv --reuid=65534 --clear-groups \"$@\"; }}; "
+    f"as {POSTGRES}/initdb -D DIR/data -A trust -N -U postgres; "
+    f"as {POSTGRES}/postgres -D DIR/data -k DIR -c listen_addresses= -c fsync=off & server=$!; "
+    "until psql -h DIR -U postgres -c 'select 1'; do sleep 0.1; done; pgbench -h DIR -U postgres -i -q postgres; "
+    "pgbench -h DIR -U postgres -n -S -t 20000 postgres; kill -INT $(head -n 1 DIR/data/postmaster.pid); wait $server; true"
+)
+# What is compiled once, and where: PROGRAMS in a load and in its selection.
+COMPILED = (
+    f"GOCACHE=PROGRAMS/cache go build -o PROGRAMS/pauses {SCRIPTS}/pauses.go; "
+    f"cc -O2 -shared -fPIC {ROOT}/tests/gpu/stub.c -o PROGRAMS/libcuda.so.1 -Wl,-soname,libcuda.so.1; "
+    f"cc -O2 -shared -fPIC {ROOT}/tests/gpu/stub.c -DRUNTIME PROGRAMS/libcuda.so.1 -o PROGRAMS/libcudart.so.12 "
+    "-Wl,-soname,libcudart.so.12 -Wl,-rpath,'$ORIGIN'; "
+    f"cc -O2 -pthread -o PROGRAMS/load {ROOT}/tests/gpu/load.c PROGRAMS/libcudart.so.12 -Wl,-rpath,'$ORIGIN'"
+)
+OF_GPU = [*OF_LOAD, "--lib", "PROGRAMS/libcuda*"]
 # The load of a recipe, and how the recipe selects it: loads that start processes are not selected by number.
 # A load that begins with `$` is for the shell, others are of `workload`; DIR is a directory on a disk.
 LOADS = {
     "cpu/hot-functions": (COMPUTES, OF_LOAD),
+    "db/postgres": (f"$ {QUERIES}", ["--program", f"{POSTGRES}/postgres", "--comm", "^postgres"]),
+    "db/tls": (f"$ /usr/bin/python3 {SCRIPTS}/tls.py DIR", ["--comm", "^python3"]),
+    "gpu/launches": ("$ exec PROGRAMS/load 200", OF_GPU),
+    "wall/gpu": ("$ exec PROGRAMS/load 200", OF_GPU),
+    "runtime/go": ("$ exec PROGRAMS/pauses", ["--go", "PROGRAMS/pauses", *OF_LOAD]),
+    "runtime/identify": ("act pingpong 30000", []),
     "db/redis": (f"$ {REDIS}", ["--comm", "^redis-server$"]),
     "db/sqlite": (f"$ /usr/bin/python3 {SCRIPTS}/statements.py DIR/db", ["--comm", "^python3"]),
     "host/overview": (SWITCHES, []),
@@ -97,6 +123,19 @@ LOADS = {
 }
 
 
+@functools.cache
+def compiled():
+    """The directory of the compiled programs; without a compiler, the loads that need one fail."""
+    directory = tempfile.mkdtemp(dir="/var/tmp")
+    atexit.register(shutil.rmtree, directory)
+    subprocess.run(["sh", "-c", COMPILED.replace("PROGRAMS", directory)], capture_output=True, check=False)
+    return directory
+
+
+# What is shown of the loads that are long.
+SHORT = {f"$ {REDIS}": "redis-benchmark -n 100000 -t get", f"$ {QUERIES}": "initdb, pgbench -i, pgbench -S -t 20000"}
+
+
 def attached(recipe, arguments):
     """Starts a recipe and waits until its probes are attached."""
     with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
@@ -110,6 +149,8 @@ def attached(recipe, arguments):
 
 def one_run(load, recipe=None, selected=()):
     """CPU time of the load in seconds; with a recipe, also the mean time of an event in nanoseconds."""
+    load = load.replace("PROGRAMS", compiled())
+    selected = [word.replace("PROGRAMS", compiled()) for word in selected]
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
         command = load.removeprefix("$ ") if load.startswith("$ ") else f"exec {WORKLOAD} {load}"
         return measured_run(command.replace("DIR", directory), load, recipe, selected)
@@ -134,7 +175,9 @@ def measured_run(command, load, recipe, selected):
     if tracer.returncode != 0:
         raise RuntimeError(f"{recipe} ended with {tracer.returncode}")
     costs = [json.loads(line) for line in text.splitlines() if line.startswith('{"type": "quality"')][-1]["data"]["cost"]
-    events = [row for row in costs if row["runs"] and not row["probe"].startswith(NO_EVENTS)]
+    rows = [row for row in costs if row["runs"]]
+    # Of a recipe that only looks around once, that is what it costs.
+    events = [row for row in rows if not row["probe"].startswith(NO_EVENTS)] or rows
     spent = sum(row["runs"] * (row["mean_ns"] + row.get("trap_ns", 0)) for row in events)
     return used, spent / sum(row["runs"] for row in events)
 
@@ -150,8 +193,7 @@ def measure(recipe):
         event_ns.append(ns)
     kernel = re.match(r"\d+\.\d+", platform.release())[0]
     shown = load.removeprefix("$ ").replace(f"{SCRIPTS}/", "") if load.startswith("$ ") else f"workload {load}"
-    if load == f"$ {REDIS}":
-        shown = "redis-benchmark -n 100000 -t get"
+    shown = SHORT.get(load, shown.replace("PROGRAMS/", "").removeprefix("exec "))
     return [recipe, kernel, f"{statistics.median(event_ns):.0f}", f"{statistics.median(slower):+.1f}", time.strftime("%Y-%m-%d"), shown]
 
 

@@ -212,7 +212,7 @@ def compare_states(kind, misses):
         truth = Schedstat(server.pids())
         truth.start()
         time.sleep(0.5)
-        documents = profile(["wall/threads", "--pid", ",".join(server.pids()), "--rows", "1000"], SECONDS)
+        documents = profile(["wall/threads", "--pid", ",".join(server.pids()), "--top", "1000"], SECONDS)
         time.sleep(0.5)
         truth.over.set()
         truth.join()

@@ -97,11 +97,7 @@ def mean(rows, column, count):
 
 
 def latencies(server, counter, outcome, inside, misses):
-    """The server's row of the latency table: what net/requests says about its port.
-
-    The client reports means over its whole run. With as many requests `inside` as it says, its latency in a part of the
-    run follows from the rate then (Little's law).
-    """
+    """The server's row of the latency table: what net/requests says about its port."""
     views, start, end = outcome
     rows = [row for row in views["requests by port"] if row["port"] == server.port]
     theirs = counter.at(end) - counter.at(start)
@@ -114,7 +110,11 @@ def latencies(server, counter, outcome, inside, misses):
 
 
 def queue(server, requests, misses):
-    """Measures a server; returns its row of the queue table and adds one to the latency table."""
+    """Measures a server; returns its row of the queue table and adds one to the latency table.
+
+    The client reports means over its whole run, of which each recipe sees a part. The client always has as many open
+    requests, so its latency in a part follows from the rate that the server counted then (Little's law).
+    """
     counter = Sampler(server.count, 0.2)
 
     def work():
@@ -132,12 +132,13 @@ def queue(server, requests, misses):
     queued, served = mean(rows, "queued", "requests") / 1e6, mean(rows, "served", "requests") / 1e6
     depth = views["waiting and busy requests"]
     inside = sum((row["waiting"] or 0) + (row["busy"] or 0) for row in depth)
-    off, late = (ours / theirs - 1) * 100, queued + served - latency
+    open_ms = rate * latency
+    off, late = (ours / theirs - 1) * 100, queued + served - open_ms / theirs
     if abs(off) > RATE_PERCENT or abs(late) > latency * LATENCY_PERCENT / 100 + LATENCY_MS:
         misses.append(f"{server.name}: {off:+.1f} % of the rate, {late:+.2f} ms of the latency")
-    requests.append(latencies(server, counter, by_port, rate * latency, misses))
-    return [server.name, f"{theirs:,.0f}", f"{ours:,.0f}", f"{off:+.1f} %", f"{rate:,.0f}", f"{latency:.2f}", f"{queued:.2f}",
-            f"{served:.2f}", f"{late:+.2f}", f"{rate * latency / 1000:.1f}", f"{inside:.1f}"]
+    requests.append(latencies(server, counter, by_port, open_ms, misses))
+    return [server.name, f"{theirs:,.0f}", f"{ours:,.0f}", f"{off:+.1f} %", f"{rate:,.0f}", f"{open_ms / theirs:.2f}",
+            f"{queued:.2f}", f"{served:.2f}", f"{late:+.2f}", f"{open_ms / 1000:.1f}", f"{inside:.1f}"]
 
 
 def threads_in_futex(pids):

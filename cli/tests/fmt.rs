@@ -127,14 +127,14 @@ fn line_ends_and_byte_order_marks_of_other_systems_go() {
 }
 
 #[test]
-fn by_the_name_bpftrace_it_prints_the_form() {
+fn by_the_name_bpftrace_it_prints_the_form_with_blanks() {
     let directory = Directory::new();
     let link = directory.0.join("bpftrace");
     symlink(env!("CARGO_BIN_EXE_profiler"), &link).expect("a link");
     let file = directory.file("a.bt", UGLY);
     for arguments in [vec!["--fmt", file.as_str()], vec!["--fmt", "-e", UGLY]] {
         let output = Command::new(&link).args(arguments).output().expect("it runs");
-        assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), PRETTY.to_owned()));
+        assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), PRETTY.replace('\t', "  ")));
     }
     assert_eq!(read(&file), UGLY);
 }

@@ -91,9 +91,13 @@ fn lacking(script: &str, options: &str, expected: &str) -> Option<String> {
     errors.lines().find_map(|line| line.strip_prefix("error[E0410]: ")).map(str::to_owned)
 }
 
-/// Whether a script iterates over threads and fails because this kernel's BPF programs cannot.
-/// Since 6.7 they can.
+/// Whether a script iterates over threads or looks one up, and fails because this kernel's BPF
+/// programs cannot. Since 6.7 and 6.2 they can.
 fn needs_a_walk(script: &str, options: &str) -> bool {
+    let looks_up = script.contains("iter:") && script.contains("(comm(");
+    if looks_up && profiler("check", script, options).2.contains("error[E0391]: the kernel does not look up names") {
+        return true;
+    }
     let goes = script.contains("state ") && ["for (", "len("].iter().any(|word| script.contains(word));
     goes && profiler("check", script, options).2.contains("error[E0453]: on this kernel, ")
 }

@@ -58,6 +58,7 @@ pub const LANGUAGE: &[LanguageWord] = &[
     part("expressions", "a + b, c ? a : b, $x.field", "operators, loosest first", SYNTAX, Some("## Expressions")),
     reserved(Role::Literal, part("false", "false", "a boolean", SYNTAX, Some("## Constants"))),
     part("filter", "PROBE / CONDITION / { … }", "the block runs only when the condition is not 0", SYNTAX, BLOCKS),
+    part("flame", "flame", "a view as a picture of its stacks", VIEW, Some("## `flame`")),
     reserved(
         Role::Compound(Head::Iteration),
         part("for", "for ($i : 0..10) { … }", "a loop over numbers or over a map", SYNTAX, Some("### Loops")),

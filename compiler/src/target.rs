@@ -14,6 +14,7 @@ pub use program::{
 };
 
 use crate::btf::{Added, Btf, Kind};
+use crate::params::Ids;
 use crate::types::Type;
 use crate::usdt::Argument;
 
@@ -95,6 +96,10 @@ pub trait Target: std::fmt::Debug {
     /// pattern for module names; `vmlinux` is the kernel itself. A name shared by several functions
     /// appears once for each. Sorted, at least one.
     fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError>;
+    /// The functions of the BPF programs that are loaded, and that can be traced.
+    fn bpf_functions(&self) -> Result<Vec<BpfFunction>, TargetError> {
+        Err(TargetError::Missing { near: Vec::new() })
+    }
     /// Static probes (USDT) of a file whose provider and name match two patterns; sorted, at least
     /// one.
     fn static_probes(&self, _path: &str, _provider: &str, _name: &str) -> Result<Vec<StaticProbe>, TargetError> {
@@ -104,14 +109,28 @@ pub trait Target: std::fmt::Debug {
     fn kernel_symbol(&self, name: &str) -> Option<u64>;
     /// The cgroup v2 id of a path.
     fn cgroup_id(&self, path: &str) -> Result<u64, TargetError>;
+    /// The user id of a login name.
+    fn user_id(&self, name: &str) -> Result<u32, TargetError>;
 }
 
-/// The cgroup v2 id of a path for a parameter's value; else why there is none.
-pub fn cgroup_of(target: &dyn Target, path: &str) -> Result<u64, String> {
-    target.cgroup_id(path).map_err(|error| match error {
-        TargetError::Missing { .. } => "there is no such control group here".into(),
+/// The numbers that a target's names in the values of parameters have.
+pub struct TargetIds<'a>(pub &'a dyn Target);
+
+impl Ids for TargetIds<'_> {
+    fn cgroup(&self, path: &str) -> Result<u64, String> {
+        self.0.cgroup_id(path).map_err(|error| said(error, "there is no such control group here"))
+    }
+
+    fn user(&self, name: &str) -> Result<u64, String> {
+        self.0.user_id(name).map(u64::from).map_err(|error| said(error, "there is no such user here"))
+    }
+}
+
+fn said(error: TargetError, missing: &str) -> String {
+    match error {
+        TargetError::Missing { .. } => missing.into(),
         TargetError::Refused(words) | TargetError::Invalid(words) => words,
-    })
+    }
 }
 
 /// What distinguishes the memory of a process from all other memory, as offsets.
@@ -206,6 +225,14 @@ pub struct KernelFunction {
     pub name: String,
     /// Its module; `None` for the kernel itself.
     pub module: Option<String>,
+}
+
+/// A function of a BPF program that is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BpfFunction {
+    /// The program's id.
+    pub program: u32,
+    pub name: String,
 }
 
 /// A tracepoint's record, from its `format` file.

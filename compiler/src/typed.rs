@@ -87,6 +87,8 @@ pub struct Map {
     pub of_threads: bool,
     /// Unit of its values.
     pub unit: Unit,
+    /// The part of the key that the script names `tid`.
+    pub thread: Option<usize>,
     /// Units of the fields of its records, for those fields that have one.
     pub field_units: Vec<(String, Unit)>,
 }
@@ -372,6 +374,8 @@ pub enum ExprKind {
         /// Whether the result is the value after the change.
         prefix: bool,
     },
+    /// `exchange(@x[k].field, value)`: writes an 8-byte field, atomically; its old value.
+    Exchange(Field, Box<Expr>),
     /// Integer conversion to this expression's type (also for bool and pointers).
     Convert(Box<Expr>),
     /// A field of the tracepoint's record: byte offset in the context, read directly.
@@ -466,6 +470,7 @@ impl Expr {
             || match &self.kind {
                 ExprKind::Map(_, key) | ExprKind::StepMap { key, .. } => in_key(key),
                 ExprKind::StepField { field, .. } => in_key(&field.key),
+                ExprKind::Exchange(field, value) => in_key(&field.key) || value.any(test),
                 ExprKind::Call(call) => call.args.iter().any(|arg| arg.any(test)),
                 ExprKind::Unary(_, inner)
                 | ExprKind::Matches(inner, _)

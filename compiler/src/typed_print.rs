@@ -230,6 +230,9 @@ impl Printer<'_> {
             ExprKind::StepField { field, by, prefix } => {
                 step(&format!("+{} of {}", field.offset_bytes, self.map_name(field.map)), *by, *prefix)
             }
+            ExprKind::Exchange(field, _) => {
+                format!("exchange +{} of {}", field.offset_bytes, self.map_name(field.map))
+            }
             ExprKind::Convert(_) => "convert".into(),
             ExprKind::ContextField(offset) => format!("context field at {offset}"),
             ExprKind::ContextData(offset) => format!("context data described at {offset}"),
@@ -267,6 +270,12 @@ impl Printer<'_> {
                 if let Some(key) = &field.key {
                     self.expr(probe, key);
                 }
+            }
+            ExprKind::Exchange(field, value) => {
+                if let Some(key) = &field.key {
+                    self.expr(probe, key);
+                }
+                self.expr(probe, value);
             }
             ExprKind::Call(call) => self.exprs(probe, &call.args),
             ExprKind::Unary(_, inner)

@@ -130,23 +130,24 @@ impl Sink for Outputs {
     fn text(&mut self, kind: &'static str, bytes: &[u8]) {
         self.both().into_iter().for_each(|output| output.text(kind, bytes));
     }
-    fn note(&mut self, kind: &'static str, text: &[u8], _span: Span) {
+    fn note(&mut self, kind: &'static str, text: &[u8], _places: &[Span]) {
         self.both().into_iter().for_each(|output| output.note(kind, text, &SourceLocation::default()));
     }
-    fn helper_failed(&mut self, failure: &HelperFailure<'_>, _span: Span) {
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, _places: &[Span]) {
         self.both().into_iter().for_each(|output| output.helper_failed(failure, &SourceLocation::default()));
     }
     fn value(&mut self, value: &Value) {
         self.both().into_iter().for_each(|output| output.value(value, &Names));
     }
     fn print_map(&mut self, _map: usize, _top: u64, _div: u64) {}
+    fn print_flame(&mut self, _map: usize) {}
     fn print_entry(&mut self, _map: usize, _key: &[u8]) {}
     fn clear_map(&mut self, _map: usize) {}
     fn turn(&mut self, _windows: u64, _at_ns: u64) {}
     fn turn_end(&mut self, _windows: u64) {}
     fn zero_map(&mut self, _map: usize) {}
     fn exit(&mut self, _code: u8) {}
-    fn cat(&mut self, _path: &str, _span: Span) {}
+    fn cat(&mut self, _path: &str) {}
     fn system(&mut self, _command: &str) {}
     fn unwatch(&mut self, _address: u64, _span: Span) {}
     fn symbols(&self) -> &dyn Symbols {
@@ -203,7 +204,8 @@ pub fn values(input: &[u8]) {
             }
         };
         let mut outputs = Outputs::new();
-        let print = MapPrint { top: u64::from(*cut) % 3, div: u64::from(*kind) % 5 };
+        let flame = (*cut > 200).then_some(map.unit);
+        let print = MapPrint { top: u64::from(*cut) % 3, div: u64::from(*kind) % 5, flame };
         for output in outputs.both() {
             let entries = vec![(key_value.clone(), value.clone()), (key_value.clone(), value.clone())];
             let keyed = map.key.is_some();

@@ -6,9 +6,10 @@
 //!
 //! Numbers follow C: without a length modifier a number is truncated to 32 bits, like `int`.
 //! Additions to C are the buffer conversions `%r`, `%rx` and `%rh`, and `%s`, which accepts every
-//! value. `*` is accepted but sets no width, as in bpftrace. A `%` that does not begin a conversion
-//! is literal text.
+//! value; `%gr` prints the flags of a memory allocation. `*` is accepted but sets no width, as in
+//! bpftrace. A `%` that does not begin a conversion is literal text.
 
+mod allocation_flags;
 mod number;
 mod parse;
 mod render;
@@ -54,11 +55,23 @@ pub struct Conversion {
     /// Number of digits, or maximum number of characters of a string.
     pub precision: Option<u32>,
     /// The letter: `d i u x X o c s p`, `r` (buffer), `t` (a duration in ns); `R` stands for `rx`,
-    /// `H` for `rh`.
+    /// `H` for `rh`, `G` for `gr` (flags of an allocation).
     pub letter: char,
     /// Size from the length modifier (`hh` 1, `h` 2, none 4, `l`, `ll`, `j`, `z` and `t` 8):
     /// integers are truncated to it before printing. Pointers (`%p`) are never truncated.
     pub size_bytes: u8,
+}
+
+impl Conversion {
+    /// The letters of the conversion as a format string has them.
+    pub fn written(&self) -> String {
+        match self.letter {
+            'R' => "rx".to_owned(),
+            'H' => "rh".to_owned(),
+            'G' => "gr".to_owned(),
+            letter => letter.to_string(),
+        }
+    }
 }
 
 /// Why a format string is invalid.
@@ -88,6 +101,7 @@ pub fn accepts(conversion: &Conversion, ty: &Type) -> bool {
         ('r' | 'R' | 'H', _) => false,
         (letter, Type::Statistic { .. }) => letter != 'c' && letter != 'p',
         ('t', ty) => matches!(ty, Type::Int(_)),
+        ('G', ty) => matches!(ty, Type::Int(_) | Type::Enum { .. }),
         (_, ty) => ty.is_scalar(),
     }
 }

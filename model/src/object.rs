@@ -12,7 +12,7 @@ mod span;
 mod stored;
 mod validate;
 
-pub use attach::{Attach, CPU_CLOCK, FunctionSite, PROCESS_SHIFT, Program, Rate, SOFTWARE, Site, Watch};
+pub use attach::{Attach, CPU_CLOCK, FoundBy, FunctionSite, PROCESS_SHIFT, Program, Rate, SOFTWARE, Site, Watch};
 pub use loss::{Counter, Loss, MAX_FOLLOWED_RETURNS, MAX_ROUNDS, MERGED_TICKS_BYTES, RunCounter};
 pub use map::{Alternate, MapValue, PAGE_NUMBER_BYTES, Pages, Storage, ThreadMap, UserMap};
 pub use span::{EndedKeys, Span as TimeSpan, SpanCounter, WhenFull};
@@ -52,6 +52,8 @@ pub struct Object {
     pub data_ring: Option<String>,
     /// Name of the ring-buffer map for control records, if any event needs it.
     pub control_ring: Option<String>,
+    /// The perf buffers for packets, if any program sends some.
+    pub packets: Option<PacketBuffers>,
     /// Offset in `.bss` of a `u64`: nonzero while the reader sleeps and wants a commit to wake it.
     pub wake_flag_offset: Option<u32>,
     /// Offset in `.bss` of a `u64`: the boot-clock time in ns at which the run started (`elapsed`).
@@ -142,6 +144,18 @@ pub struct StackTable {
     pub limit: u8,
 }
 
+/// The buffers of `skboutput`. The kernel copies packets to perf buffers only. What it copies is a
+/// record of an [`Event`] whose last bytes are those of the packet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PacketBuffers {
+    /// Name in the object of the `BPF_MAP_TYPE_PERF_EVENT_ARRAY` map, which has an entry per CPU.
+    pub map: String,
+    /// Size of all buffers together, in bytes.
+    pub size_bytes: u32,
+    /// Paths of the files that packets are written to.
+    pub files: BTreeSet<String>,
+}
+
 /// Runtime settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
@@ -155,6 +169,20 @@ pub struct Config {
     pub max_strlen: u32,
     /// Whether user stacks have source lines and inlined functions.
     pub show_debug_info: bool,
+    /// What a program that cannot be attached does to the run.
+    pub refused_probes: RefusedProbes,
+}
+
+/// What to do about a probe that the kernel refuses to attach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum RefusedProbes {
+    /// The run ends.
+    #[default]
+    End,
+    /// A warning: the rest runs.
+    Warn,
+    /// The rest runs, without a warning.
+    Ignore,
 }
 
 /// A kind of ring-buffer record: bytes 0..4 are the event index, bytes 4..8 the size of the record,
@@ -174,6 +202,15 @@ pub struct Event {
     pub program: usize,
     /// The call in the script.
     pub span: Span,
+    /// The calls of macros whose expansion has the call, the innermost first.
+    pub expanded_from: Vec<Span>,
+}
+
+impl Event {
+    /// The call, then the calls of macros that led to it.
+    pub fn places(&self) -> Vec<Span> {
+        std::iter::once(self.span).chain(self.expanded_from.iter().copied()).collect()
+    }
 }
 
 /// A constant of a call.
@@ -208,6 +245,7 @@ impl Default for Config {
             max_cat_bytes: 10240,
             str_trunc_trailer: "..".into(),
             max_strlen: 1024,
+            refused_probes: RefusedProbes::End,
             show_debug_info: true,
         }
     }

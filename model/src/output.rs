@@ -64,6 +64,7 @@ use std::time::Duration;
 
 use crate::results::{HelperFailure, Merge};
 use crate::source::{Source, Span};
+use crate::units::Unit;
 use crate::value::{Symbols, Value};
 
 pub use quality::{Field, Section};
@@ -94,14 +95,16 @@ pub struct MapPrint {
     pub top: u64,
     /// Divide values by this; 0 or 1 does not divide.
     pub div: u64,
+    /// Show people a picture of the stacks in the keys, with values of this unit.
+    pub flame: Option<Unit>,
 }
 
 /// The place in a script that a message refers to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// The script's name.
+    /// The name of the script, or of the file or module that it uses.
     pub file: String,
-    /// The line, from 1.
+    /// The line in that file, from 1.
     pub line: u32,
     /// The first column, from 1.
     pub column: u32,
@@ -109,14 +112,19 @@ pub struct SourceLocation {
     pub end_column: Option<u32>,
     /// The text of the line.
     pub text: String,
+    /// The calls of macros whose expansion it is in, the innermost first.
+    pub expanded_from: Vec<SourceLocation>,
 }
 
 impl SourceLocation {
     /// The place of a span.
     pub fn of(source: &Source, span: Span) -> SourceLocation {
         let ((line, column), (end_line, end)) = (source.line_column(span.start), source.line_column(span.end));
-        let text = source.text.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default().to_owned();
-        SourceLocation { file: source.name.clone(), line, column, end_column: (end_line == line).then_some(end), text }
+        let (file, start) = source.file_at(span.start);
+        let of_file = source.text.get(start as usize..).unwrap_or_default();
+        let text = of_file.lines().nth((line as usize).saturating_sub(1)).unwrap_or_default().to_owned();
+        let end_column = (end_line == line).then_some(end);
+        SourceLocation { file: file.to_owned(), line, column, end_column, text, expanded_from: Vec::new() }
     }
 }
 
@@ -241,3 +249,20 @@ pub trait SnapshotSink: Flush {
 pub trait Output: EventSink + SnapshotSink {}
 
 impl<T: EventSink + SnapshotSink + ?Sized> Output for T {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_in_a_module_names_the_module() {
+        let mut source = Source::new("a.prof", "one\ntwo\n");
+        source.append_module("std/b.prof", "three\nfour\n", "std/b");
+        let place = |start, end| SourceLocation::of(&source, Span::new(start, end));
+        let in_script = place(4, 7);
+        assert_eq!((in_script.file.as_str(), in_script.line, in_script.text.as_str()), ("a.prof", 2, "two"));
+        let in_module = place(14, 18);
+        assert_eq!((in_module.file.as_str(), in_module.line, in_module.text.as_str()), ("std/b.prof", 2, "four"));
+        assert_eq!((in_module.column, in_module.end_column), (1, Some(5)));
+    }
+}

@@ -66,6 +66,7 @@ pub enum Type {
     Percent,
     Pid,
     Cgroup,
+    User,
     Regex,
     Glob,
 }
@@ -79,7 +80,7 @@ pub enum Value {
     Number(i64),
     /// A text.
     Text(String),
-    /// Process ids or cgroup ids, sorted.
+    /// Ids of processes, cgroups or users, sorted.
     Set(Vec<u64>),
 }
 
@@ -92,8 +93,13 @@ pub struct Written {
     pub quoted: bool,
 }
 
-/// Looks up a cgroup id by path; else says why there is none.
-pub type Cgroups<'a> = dyn Fn(&str) -> Result<u64, String> + 'a;
+/// Looks up numbers by names; else says why there is none.
+pub trait Ids {
+    /// The cgroup id of a path.
+    fn cgroup(&self, path: &str) -> Result<u64, String>;
+    /// The user id of a login name.
+    fn user(&self, name: &str) -> Result<u64, String>;
+}
 
 /// Maximum size of a set that is compared element by element; larger sets are looked up in a map.
 pub const MOST_COMPARED: usize = 8;
@@ -104,7 +110,10 @@ const MOST_IN_SET: usize = 4096;
 /// Linux's limit of process ids.
 const MOST_PID: u64 = 1 << 22;
 
-const TYPES: [(&str, Type); 11] = [
+/// The largest user id; the one above it means none.
+const MOST_UID: u64 = u32::MAX as u64 - 1;
+
+const TYPES: [(&str, Type); 12] = [
     ("bool", Type::Bool),
     ("bytes", Type::Bytes),
     ("cgroup", Type::Cgroup),
@@ -116,6 +125,7 @@ const TYPES: [(&str, Type); 11] = [
     ("pid", Type::Pid),
     ("regex", Type::Regex),
     ("string", Type::String),
+    ("user", Type::User),
 ];
 
 impl Type {
@@ -141,7 +151,7 @@ impl Type {
 
     /// Whether several values can be given, any of which may match.
     pub fn is_set(self) -> bool {
-        matches!(self, Type::Pid | Type::Cgroup)
+        matches!(self, Type::Pid | Type::Cgroup | Type::User)
     }
 
     /// Whether values are texts.
@@ -198,20 +208,23 @@ impl Type {
             Type::Percent => "a whole number of percent, such as 5%",
             Type::Pid => "process ids from 1 to 4194304, such as 12 or 12,13",
             Type::Cgroup => "the path of a control group, such as /system.slice, its number, or a container's id",
+            Type::User => "login names or user ids, such as postgres or 0,1000",
             Type::Regex => "a regular expression, such as ^(read|write)v?$",
             Type::Glob => "a pattern with `*`, such as vfs_*",
         }
     }
 
     /// Parses one value.
-    fn read_one(self, text: &str, cgroups: &Cgroups<'_>) -> Result<Value, String> {
+    fn read_one(self, text: &str, ids: &dyn Ids) -> Result<Value, String> {
         let number = match self {
             Type::Int => text::whole(text),
             Type::Bool => text::truth(text),
             Type::Duration => text::with_unit(text, &text::DURATIONS),
             Type::Bytes => text::with_unit(text, &text::SIZES),
             Type::Percent => text::whole(text.strip_suffix('%').unwrap_or(text)),
-            Type::Pid | Type::Cgroup => return self.read_member(text, cgroups).map(|member| Value::Set(vec![member])),
+            Type::Pid | Type::Cgroup | Type::User => {
+                return self.read_member(text, ids).map(|member| Value::Set(vec![member]));
+            }
             Type::String | Type::Path => {
                 let fits = text.len() < self.capacity_bytes() as usize && !text.contains('\0');
                 return if fits { Ok(Value::Text(text.into())) } else { Err(self.form().into()) };
@@ -223,15 +236,19 @@ impl Type {
         number.map(Value::Number).ok_or_else(|| self.form().into())
     }
 
-    fn read_member(self, text: &str, cgroups: &Cgroups<'_>) -> Result<u64, String> {
-        let number = text.parse::<u64>().ok();
-        if self == Type::Pid {
-            return number.filter(|pid| (1..=MOST_PID).contains(pid)).ok_or_else(|| self.form().into());
+    fn read_member(self, text: &str, ids: &dyn Ids) -> Result<u64, String> {
+        let most = match self {
+            Type::Pid => MOST_PID,
+            Type::User => MOST_UID,
+            _ => u64::MAX,
+        };
+        let least = u64::from(self == Type::Pid);
+        match (text.parse::<u64>(), self) {
+            (Ok(number), _) if (least..=most).contains(&number) => Ok(number),
+            (Err(_), Type::Cgroup) => ids.cgroup(text),
+            (Err(_), Type::User) => ids.user(text),
+            _ => Err(format!("it takes {}", self.form())),
         }
-        if let Some(id) = number {
-            return Ok(id);
-        }
-        cgroups(text)
     }
 }
 
@@ -254,7 +271,7 @@ impl Param {
 
     /// Parses the values given for the parameter, one text per occurrence. An error is a sentence
     /// with the value, type and range.
-    pub fn read(&self, given: &[Written], cgroups: &Cgroups<'_>) -> Result<Value, String> {
+    pub fn read(&self, given: &[Written], ids: &dyn Ids) -> Result<Value, String> {
         let Some(last) = given.last() else { return Err(format!("`{}` needs a value", self.name)) };
         let texts: Vec<&str> = given.iter().map(|written| written.text.as_str()).collect();
         let shown = texts.join(",");
@@ -270,28 +287,25 @@ impl Param {
         }
         let wrong = |text: &str, words: String| format!("`{}` cannot be `{text}`: {words}", self.name);
         if self.ty.is_set() {
-            return self.read_set(&texts, cgroups);
+            return self.read_set(&texts, ids);
         }
-        match self.ty.read_one(&last.text, cgroups) {
+        match self.ty.read_one(&last.text, ids) {
             Ok(Value::Number(number)) if !self.allows(number) => Err(wrong(&last.text, self.words_of_range())),
             Ok(value) => Ok(value),
             Err(words) if self.range.is_some() => {
                 Err(wrong(&last.text, format!("it takes {words}, {}", self.bounds())))
             }
-            Err(words) if self.ty == Type::Cgroup || self.ty == Type::Regex => Err(wrong(&last.text, words)),
+            Err(words) if self.ty == Type::Regex => Err(wrong(&last.text, words)),
             Err(words) => Err(wrong(&last.text, format!("it takes {words}"))),
         }
     }
 
-    fn read_set(&self, texts: &[&str], cgroups: &Cgroups<'_>) -> Result<Value, String> {
+    fn read_set(&self, texts: &[&str], ids: &dyn Ids) -> Result<Value, String> {
         let mut members = Vec::new();
         for text in texts.iter().flat_map(|text| text.split(',')).map(str::trim) {
-            match self.ty.read_member(text, cgroups) {
+            match self.ty.read_member(text, ids) {
                 Ok(member) => members.push(member),
-                Err(words) if self.ty == Type::Cgroup => {
-                    return Err(format!("`{}` cannot be `{text}`: {words}", self.name));
-                }
-                Err(words) => return Err(format!("`{}` cannot be `{text}`: it takes {words}", self.name)),
+                Err(words) => return Err(format!("`{}` cannot be `{text}`: {words}", self.name)),
             }
         }
         members.sort_unstable();

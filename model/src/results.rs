@@ -135,20 +135,34 @@ pub struct HelperFailure<'a> {
     pub words: &'a str,
 }
 
+/// A packet that a program has copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// When it was copied (`CLOCK_BOOTTIME`).
+    pub at_ns: u64,
+    /// What was copied: the start of the packet, or all of it.
+    pub bytes: &'a [u8],
+    /// The packet's size in bytes.
+    pub size_bytes: u32,
+}
+
 /// Operations available to a function's user-space part; implemented by the runtime.
 pub trait Sink {
     /// Prints text; `kind` is its name in JSON output (`printf`, `time`, `join`, `cat`, `syscall`).
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
-    /// Prints a warning (`warnf`) or an error (`errorf`) of the script at `span`.
-    fn note(&mut self, kind: &'static str, text: &[u8], span: Span);
-    /// Reports that a read at `span` failed.
-    fn helper_failed(&mut self, failure: &HelperFailure<'_>, span: Span) {
-        self.note("warnf", failure.words.as_bytes(), span);
+    /// Prints a warning (`warnf`) or an error (`errorf`) of the script at the first of these
+    /// places; the others are the calls of macros that led there.
+    fn note(&mut self, kind: &'static str, text: &[u8], places: &[Span]);
+    /// Reports that a read at the first of these places failed.
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, places: &[Span]) {
+        self.note("warnf", failure.words.as_bytes(), places);
     }
     /// Prints a value: `print(v)`.
     fn value(&mut self, value: &Value);
     /// Prints a map: `print(@x, top, div)`; zero means all entries, and undivided.
     fn print_map(&mut self, map: usize, top: u64, div: u64);
+    /// Prints a map as a picture of the stacks in its keys: `flame(@x)`.
+    fn print_flame(&mut self, map: usize);
     /// Prints one entry: `print(@x[key])`; `key` has the bytes of the map's key.
     fn print_entry(&mut self, map: usize, key: &[u8]);
     /// Removes all entries.
@@ -163,8 +177,10 @@ pub trait Sink {
     fn turn_end(&mut self, windows: u64);
     /// Ends the run.
     fn exit(&mut self, code: u8);
-    /// Prints a file, or an error at `span`.
-    fn cat(&mut self, path: &str, span: Span);
+    /// Appends a packet to a file of packets.
+    fn packet(&mut self, _path: &str, _packet: &Packet<'_>) {}
+    /// Prints a file, or an error.
+    fn cat(&mut self, path: &str);
     /// Runs a command.
     fn system(&mut self, command: &str);
     /// Removes the watchpoints at this address, or warns at `span` that there is none.
@@ -217,7 +233,7 @@ impl Perform for HelperError {
             Some(words) => words,
             None => "Unknown error",
         };
-        sink.helper_failed(&HelperFailure { helper, code, words }, event.span);
+        sink.helper_failed(&HelperFailure { helper, code, words }, &event.places());
     }
 }
 
@@ -227,7 +243,7 @@ struct Warning;
 impl Perform for Warning {
     fn perform(&self, event: &Event, _record: &Record<'_>, sink: &mut dyn Sink) {
         if let [Constant::Str(words)] = event.constants.as_slice() {
-            sink.note("warnf", words.as_bytes(), event.span);
+            sink.note("warnf", words.as_bytes(), &event.places());
         }
     }
 }

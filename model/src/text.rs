@@ -111,6 +111,11 @@ fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         return;
     }
     let locations = symbols.locate_stack(stack);
+    if stack.mode == StackMode::BuildId {
+        let frames = stack.frames.iter().zip(&locations);
+        frames.for_each(|(&address, location)| write_position(address, location, out));
+        return;
+    }
     let is_perf = stack.mode == StackMode::Perf;
     for (&address, location) in stack.frames.iter().zip(&locations) {
         if let Location::Symbol(_, origin) = location {
@@ -131,6 +136,15 @@ fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
     if let Some(end) = stack.end {
         out.extend_from_slice(if is_perf { b"\t" } else { b"        " });
         put(out, format_args!("[stack ends here: {}]\n", end.reason()));
+    }
+}
+
+/// The build id of a frame's file and the offset in it, as bpftrace writes them; else the address.
+fn write_position(address: u64, location: &Location, out: &mut Vec<u8>) {
+    let position = location.position().and_then(|position| Some((position.build_id.as_ref()?, position.offset)));
+    match position {
+        Some((build_id, offset)) => put(out, format_args!("{build_id} 0x{offset:02x}\n")),
+        None => put(out, format_args!("{address:x}\n")),
     }
 }
 

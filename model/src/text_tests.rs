@@ -1,7 +1,7 @@
 use super::*;
 use crate::histogram::{linear_histogram, log2_buckets, log2_histogram, log2_index};
 use crate::strftime::Zone;
-use crate::value::Origin;
+use crate::value::{FilePosition, Origin};
 
 struct Names;
 
@@ -137,6 +137,40 @@ fn frames_have_lines_and_inlined_functions() {
     let perf = "\n\t20 inner (inlined)\n\t20 middle (inlined)\n\t20 main+32 (/bin/a)\n\t999 0x999 ([unknown])\n";
     assert_eq!(stack(StackMode::Perf), perf);
     assert_eq!(stack(StackMode::Raw), "\n20\n999\n");
+}
+
+#[test]
+fn frames_are_positions_in_files() {
+    struct InFile;
+
+    impl Symbols for InFile {
+        fn kernel(&self, _address: u64) -> Option<SymbolName> {
+            None
+        }
+        fn user(&self, _pid: u32, _address: u64) -> Option<SymbolName> {
+            None
+        }
+        fn username(&self, _uid: u32) -> Option<String> {
+            None
+        }
+        fn boot_time_ns(&self) -> u64 {
+            0
+        }
+        fn locate_user(&self, _pid: u32, addresses: &[u64]) -> Vec<Location> {
+            let position = |address: &u64| FilePosition { build_id: Some("0a1b".into()), offset: address - 0x1000 };
+            let locate = |address: &u64| match address {
+                0x1000..0x2000 => Location::Module("/bin/a".into(), position(address)),
+                _ => Location::Unknown,
+            };
+            addresses.iter().map(locate).collect()
+        }
+    }
+
+    let frames = vec![0x1005, 0x1020, 0x9000];
+    let stack = Stack { space: Space::User, mode: StackMode::BuildId, pid: 1, frames, end: None };
+    let mut out = Vec::new();
+    write_value(&Value::Stack(stack), &InFile, &mut out);
+    assert_eq!(String::from_utf8(out).unwrap(), "\n0a1b 0x05\n0a1b 0x20\n9000\n");
 }
 
 #[test]

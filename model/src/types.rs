@@ -202,6 +202,8 @@ pub enum StackMode {
     Perf,
     /// Addresses only.
     Raw,
+    /// `build-id 0xoffset` lines: positions in files, from which another machine can resolve names.
+    BuildId,
 }
 
 impl Int {
@@ -332,6 +334,7 @@ impl std::fmt::Display for StackType {
             StackMode::Bpftrace => None,
             StackMode::Perf => Some("perf".to_owned()),
             StackMode::Raw => Some("raw".to_owned()),
+            StackMode::BuildId => Some("build_id".to_owned()),
         };
         let limit = (self.limit != MOST_FRAMES).then(|| self.limit.to_string());
         let args: Vec<String> = [walk, mode, limit].into_iter().flatten().collect();

@@ -260,6 +260,17 @@ pub enum Location {
     Unknown,
 }
 
+impl Location {
+    /// The position in the mapped file, if the code is in one.
+    pub fn position(&self) -> Option<&FilePosition> {
+        match self {
+            Location::Symbol(_, origin) => origin.position.as_ref(),
+            Location::Module(_, position) => Some(position),
+            Location::NoCode | Location::Unknown => None,
+        }
+    }
+}
+
 /// A position in a file, from which another machine can resolve the address, at another time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FilePosition {

@@ -45,6 +45,8 @@ pub struct View {
     pub top: Option<Top>,
     /// The interval at which it is shown, in addition to the end of the run.
     pub every: Option<Every>,
+    /// The column with the widths, if the rows are shown to people as a picture of their stacks.
+    pub flame: Option<usize>,
 }
 
 /// A column.

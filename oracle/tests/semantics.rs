@@ -451,6 +451,34 @@ fn a_state_has_the_key_that_it_declares() {
 }
 
 #[test]
+fn what_a_branch_inserts_is_there_after_it() {
+    let state = "state s by (n: u64) { a: u64, b: u64 }";
+    let cases = [
+        ("if (s[pid].a == 0) { s[pid].a = 5; } @a = s[pid].a;", [("@a", "5"), ("s[1234]", "{ .a = 5, .b = 0 }")]),
+        (
+            "if (s[pid].a == 1) { s[pid].a = 5; } else { s[pid].b = 6; } @b = s[pid].b;",
+            [("@b", "6"), ("s[1234]", "{ .a = 0, .b = 6 }")],
+        ),
+        ("if (s[pid].a == 0) { s[1234].a = 5; } @a = s[pid].a;", [("@a", "5"), ("s[1234]", "{ .a = 5, .b = 0 }")]),
+        (
+            "s[pid].a = 7; if (s[pid].a == 0) { s[pid].a = 5; } @a = s[pid].a;",
+            [("@a", "7"), ("s[1234]", "{ .a = 7, .b = 0 }")],
+        ),
+        (
+            "if (s[pid].a == 1) { s[pid].a = 5; } s[pid].b++; @b = s[pid].b;",
+            [("@b", "1"), ("s[1234]", "{ .a = 0, .b = 1 }")],
+        ),
+        (
+            "if (s[pid].a == 0) { if (uid == 1000) { s[pid].a = 5; } s[pid].b += 2; } @a = s[pid].a + s[pid].b;",
+            [("@a", "7"), ("s[1234]", "{ .a = 5, .b = 2 }")],
+        ),
+    ];
+    for (body, expected) in cases {
+        holds(&format!("{state} BEGIN {{ {body} }}"), &expected);
+    }
+}
+
+#[test]
 fn a_state_is_assigned_as_a_whole_and_deleted() {
     holds(
         "BEGIN { thread = (b = 300, a = 7); thread.a += 1; @a = thread.a; delete(thread); @b = thread.b; @there = has_key(thread); }

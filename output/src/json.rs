@@ -7,6 +7,7 @@
 
 mod distribution;
 mod keys;
+mod pieces;
 mod view;
 
 use std::io::{self, Write};
@@ -16,13 +17,16 @@ use profiler_model::output::{
 };
 use profiler_model::results::HelperFailure;
 use profiler_model::series::{Series, moment};
-use profiler_model::text::controls::is_harmless;
 use profiler_model::text::write_value;
 use profiler_model::value::{Bucket, Histogram, Labels, Symbols, Value};
 
 use super::buffer::Buffer;
 use super::entries::arranged;
 use super::trials;
+
+pub use pieces::quoted;
+use pieces::write_integer;
+pub(crate) use pieces::{put, write_list, write_string};
 
 /// Renderer for JSON.
 #[derive(Debug)]
@@ -263,18 +267,6 @@ fn write_json(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
     }
 }
 
-/// Arrays have no space after the comma.
-pub(crate) fn write_list<T>(items: &[T], out: &mut Vec<u8>, mut write: impl FnMut(&T, &mut Vec<u8>)) {
-    out.push(b'[');
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        write(item, out);
-    }
-    out.push(b']');
-}
-
 fn write_series(series: &Series, symbols: &dyn Symbols, out: &mut Vec<u8>) {
     write_list(&series.points, out, |(number, value), out| {
         let start = moment(series.start_ns(*number), "%Y-%m-%d %H:%M:%S", 9, symbols);
@@ -309,52 +301,6 @@ fn last_value(bucket: &Bucket, labels: Labels) -> Option<i64> {
         (None, Labels::Powers { .. }) => Some(i64::MAX),
         (None, _) => None,
     }
-}
-
-/// A number, or a string if a double cannot represent it.
-fn write_integer(n: i128, out: &mut Vec<u8>) {
-    let magnitude = n.unsigned_abs();
-    let significant_bits = (128 - magnitude.leading_zeros()).saturating_sub(magnitude.trailing_zeros());
-    if significant_bits <= f64::MANTISSA_DIGITS {
-        put(out, format_args!("{n}"));
-    } else {
-        put(out, format_args!("\"{n}\""));
-    }
-}
-
-/// A JSON string with its quotes.
-pub fn quoted(text: &str) -> String {
-    let mut out = Vec::new();
-    write_string(text.as_bytes(), &mut out);
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// Appends a JSON string; bytes that are not UTF-8 become U+FFFD.
-pub(crate) fn write_string(bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    for chunk in bytes.utf8_chunks() {
-        for character in chunk.valid().chars() {
-            match character {
-                '"' => out.extend_from_slice(b"\\\""),
-                '\\' => out.extend_from_slice(b"\\\\"),
-                '\n' => out.extend_from_slice(b"\\n"),
-                '\r' => out.extend_from_slice(b"\\r"),
-                '\t' => out.extend_from_slice(b"\\t"),
-                // JSON allows some characters unescaped that terminals interpret.
-                _ if !is_harmless(character) => put(out, format_args!("\\u{:04x}", character as u32)),
-                _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
-            }
-        }
-        if !chunk.invalid().is_empty() {
-            out.extend_from_slice("\u{fffd}".as_bytes());
-        }
-    }
-    out.push(b'"');
-}
-
-pub(crate) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    // Writing to a vector cannot fail.
-    let _ = out.write_fmt(text);
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::super::fixtures::*;
 use super::*;
 use profiler_model::output::Field;
 
-const ALL: MapPrint = MapPrint { top: 0, div: 0 };
+const ALL: MapPrint = MapPrint { top: 0, div: 0, flame: None };
 
 fn line(write: impl FnOnce(&mut Json)) -> String {
     let out = Paper::default();
@@ -260,7 +260,7 @@ fn keyed_maps_under_bpftrace_s_name() {
 #[test]
 fn top_and_div_apply() {
     let entries = [1, 2, 3].map(|n| (Value::Int(n), Value::Int(n * 10)));
-    let print = MapPrint { top: 2, div: 10 };
+    let print = MapPrint { top: 2, div: 10, flame: None };
     let printed = line(|json| keyed(json, None, print, &entries));
     assert_eq!(printed, rows(r#"{"key": [2], "value": 2},{"key": [3], "value": 3}"#));
 }

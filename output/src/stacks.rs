@@ -11,12 +11,16 @@ mod fold;
 mod groups;
 mod gzip;
 mod icicle;
+mod legend;
+pub(crate) mod picture;
 mod pprof;
 mod protobuf;
 mod samples;
 mod speedscope;
+mod states;
+mod threads;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -29,9 +33,11 @@ use profiler_model::units::Unit;
 use profiler_model::value::{Symbols, Value};
 
 use samples::Samples;
+use states::{Placed, Zone};
 
 pub use difference::Unreadable;
 pub use icicle::Look;
+pub use threads::{OfThread, write_summary};
 
 /// The stacks of a run.
 #[derive(Debug, Clone, Default)]
@@ -58,8 +64,8 @@ pub struct Recorded {
 pub struct Folded {
     /// Frames from the outermost one, separated by `;`.
     rows: BTreeMap<String, u64>,
-    /// Those of threads that are off the CPU.
-    waiting: BTreeSet<String>,
+    /// The states of their threads, if they have some.
+    states: BTreeMap<String, Placed>,
     /// The unit of all numbers, if it is the same.
     unit: Unit,
     /// What is missing from them, as printed.
@@ -70,13 +76,20 @@ pub struct Folded {
 pub struct WithStacks<'a> {
     output: Box<dyn Output + 'a>,
     units: BTreeMap<String, Unit>,
+    threads: BTreeMap<String, usize>,
     stacks: Stacks,
 }
 
 impl<'a> WithStacks<'a> {
     /// Passes everything on to `output`. The values of maps that are not in `units` have no unit.
     pub fn new(output: Box<dyn Output + 'a>, units: BTreeMap<String, Unit>) -> WithStacks<'a> {
-        WithStacks { output, units, stacks: Stacks::default() }
+        WithStacks { output, units, threads: BTreeMap::new(), stacks: Stacks::default() }
+    }
+
+    /// Which part of the key of a map is the id of a thread.
+    #[must_use]
+    pub fn with_threads(self, threads: BTreeMap<String, usize>) -> WithStacks<'a> {
+        WithStacks { threads, ..self }
     }
 
     /// The stacks of all maps.
@@ -94,6 +107,12 @@ impl Stacks {
     /// The stacks as text. Those of several maps begin with the name of their map.
     pub fn folded(&self) -> Folded {
         Folded { notes: self.notes.clone(), ..fold::fold(&self.samples) }
+    }
+
+    /// The stacks of each thread, the largest first, and last those without a thread. They add up
+    /// to all stacks.
+    pub fn by_thread(&self) -> Vec<OfThread> {
+        threads::of(&self.samples, &self.notes)
     }
 
     /// Writes a profile for `go tool pprof` and its relatives, compressed.
@@ -140,6 +159,13 @@ impl Folded {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         flame::write_difference(&difference::lines(before, after), title, is_negated, out)
+    }
+
+    /// The frames of a stack, from the outermost one, with the zones that they are in.
+    fn frames<'a>(&self, stack: &'a str) -> impl Iterator<Item = (&'a str, Zone)> + use<'a> {
+        let placed = self.states.get(stack).copied();
+        let zone = move |depth| placed.map_or(Zone::OnCpu, |placed| placed.zone(depth));
+        stack.split(';').enumerate().map(move |(depth, frame)| (frame, zone(depth)))
     }
 
     fn add(&mut self, stack: String, number: u64) {
@@ -243,7 +269,8 @@ impl SnapshotSink for WithStacks<'_> {
 
     fn stacks(&mut self, map: &MapSnapshot, symbols: &dyn Symbols) {
         let unit = self.units.get(&map.name).copied().unwrap_or_default();
-        self.stacks.samples.add(map, unit, symbols);
+        let thread = self.threads.get(&map.name).copied();
+        self.stacks.samples.add(map, unit, thread, symbols);
     }
 
     fn is_for_machines(&self) -> bool {

@@ -5,6 +5,7 @@
 //! columns that do not fit are omitted and counted. Without a width limit, the same table gives the
 //! same lines.
 
+mod bars;
 mod cells;
 
 use unicode_width::UnicodeWidthStr;
@@ -25,7 +26,8 @@ const MIN_STACK_LINES: usize = 2;
 /// How a table is laid out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// Width in columns. Text is cut to fit, and columns of the table are omitted.
+    /// Width in columns. Text is cut to fit, and columns of the table are omitted; where there is
+    /// room, shares have bars.
     pub width: Option<usize>,
     /// The maximum number of lines. Rows that do not fit are omitted and counted.
     pub height: Option<usize>,
@@ -69,6 +71,9 @@ pub fn lines(table: &Table, title: &str, layout: Layout, symbols: &dyn Symbols) 
     if !grid.left_out.is_empty() {
         // The notice about omitted columns takes one more line.
         grid.truncate(room.saturating_sub(1).max(1));
+    }
+    if let Some(width) = layout.width {
+        bars::add(&mut grid, table, width);
     }
     let left_out = table.rows.len() - grid.shown();
     lines.push(styled(&grid.line(&grid.heads), "4", layout.colour));

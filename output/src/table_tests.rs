@@ -49,6 +49,21 @@ fn shown(table: &Table, layout: Layout) -> String {
 }
 
 #[test]
+fn shares_have_bars_where_a_terminal_has_room() {
+    let at = |width| shown(&mutexes(), Layout { width: Some(width), ..Layout::default() });
+    let expected = "\
+slowest mutexes
+comm         mutex           count      p99   share
+postgres     0x55d0a0c3f040   1000  1.25 ms  62.1 %  ████████████████████
+a\\tb         接続プール         30  <4.1 µs  37.5 %  ████████████▏
+… 12 others                      7        -   0.2 %
+";
+    assert_eq!(at(200), expected);
+    assert!(!at(58).contains('█'), "{}", at(58));
+    assert!(at(62).lines().all(|line| line.width() <= 62), "{}", at(62));
+}
+
+#[test]
 fn columns_are_aligned_and_numbers_have_units_of_their_magnitude() {
     let expected = "\
 slowest mutexes

@@ -17,6 +17,7 @@ use profiler_model::value::{Symbols, Value};
 use super::buffer::Buffer;
 use super::entries::{arranged, write_key};
 use super::screen::{Screen, Terminal};
+use super::stacks::picture;
 use super::table::{self, Layout, Line};
 use super::trials;
 use super::window;
@@ -123,6 +124,32 @@ impl std::fmt::Debug for Text {
     }
 }
 
+impl Text {
+    /// Writes the calls of macros that led to a place.
+    fn expansions(&mut self, severity: &str, place: &SourceLocation) {
+        for call in &place.expanded_from {
+            self.note(format_args!("{}: {severity}: expanded from\n{}", position(call), excerpt(call)));
+        }
+    }
+}
+
+fn severity(kind: &str) -> &'static str {
+    if kind.starts_with("error") { "ERROR" } else { "WARNING" }
+}
+
+/// `script.bt:3:5-12`.
+fn position(place: &SourceLocation) -> String {
+    let end = place.end_column.map_or_else(String::new, |end| format!("-{end}"));
+    format!("{}:{}:{}{end}", place.file, place.line, place.column)
+}
+
+/// The line of a place, with marks below it.
+fn excerpt(place: &SourceLocation) -> String {
+    let width = place.end_column.map_or(1, |end| end.saturating_sub(place.column).max(1)) as usize;
+    let before = place.column.saturating_sub(1) as usize;
+    format!("{}\n{:before$}{}\n", place.text, "", "~".repeat(width))
+}
+
 impl EventSink for Text {
     fn attached(&mut self, probes: u32) {
         if !self.quiet {
@@ -146,26 +173,25 @@ impl EventSink for Text {
     }
 
     fn note(&mut self, kind: &'static str, text: &[u8], place: &SourceLocation) {
-        let severity = if kind.starts_with("error") { "ERROR" } else { "WARNING" };
-        let end = place.end_column.map_or_else(String::new, |end| format!("-{end}"));
+        let severity = severity(kind);
         let text = String::from_utf8_lossy(text);
         let text = text.strip_suffix('\n').unwrap_or(&text);
         // Earlier results must precede the note if both go to one terminal.
         let _ = self.out.flush();
-        self.note(format_args!("{}:{}:{}{end}: {severity}: {text}\n", place.file, place.line, place.column));
+        if place.file.is_empty() {
+            return self.note(format_args!("{severity}: {text}\n"));
+        }
+        self.note(format_args!("{}: {severity}: {text}\n", position(place)));
+        self.expansions(severity, place);
     }
 
     fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &SourceLocation) {
         let HelperFailure { helper, code, words } = failure;
-        EventSink::note(
-            self,
-            "warnf",
-            format!("{words}\nAdditional Info - helper: {helper}, retcode: {code}").as_bytes(),
-            place,
-        );
-        let width = place.end_column.map_or(1, |end| end.saturating_sub(place.column).max(1)) as usize;
-        let before = place.column.saturating_sub(1) as usize;
-        Text::note(self, format_args!("{}\n{:before$}{}\n", place.text, "", "~".repeat(width)));
+        let _ = self.out.flush();
+        let position = position(place);
+        let words = format!("{words}\nAdditional Info - helper: {helper}, retcode: {code}");
+        self.note(format_args!("{position}: WARNING: {words}\n{}", excerpt(place)));
+        self.expansions("WARNING", place);
     }
 
     fn value(&mut self, value: &Value, symbols: &dyn Symbols) {
@@ -192,6 +218,13 @@ impl EventSink for Text {
 impl SnapshotSink for Text {
     fn map(&mut self, map: &MapSnapshot, print: MapPrint, symbols: &dyn Symbols) {
         self.is_below_maps = true;
+        if let Some(unit) = print.flame {
+            let layout = self.screen.as_ref().map_or(Layout::default(), |screen| screen.layout(false));
+            if let Some(lines) = picture::of_map(map, unit, layout, symbols) {
+                write_lines(&lines, self.results());
+            }
+            return self.out.settle();
+        }
         for (key, value, _) in arranged(map, print) {
             self.put(|out| {
                 out.extend_from_slice(map.name.as_bytes());
@@ -216,7 +249,7 @@ impl SnapshotSink for Text {
         }
         if let Some(screen) = self.screen.as_mut().filter(|screen| shown.is_live && screen.redraws()) {
             screen.expect(shown.view);
-            let lines = table::lines(shown.table, &title, screen.layout(true), symbols);
+            let lines = view_lines(shown.table, &title, screen.layout(true), symbols);
             screen.update(shown.view, lines);
             self.live.retain(|(view, ..)| *view != shown.view);
             self.live.push((shown.view, shown.table.clone(), title));
@@ -230,9 +263,9 @@ impl SnapshotSink for Text {
             let mut lines = Vec::new();
             if let Some((_, table, title)) = drawn.filter(|_| shown.is_remainder) {
                 // The last full window was only drawn; it now stays, above the remainder.
-                lines = table::lines(&table, &title, layout, symbols);
+                lines = view_lines(&table, &title, layout, symbols);
             }
-            lines.extend(table::lines(shown.table, &title, layout, symbols));
+            lines.extend(view_lines(shown.table, &title, layout, symbols));
             // An empty line separates tables from the maps above them.
             if std::mem::take(&mut self.is_below_maps) {
                 self.results().push(b'\n');
@@ -267,7 +300,7 @@ impl SnapshotSink for Text {
     fn resized(&mut self, symbols: &dyn Symbols) {
         let Some(screen) = &mut self.screen else { return };
         for (view, table, title) in &self.live {
-            let lines = table::lines(table, title, screen.layout(true), symbols);
+            let lines = view_lines(table, title, screen.layout(true), symbols);
             screen.update(*view, lines);
         }
         if !self.live.is_empty() {
@@ -285,6 +318,11 @@ impl Flush for Text {
         }
         self.out.flush()
     }
+}
+
+/// A view as lines: a table, or a picture of its stacks.
+fn view_lines(table: &Table, title: &str, layout: Layout, symbols: &dyn Symbols) -> Vec<Line> {
+    picture::of_view(table, title, layout, symbols).unwrap_or_else(|| table::lines(table, title, layout, symbols))
 }
 
 /// Writes a block of lines followed by an empty one.

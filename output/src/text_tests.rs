@@ -1,10 +1,16 @@
-use profiler_model::output::{Printed, Window};
-use profiler_model::types::Space;
+use std::time::Duration;
+
+use profiler_model::output::{Cell, Header, Printed, Rest, Window};
+use profiler_model::statistics::Number;
+use profiler_model::types::{Space, StackMode};
+use profiler_model::units::Unit;
+use profiler_model::value::Stack;
+use profiler_model::view::Quantity;
 
 use super::super::fixtures::*;
 use super::*;
 
-const ALL: MapPrint = MapPrint { top: 0, div: 0 };
+const ALL: MapPrint = MapPrint { top: 0, div: 0, flame: None };
 
 /// The output and the notes of a renderer.
 fn written(quiet: bool, write: impl FnOnce(&mut Text)) -> (String, String) {
@@ -126,14 +132,17 @@ fn top_keeps_the_last_and_div_divides() {
     let averages = [("a", 10), ("b", 20), ("c", 30), ("d", 40)];
     let averages = averages.map(|(key, average)| (string(key), Value::Average { average }));
     let map = |print| results(|text| keyed(text, Some(&STATS), print, &averages));
-    assert_eq!(map(MapPrint { top: 2, div: 10 }), "@x[c]: 3\n@x[d]: 4\n");
-    assert_eq!(map(MapPrint { top: 10, div: 10 }), "@x[a]: 1\n@x[b]: 2\n@x[c]: 3\n@x[d]: 4\n");
-    assert_eq!(map(MapPrint { top: 1, div: u64::MAX }), "@x[d]: 40\n");
+    assert_eq!(map(MapPrint { top: 2, div: 10, flame: None }), "@x[c]: 3\n@x[d]: 4\n");
+    assert_eq!(map(MapPrint { top: 10, div: 10, flame: None }), "@x[a]: 1\n@x[b]: 2\n@x[c]: 3\n@x[d]: 4\n");
+    assert_eq!(map(MapPrint { top: 1, div: u64::MAX, flame: None }), "@x[d]: 40\n");
     let plain = [(Value::Int(1), Value::Int(-7)), (Value::Int(2), Value::Uint(9))];
-    assert_eq!(results(|text| keyed(text, None, MapPrint { top: 0, div: 2 }, &plain)), "@x[1]: -3\n@x[2]: 4\n");
+    assert_eq!(
+        results(|text| keyed(text, None, MapPrint { top: 0, div: 2, flame: None }, &plain)),
+        "@x[1]: -3\n@x[2]: 4\n"
+    );
     let counts = [(Value::Int(1), hist(&[1, 1, 1, 1, 2]))];
     assert_eq!(
-        results(|text| keyed(text, Some(&HIST), MapPrint { top: 0, div: 2 }, &counts)),
+        results(|text| keyed(text, Some(&HIST), MapPrint { top: 0, div: 2, flame: None }, &counts)),
         "@x[1]:\n\
          [1]                    2 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@|\n\
          [2, 4)                 0 |                                                    |\n\
@@ -171,11 +180,6 @@ fn notes_stay_apart_from_results() {
 #[test]
 fn a_live_view_is_laid_out_anew_when_the_terminal_has_another_size() {
     use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use profiler_model::output::{Cell, Header};
-    use profiler_model::statistics::Number;
-    use profiler_model::units::Unit;
-    use profiler_model::view::Quantity;
 
     static COLUMNS: AtomicUsize = AtomicUsize::new(80);
     let size = || Some((COLUMNS.load(Ordering::SeqCst), 24));
@@ -289,4 +293,70 @@ fn nothing_that_a_terminal_obeys_is_shown_unless_the_script_wrote_it() {
     let written = r"\x1b]0;x\x07\xc2\x9b2J\x0d";
     assert_eq!((out.matches(written).count(), notes.matches(written).count()), (8, 1));
     assert_eq!(out.matches(hostile).count(), 1, "what is left of `printf` is the script's own");
+}
+
+/// Two stacks of `main` with 3 and 1.
+fn stacks() -> Vec<(Value, u64)> {
+    let stack = |frames: &[u64]| {
+        let frames = frames.to_vec();
+        Value::Stack(Stack { space: Space::User, mode: StackMode::Bpftrace, pid: 7, frames, end: None })
+    };
+    let key = |name: &str, frames: &[u64]| Value::Tuple(vec![Value::Str(name.into()), stack(frames)]);
+    vec![(key("a", &[1]), 3_000_000), (key("b\x1b[2J", &[1]), 1_000_000)]
+}
+
+#[test]
+fn a_map_is_drawn_with_its_unit() {
+    let draw = |entries: Vec<(Option<Value>, Value)>| {
+        let map = MapSnapshot { name: "@s".into(), keyed: true, aggregation: None, entries, processes: Vec::new() };
+        let print = MapPrint { flame: Some(Unit::Duration), ..ALL };
+        results(|text| text.map(&map, print, &Names))
+    };
+    let picture = draw(stacks().into_iter().map(|(key, spent)| (Some(key), Value::Uint(spent))).collect());
+    let lines: Vec<&str> = picture.lines().collect();
+    assert_eq!(lines[..2], ["@s: 4 ms in 2 stacks", "|all 100.0 %"], "{picture}");
+    assert!(lines[2].starts_with("|a 75.0 %") && lines[2][90..].starts_with("|b:[2J 25.0 %"), "{picture}");
+    assert!(lines[3].starts_with("|main 75.0 %") && lines[4..] == [""], "{picture}");
+    assert_eq!(draw(Vec::new()), "");
+}
+
+#[test]
+fn a_view_is_drawn_with_the_rows_that_are_left_out() {
+    let header = |name: &str, quantity| Header { name: name.into(), quantity };
+    let row = |(key, count): (Value, u64)| {
+        let Value::Tuple(parts) = key else { unreachable!("a tuple") };
+        let cells = parts.into_iter().map(Cell::Value);
+        cells.chain([Cell::Number(Number::Real(0.5)), Cell::Number(Number::Integer(count.into()))]).collect()
+    };
+    let number = Some(Quantity::Of(Unit::None));
+    let others = vec![Cell::Missing, Cell::Missing, Cell::Missing, Cell::Number(Number::Integer(4_000_000))];
+    let table = Table {
+        title: "t".into(),
+        headers: vec![header("name", None), header("s", None), header("share", number), header("count", number)],
+        rows: stacks().into_iter().map(row).collect(),
+        rest: Some(Rest { others: 7, cells: others }),
+        notes: vec!["a note".into()],
+        flame: Some(3),
+        ..Table::default()
+    };
+    let window = Window { start_ns: 0, end_ns: 0, length: Duration::ZERO };
+    let show = |table: &Table| {
+        let view = ViewSnapshot {
+            table,
+            view: 0,
+            window,
+            is_live: false,
+            is_periodic: false,
+            is_remainder: false,
+            quality: &[],
+        };
+        results(|text| text.view(&view, &Names))
+    };
+    let picture = show(&table);
+    let lines: Vec<&str> = picture.lines().collect();
+    assert_eq!(lines[..2], ["t: 8000000 in 3 stacks", "|all 100.0 %"], "{picture}");
+    assert!(lines[2].starts_with("|[7 others] 50.0 %") && lines[2].contains("|a 37.5 %"), "{picture}");
+    assert_eq!(lines[4..], ["a note", ""], "{picture}");
+    let nothing = show(&Table { rows: Vec::new(), rest: None, ..table });
+    assert!(nothing.starts_with("t\n(no rows)\n"), "{nothing}");
 }

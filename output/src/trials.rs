@@ -172,7 +172,7 @@ mod tests {
             Printed::Note { kind: "warnf", text: b"c".to_vec(), place: place.clone() },
             Printed::Map {
                 map: MapSnapshot { name, keyed: true, aggregation, entries, processes },
-                print: MapPrint { top: 1, div: 2 },
+                print: MapPrint { top: 1, div: 2, flame: None },
             },
             Printed::HelperFailed { helper: "probe_read".into(), code: -14, words: "Bad address".into(), place },
         ];

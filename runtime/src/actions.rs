@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use profiler_model::object::{Attach, Object, Program, UserMap};
 use profiler_model::output::{MapPrint, MapSnapshot, Output, SourceLocation};
-use profiler_model::results::{HelperFailure, Sink};
+use profiler_model::results::{HelperFailure, Packet, Sink};
 use profiler_model::source::Span;
 use profiler_model::value::{Symbols, Value};
 
@@ -21,6 +21,7 @@ use crate::commands;
 use crate::host::bounded::open_regular;
 use crate::load::Loaded;
 use crate::maps::{self, Contents, alike};
+use crate::packets::PacketFiles;
 use crate::sys::map::Take;
 use crate::sys::signal;
 use crate::tables::Tables;
@@ -46,12 +47,16 @@ pub(crate) struct Actions<'a> {
     pub alike: Option<&'a dyn Symbols>,
     /// Receives what the functions print.
     pub output: &'a mut dyn Output,
+    /// The files of packets.
+    pub packets: PacketFiles,
     /// Whether `system` may run commands.
     pub allow_unsafe: bool,
     /// Whether warnings are dropped.
     pub no_warnings: bool,
     /// Finds the place of a span in the script.
     pub locate: Option<Locate<'a>>,
+    /// Whether the script has printed words; `END` starts this anew.
+    pub has_spoken: bool,
     /// The code of the first `exit`.
     pub exit: Option<u8>,
     /// Addresses whose watchpoints are to be closed.
@@ -108,6 +113,27 @@ impl<'a> Actions<'a> {
         Ok(all.get(&map).map(|held| maps::snapshot_of(of, held, self.tables)))
     }
 
+    /// Prints a map as it is, or was when its handler asked for it.
+    fn show_printed(&mut self, map: usize, print: MapPrint) {
+        let snapshot = self.with_map(map, |of, this| {
+            let merged = match this.tables.turns.held(map) {
+                Some(Held::Nothing) => None,
+                Some(Held::Place(generations)) => this.merged(map, of, generations)?,
+                Some(Held::Total(contents)) => this.merged_of(map, of, || Ok((*contents).clone()))?,
+                None => this.merged(map, of, this.generation())?,
+            };
+            merged.map_or_else(|| this.tables.printed(map), Ok)
+        });
+        self.show(snapshot, print);
+    }
+
+    /// The first of these places, with the others as the calls that led there.
+    fn place(&self, places: &[Span]) -> SourceLocation {
+        let mut located = places.iter().filter_map(|span| self.locate.map(|locate| locate(*span)));
+        let first = located.next().unwrap_or_default();
+        SourceLocation { expanded_from: located.collect(), ..first }
+    }
+
     /// Prints a map snapshot.
     pub(crate) fn show(&mut self, snapshot: Option<MapSnapshot>, print: MapPrint) {
         if let Some(snapshot) = snapshot {
@@ -124,19 +150,20 @@ impl<'a> Actions<'a> {
 
 impl Sink for Actions<'_> {
     fn text(&mut self, kind: &'static str, bytes: &[u8]) {
+        self.has_spoken |= !bytes.trim_ascii().is_empty();
         self.output.text(kind, bytes);
     }
 
-    fn note(&mut self, kind: &'static str, text: &[u8], span: Span) {
+    fn note(&mut self, kind: &'static str, text: &[u8], places: &[Span]) {
         if self.no_warnings && kind == "warnf" {
             return;
         }
-        let place = self.locate.map(|locate| locate(span)).unwrap_or_default();
+        let place = self.place(places);
         self.output.note(kind, text, &place);
     }
 
-    fn helper_failed(&mut self, failure: &HelperFailure<'_>, span: Span) {
-        let place = self.locate.map(|locate| locate(span)).unwrap_or_default();
+    fn helper_failed(&mut self, failure: &HelperFailure<'_>, places: &[Span]) {
+        let place = self.place(places);
         self.output.helper_failed(failure, &place);
     }
 
@@ -145,16 +172,12 @@ impl Sink for Actions<'_> {
     }
 
     fn print_map(&mut self, map: usize, top: u64, div: u64) {
-        let snapshot = self.with_map(map, |of, this| {
-            let merged = match this.tables.turns.held(map) {
-                Some(Held::Nothing) => None,
-                Some(Held::Place(generations)) => this.merged(map, of, generations)?,
-                Some(Held::Total(contents)) => this.merged_of(map, of, || Ok((*contents).clone()))?,
-                None => this.merged(map, of, this.generation())?,
-            };
-            merged.map_or_else(|| this.tables.printed(map), Ok)
-        });
-        self.show(snapshot, MapPrint { top, div });
+        self.show_printed(map, MapPrint { top, div, flame: None });
+    }
+
+    fn print_flame(&mut self, map: usize) {
+        let unit = self.object.maps.get(map).map(|map| map.unit);
+        self.show_printed(map, MapPrint { flame: unit, ..MapPrint::default() });
     }
 
     fn print_entry(&mut self, map: usize, key: &[u8]) {
@@ -205,13 +228,18 @@ impl Sink for Actions<'_> {
         self.exit.get_or_insert(code);
     }
 
-    fn cat(&mut self, path: &str, span: Span) {
+    fn packet(&mut self, path: &str, packet: &Packet<'_>) {
+        self.packets.write(path, packet, self.symbols.boot_time_ns());
+    }
+
+    fn cat(&mut self, path: &str) {
         match read_file(path, self.object.config.max_cat_bytes) {
             Ok(bytes) => self.output.text("cat", &bytes),
             Err(error) => {
                 let reason = error.to_string();
                 let reason = reason.split(" (os error").next().unwrap_or_default();
-                self.note("error", format!("failed to open file '{path}' ({reason})").as_bytes(), span);
+                let words = format!("failed to open file '{path}' ({reason})");
+                self.output.note("error", words.as_bytes(), &SourceLocation::default());
             }
         }
     }
@@ -222,7 +250,7 @@ impl Sink for Actions<'_> {
         if self.object.programs.iter().any(is_it) {
             self.unwatched.push(address);
         } else {
-            self.note("warnf", format!("no watchpoint is at {address:#x}").as_bytes(), span);
+            self.note("warnf", format!("no watchpoint is at {address:#x}").as_bytes(), &[span]);
         }
     }
 

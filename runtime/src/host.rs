@@ -6,6 +6,7 @@
 
 mod binary;
 pub mod bounded;
+mod completion;
 pub mod demangle;
 mod described;
 pub mod dwarf;
@@ -24,16 +25,19 @@ mod tracefs;
 mod usdt;
 mod variables;
 
+pub use completion::Completion;
 pub use kernel_config::{kernel_config, kernel_version_code, option as kernel_option};
 
+use crate::sys::account::Account;
+use crate::sys::bpf_functions;
 use crate::sys::mmap::MappedFile;
 use elf::Symbols;
 use profiler_compiler::btf::{Added, Btf};
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ProgramAnswers, ProgramQuestions, StaticProbe,
-    Target, TargetError, TracepointFormat, Variable,
+    Arch, BpfFunction, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ProgramAnswers, ProgramQuestions,
+    StaticProbe, Target, TargetError, TracepointFormat, Variable,
 };
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -110,6 +114,11 @@ impl Host {
         mapped::of_process(pid)
     }
 
+    /// What tab completion asks.
+    pub fn completion(&self) -> Completion<'_> {
+        Completion(self)
+    }
+
     /// Where tracefs is mounted.
     pub fn tracefs(&self) -> Result<&Path, TargetError> {
         self.tracefs.get_or_init(tracefs::root).as_ref().map(PathBuf::as_path).map_err(Clone::clone)
@@ -140,51 +149,6 @@ impl Host {
         let mut table = self.static_probes.lock().unwrap_or_else(PoisonError::into_inner);
         table.insert(path.to_owned(), Arc::clone(&probes));
         Ok(probes)
-    }
-}
-
-/// Tab completion, which has milliseconds to answer.
-impl Host {
-    /// The function symbols of a file that start with this prefix, sorted. If there are more than
-    /// `most`, the first ones and the last.
-    pub fn symbols_beginning(&self, path: &str, beginning: &str, most: usize) -> Vec<String> {
-        self.names_in(path).map_or_else(Vec::new, |names| names.symbols(beginning, most))
-    }
-
-    /// C++ and Rust names of functions with this prefix, up to the end of the component being
-    /// typed.
-    pub fn source_names_beginning(&self, path: &str, beginning: &str, most: usize) -> Vec<symbol_prefixes::Part> {
-        self.names_in(path).map_or_else(Vec::new, |names| names.source_names(beginning, most))
-    }
-
-    /// The names of a program's source files that start like this, and have code.
-    pub fn source_files_beginning(&self, path: &str, beginning: &str) -> BTreeSet<String> {
-        let found = self.debug_information.get(path, self.arch());
-        found.map_or_else(|_| BTreeSet::new(), |information| information.files_beginning(beginning))
-    }
-
-    /// The lines of a source file of a program that have code.
-    pub fn source_lines(&self, path: &str, file: &str) -> BTreeSet<u64> {
-        let found = self.debug_information.get(path, self.arch());
-        found.map_or_else(|_| BTreeSet::new(), |information| information.lines(file))
-    }
-
-    /// The short names of installed libraries, such as `libc`.
-    pub fn libraries(&self) -> Vec<String> {
-        library::names(&library::Root::own())
-    }
-
-    /// The names in a file, read again after the file has changed.
-    fn names_in(&self, path: &str) -> Option<Arc<symbol_prefixes::Names>> {
-        let path = Path::new(path);
-        let changed = path.metadata().and_then(|meta| meta.modified()).ok();
-        let known = self.names.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        if let Some(names) = known.filter(|names| names.changed == changed) {
-            return Some(names);
-        }
-        let names = Arc::new(symbol_prefixes::Names::read(path)?);
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), Arc::clone(&names));
-        Some(names)
     }
 }
 
@@ -296,6 +260,11 @@ impl Target for Host {
         functions.find(module, function)
     }
 
+    fn bpf_functions(&self) -> Result<Vec<BpfFunction>, TargetError> {
+        let all = bpf_functions::all().map_err(|error| TargetError::Refused(format!("the kernel refuses: {error}")))?;
+        Ok(all.into_iter().map(|(program, name)| BpfFunction { program, name }).collect())
+    }
+
     fn static_probes(&self, path: &str, provider: &str, name: &str) -> Result<Vec<StaticProbe>, TargetError> {
         usdt::choose(&self.all_static_probes(Path::new(path))?, provider, name)
     }
@@ -306,6 +275,14 @@ impl Target for Host {
 
     fn cgroup_id(&self, path: &str) -> Result<u64, TargetError> {
         kernel::cgroup_id(path)
+    }
+
+    fn user_id(&self, name: &str) -> Result<u32, TargetError> {
+        match Account::by_name(name) {
+            Ok(Some(account)) => Ok(account.uid),
+            Ok(None) => Err(TargetError::Missing { near: Vec::new() }),
+            Err(error) => Err(TargetError::Refused(format!("the user database cannot be read: {error}"))),
+        }
     }
 }
 

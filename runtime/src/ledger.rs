@@ -132,6 +132,7 @@ mod tests {
             strings: Vec::new(),
             data_ring: None,
             control_ring: None,
+            packets: None,
             wake_flag_offset: None,
             start_time_offset: None,
             wall_clock_offset: None,

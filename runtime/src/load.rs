@@ -13,10 +13,10 @@ use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use profiler_model::object::Object;
+use profiler_model::object::{Attach, Object, Program};
 
 use crate::params::Values;
-use crate::sys::bpf::{BpfObject, Preparation, take_warnings, translated_size_bytes, verified_insns};
+use crate::sys::bpf::{BpfObject, Preparation, TracedFunction, take_warnings, translated_size_bytes, verified_insns};
 use crate::sys::bss::BssMapping;
 use crate::sys::map::Map;
 use crate::sys::ring::MappedRing;
@@ -68,12 +68,29 @@ pub fn load(elf: &[u8], options: LoadOptions) -> Result<Loaded, LoadError> {
     load_prepared(elf, options, &Preparation::default())
 }
 
+/// Loads the ELF of an object that no longer holds it.
+pub fn load_elf_of(object: &Object, elf: &[u8], options: LoadOptions) -> Result<Loaded, LoadError> {
+    load_prepared(elf, options, &Preparation { traced: traced(object), ..Preparation::default() })
+}
+
 /// Loads an object with values for its parameters that may differ from those it was built with.
 pub fn load_with(object: &Object, values: &Values, options: LoadOptions) -> Result<Loaded, LoadError> {
-    let loaded = load_prepared(&object.elf, options, &values.preparation(object))?;
+    let preparation = Preparation { traced: traced(object), ..values.preparation(object) };
+    let loaded = load_prepared(&object.elf, options, &preparation)?;
     let message = "filling the maps of parameters".to_string();
     values.fill(object, &loaded).map_err(|error| LoadError::Other { error, message })?;
     Ok(loaded)
+}
+
+/// The programs that trace functions of other programs.
+fn traced(object: &Object) -> Vec<(String, TracedFunction)> {
+    let one = |program: &Program| match &program.attach {
+        Attach::Trampoline { program: Some(id), function, .. } => {
+            Some((program.runs_in.clone(), TracedFunction { program: *id, function: function.clone() }))
+        }
+        _ => None,
+    };
+    object.programs.iter().filter_map(one).collect()
 }
 
 fn load_prepared(elf: &[u8], options: LoadOptions, preparation: &Preparation) -> Result<Loaded, LoadError> {

@@ -189,6 +189,7 @@ fn the_values_of_all_cpus_are_merged() {
             length_offset: None,
         },
         alternate: None,
+        thread: None,
         span: Span { start: 0, end: 0 },
     };
     let bytes: Vec<u8> = [1u64, 20, 300].iter().flat_map(|n| n.to_ne_bytes()).collect();

@@ -9,7 +9,7 @@
 use std::io;
 
 use profiler_compiler::similar;
-use profiler_compiler::target::{Target, cgroup_of};
+use profiler_compiler::target::{Target, TargetIds};
 use profiler_model::object::Object;
 use profiler_model::params::{self, Param, Type, Value, Written};
 
@@ -103,7 +103,7 @@ fn other(param: &Param, texts: &[&Option<String>], target: &dyn Target) -> Resul
     let written = |given: &&Option<String>| Ok(Written { text: text(given)?, quoted: false });
     let written = texts.iter().map(written).collect::<Result<Vec<Written>, String>>()?;
     let named = Param { name: option.clone(), ..param.clone() };
-    let value = named.read(&written, &|path| cgroup_of(target, path))?;
+    let value = named.read(&written, &TargetIds(target))?;
     if let Some(message) = param.place.as_ref().and_then(|_| named.too_large(&value)) {
         return Err(message);
     }

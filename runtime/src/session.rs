@@ -34,6 +34,7 @@ use crate::actions::Actions;
 use crate::attach::trap::Traps;
 use crate::load::{LoadOptions, Loaded, load_with};
 use crate::maps::handover::SavedMap;
+use crate::packets::{PacketFiles, PacketReader};
 use crate::params::Values;
 use crate::ring::Rings;
 use crate::symbols::counting::{Counting, Counts};
@@ -41,6 +42,7 @@ use crate::sys::ring::MappedRing;
 use crate::sys::signal::{Counter, Signals};
 use crate::sys::stats::Measuring;
 use crate::tables::Tables;
+use crate::timers::Ticks;
 use crate::turns::Turns;
 use crate::unwind::Unwinder;
 use crate::windows::Windows;
@@ -112,9 +114,11 @@ pub fn run(
         symbols,
         alike,
         output,
+        packets: if options.dry_run { PacketFiles::default() } else { create_packet_files(object)? },
         allow_unsafe,
         locate,
         no_warnings: options.no_warnings,
+        has_spoken: false,
         exit: None,
         unwatched: Vec::new(),
         commands_left_out: 0,
@@ -125,6 +129,7 @@ pub fn run(
         && actions.output.follows_size();
     let on_signal = object.programs.iter().any(|program| program.attach == Attach::Signal);
     let mut session = Session {
+        packets: PacketReader::open(object, &loaded).map_err(system("making the buffers of packets"))?,
         rings: open_rings(object, &loaded).map_err(system("mapping the ring buffers"))?,
         handlers,
         received: vec![0; object.programs.len()],
@@ -146,6 +151,7 @@ pub fn run(
             is_stopped: false,
         },
         windows: Windows::new(object).map_err(system("preparing windows"))?,
+        ticks: None,
         measuring,
         traps,
         unwinder,
@@ -179,6 +185,10 @@ fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>>
     Ok(Rings::new(open(&object.data_ring)?, open(&object.control_ring)?))
 }
 
+fn create_packet_files(object: &Object) -> Result<PacketFiles, RunError> {
+    PacketFiles::create(object).map_err(|(path, error)| RunError::Packets { path, error })
+}
+
 /// The programs that are neither tests nor benchmarks.
 fn traced(object: &Object) -> impl Iterator<Item = &Program> {
     object.programs.iter().filter(|program| !program.attach.is_trial())
@@ -187,6 +197,7 @@ fn traced(object: &Object) -> impl Iterator<Item = &Program> {
 /// A loaded object while it runs.
 struct Session<'a> {
     rings: Rings<MappedRing>,
+    packets: Option<PacketReader>,
     /// The functions to which records belong.
     handlers: Handlers<'a>,
     actions: Actions<'a>,
@@ -205,6 +216,8 @@ struct Session<'a> {
     gate: Gate<'a>,
     /// The display times of the views, and their windows.
     windows: Windows,
+    /// Up to when the ticks have run, once they have begun.
+    ticks: Option<Ticks>,
     /// While it is open, the kernel measures the run time of programs.
     measuring: Option<Measuring>,
     /// The kernel's overhead around programs, while run times are measured.

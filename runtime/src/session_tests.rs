@@ -58,10 +58,11 @@ impl Sink for Kept {
     fn text(&mut self, _kind: &'static str, bytes: &[u8]) {
         self.0.push(bytes.to_vec());
     }
-    fn note(&mut self, _kind: &'static str, _text: &[u8], _span: Span) {}
-    fn helper_failed(&mut self, _failure: &HelperFailure<'_>, _span: Span) {}
+    fn note(&mut self, _kind: &'static str, _text: &[u8], _places: &[Span]) {}
+    fn helper_failed(&mut self, _failure: &HelperFailure<'_>, _places: &[Span]) {}
     fn value(&mut self, _value: &Value) {}
     fn print_map(&mut self, _map: usize, _top: u64, _div: u64) {}
+    fn print_flame(&mut self, _map: usize) {}
     fn print_entry(&mut self, _map: usize, _key: &[u8]) {}
     fn clear_map(&mut self, _map: usize) {}
     fn turn(&mut self, _windows: u64, _at_ns: u64) {}
@@ -69,7 +70,7 @@ impl Sink for Kept {
     fn turn_end(&mut self, _windows: u64) {}
     fn zero_map(&mut self, _map: usize) {}
     fn exit(&mut self, _code: u8) {}
-    fn cat(&mut self, _path: &str, _span: Span) {}
+    fn cat(&mut self, _path: &str) {}
     fn system(&mut self, _command: &str) {}
     fn unwatch(&mut self, _address: u64, _span: Span) {}
     fn symbols(&self) -> &dyn Symbols {
@@ -119,6 +120,7 @@ fn object(programs: &[usize]) -> Object {
         max_size_bytes: 64,
         program: *program,
         span,
+        expanded_from: vec![],
     };
     Object {
         elf: b"not an ELF".to_vec(),
@@ -130,6 +132,7 @@ fn object(programs: &[usize]) -> Object {
         strings: Vec::new(),
         data_ring: None,
         control_ring: None,
+        packets: None,
         wake_flag_offset: None,
         start_time_offset: None,
         wall_clock_offset: None,

@@ -4,6 +4,7 @@
 //! deadlines, from a separate thread.
 //! Guarantee: output that blocks delays no tick. A late tick still runs; a tick that does not run
 //! is counted in [`Missed`]. After [`Timers::stop`] none runs.
+//! [`Ticks::done`] says up to when all ticks have run, so that windows can end after them.
 //! Ticks after the script's own `exit` are not part of the run: they neither run nor count.
 
 use std::io;
@@ -43,12 +44,41 @@ impl Missed {
     }
 }
 
+/// Up to when the ticks of the script have run.
+#[derive(Debug, Clone)]
+pub(crate) struct Ticks {
+    /// When the timers started.
+    pub start: Instant,
+    /// Nanoseconds from then until the next tick.
+    next_ns: Arc<AtomicU64>,
+}
+
+impl Ticks {
+    fn new() -> Ticks {
+        Ticks { start: Instant::now(), next_ns: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
+
+    /// Whether all ticks that are due by a moment have run, or were left out.
+    pub(crate) fn done(&self, by: Instant) -> bool {
+        let by_ns = by.saturating_duration_since(self.start).as_nanos();
+        u128::from(self.next_ns.load(Ordering::SeqCst)) > by_ns
+    }
+
+    /// The next tick of the script; the sweeps of spans write nothing that a window shows.
+    fn set_next(&self, timers: &[Timer], grids: &[Grid]) {
+        let of_script = timers.iter().zip(grids).filter(|(timer, _)| timer.pending.is_none());
+        let next = of_script.map(|(_, grid)| grid.due.saturating_duration_since(self.start).as_nanos() as u64).min();
+        self.next_ns.store(next.unwrap_or(u64::MAX), Ordering::SeqCst);
+    }
+}
+
 /// The thread that runs the timers.
 #[derive(Debug)]
 pub(crate) struct Timers {
     /// An [`End`] as a number, or [`RUNNING`].
     end: Arc<AtomicU8>,
     missed: Arc<Missed>,
+    ticks: Ticks,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -79,21 +109,32 @@ impl Timers {
         let end = Arc::new(AtomicU8::new(RUNNING));
         let missed = timers.iter().map(|timer| (timer.index, AtomicU64::new(0))).collect();
         let missed = Arc::new(Missed(missed));
+        let ticks = Ticks::new();
         if timers.is_empty() {
-            return Ok(Timers { end, missed, thread: None });
+            return Ok(Timers { end, missed, ticks, thread: None });
         }
-        let (requested, counted) = (Arc::clone(&end), Arc::clone(&missed));
+        let grids: Vec<Grid> = timers.iter().map(|timer| Grid::new(ticks.start, timer.period)).collect();
+        ticks.set_next(&timers, &grids);
+        let (requested, counted, done) = (Arc::clone(&end), Arc::clone(&missed), ticks.clone());
         let builder = thread::Builder::new().name("timers".into()).stack_size(STACK_BYTES);
         let thread = builder.spawn(move || {
             time::wake_precisely();
-            tick(&timers, &requested, &counted)
+            let result = tick(&timers, grids, &requested, &counted, &done);
+            // No window waits for ticks that will never run.
+            done.next_ns.store(u64::MAX, Ordering::SeqCst);
+            result
         })?;
-        Ok(Timers { end, missed, thread: Some(thread) })
+        Ok(Timers { end, missed, ticks, thread: Some(thread) })
     }
 
     /// The counts of ticks that did not run; they remain readable after the end.
     pub(crate) fn missed(&self) -> Arc<Missed> {
         Arc::clone(&self.missed)
+    }
+
+    /// Up to when ticks have run; remains readable after the end.
+    pub(crate) fn ticks(&self) -> Ticks {
+        self.ticks.clone()
     }
 
     /// Ends the thread and waits for it; returns the error of a run that failed.
@@ -116,9 +157,7 @@ impl Drop for Timers {
     }
 }
 
-fn tick(timers: &[Timer], requested: &AtomicU8, missed: &Missed) -> io::Result<()> {
-    let start = Instant::now();
-    let mut grids: Vec<Grid> = timers.iter().map(|timer| Grid::new(start, timer.period)).collect();
+fn tick(timers: &[Timer], mut grids: Vec<Grid>, requested: &AtomicU8, missed: &Missed, done: &Ticks) -> io::Result<()> {
     // Ticks that are due when the run ends still run.
     let mut end = None;
     loop {
@@ -130,6 +169,7 @@ fn tick(timers: &[Timer], requested: &AtomicU8, missed: &Missed) -> io::Result<(
         let now = end.unwrap_or_else(Instant::now);
         let is_out_of_time = end.is_some_and(|end| end.elapsed() > LAST);
         leave_out(timers, &mut grids, now, is_out_of_time, missed);
+        done.set_next(timers, &grids);
         let Some((at, due)) = next(&grids) else { return Ok(()) };
         if due > now {
             if end.is_some() {

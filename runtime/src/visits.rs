@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use crate::load::Loaded;
 use crate::sys::bss::BssMapping;
-use crate::sys::link;
 use crate::sys::time;
+use crate::sys::{link, sleepable};
 use crate::timers::Grid;
 
 /// A program that visits threads.
@@ -193,7 +193,12 @@ fn round(visit: &Visit, gate: &Gate, ends: &AtomicBool) -> io::Result<bool> {
     // The programs write no text themselves.
     let mut text = [0; 64];
     loop {
-        match iterator.read(&mut text) {
+        // Not longer: the program may be waiting for a session that waits for a window to end.
+        let read = {
+            let _under_way = sleepable::read();
+            iterator.read(&mut text)
+        };
+        match read {
             Ok(0) => return Ok(!gate.is_closed()),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

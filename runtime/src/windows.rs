@@ -1,11 +1,13 @@
 //! Display times of views, and their time windows.
 //!
-//! In: the views of an object, the time. Out: [`Turn`]s: which views to show, and from which
-//! buffer.
+//! In: the views of an object, the time, the ticks of `interval` probes. Out: [`Turn`]s: which
+//! views to show, and from which buffer.
 //! Guarantee: every update of a map that a view shows by windows is in exactly one window. Programs
 //! read the generation once per run. We switch it, wait until the programs that were running have
 //! ended, and only then read and clear the buffer that no program writes any more. Neither the
 //! programs nor the reader of their records wait for this.
+//! What an `interval` probe writes at the end of a window belongs to it: the window ends after the
+//! ticks that are due by then.
 
 use std::io::{self, PipeReader, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -18,6 +20,10 @@ use profiler_model::output::Window;
 
 use crate::sys::bpf::Grace;
 use crate::sys::bss::BssMapping;
+use crate::timers::Ticks;
+
+/// How soon a window that waits for ticks is tried again.
+const RETRY: Duration = Duration::from_micros(500);
 
 /// The generation bit of the windows of views.
 const OF_VIEWS: u64 = 1;
@@ -63,6 +69,8 @@ struct Clock {
     period: Duration,
     clear: bool,
     due: Instant,
+    /// Whether the window is due and waits for ticks.
+    waits: bool,
     /// When the present window began.
     since: Moment,
 }
@@ -95,7 +103,14 @@ impl Windows {
             match clocks.iter_mut().find(|clock| (clock.period, clock.clear) == (period, every.clear)) {
                 Some(clock) => clock.views.push(view),
                 None => {
-                    clocks.push(Clock { views: vec![view], period, clear: every.clear, due: start.at, since: start });
+                    clocks.push(Clock {
+                        views: vec![view],
+                        period,
+                        clear: every.clear,
+                        due: start.at,
+                        waits: false,
+                        since: start,
+                    });
                 }
             }
         }
@@ -103,12 +118,12 @@ impl Windows {
         Ok(Windows { clocks, start, generation_offset: object.generation_offset, closed: None, waiter })
     }
 
-    /// Starts the first windows now.
-    pub(crate) fn begin(&mut self) {
+    /// Starts the first windows now. Deadlines are those of timers that began at `base`.
+    pub(crate) fn begin(&mut self, base: Instant) {
         self.start = Moment::now();
         for clock in &mut self.clocks {
             clock.since = self.start;
-            clock.due = self.start.at + clock.period;
+            clock.due = base + clock.period;
         }
     }
 
@@ -120,7 +135,8 @@ impl Windows {
     /// When the next view is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         // A window cannot be closed while the previous one is being closed.
-        self.clocks.iter().filter(|clock| !(clock.clear && self.closed.is_some())).map(|clock| clock.due).min()
+        let open = self.clocks.iter().filter(|clock| !(clock.clear && self.closed.is_some()));
+        open.map(|clock| if clock.waits { Instant::now() + RETRY } else { clock.due }).min()
     }
 
     /// Becomes readable when an ended window can be read.
@@ -130,11 +146,16 @@ impl Windows {
     }
 
     /// The views that are due now.
-    pub(crate) fn turns(&mut self, globals: &BssMapping) -> io::Result<Vec<Turn>> {
+    pub(crate) fn turns(&mut self, globals: &BssMapping, ticks: Option<&Ticks>) -> io::Result<Vec<Turn>> {
         let mut turns = Vec::new();
         let now = Instant::now();
         for at in 0..self.clocks.len() {
             if self.clocks[at].due > now || (self.clocks[at].clear && self.closed.is_some()) {
+                continue;
+            }
+            let due = self.clocks[at].due;
+            self.clocks[at].waits = self.clocks[at].clear && ticks.is_some_and(|ticks| !ticks.done(due));
+            if self.clocks[at].waits {
                 continue;
             }
             if self.clocks[at].clear {

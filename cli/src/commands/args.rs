@@ -53,7 +53,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command
         return Ok(if on_terminal { Command::Repl } else { Command::Help(None) });
     };
     Ok(match name.as_str() {
-        "run" => Command::Run(run_arguments(&mut matches, script_words)?),
+        "run" => Command::Run(Box::new(run_arguments(&mut matches, script_words)?)),
         "check" => {
             let json = matches.get_flag("json");
             Command::Check(CheckArguments { script: script_arguments(&mut matches, script_words)?, json })
@@ -179,7 +179,7 @@ fn doctor_arguments(matches: &mut ArgMatches, script_words: Vec<ScriptWord>) -> 
     let names_a_script = matches.contains_id("words") || matches.contains_id("program");
     Ok(DoctorArguments {
         command: matches.remove_one("command"),
-        run_as: RunAs::of_option(matches.remove_one("user")),
+        run_as: RunAs::of_option(matches.remove_one("run-as")),
         duration: matches.remove_one("duration"),
         json: matches.get_flag("json"),
         script: names_a_script.then(|| script_arguments(matches, script_words)).transpose()?,
@@ -224,6 +224,7 @@ fn stack_files(matches: &mut ArgMatches) -> StackFiles {
         pprof: matches.remove_one("pprof"),
         speedscope: matches.remove_one("speedscope"),
         firefox: matches.remove_one("firefox"),
+        per_thread: matches.remove_one("per-thread"),
     }
 }
 
@@ -233,7 +234,7 @@ fn run_arguments(matches: &mut ArgMatches, script_words: Vec<ScriptWord>) -> Res
         rows_apart: false,
         stacks: stack_files(matches),
         command: matches.remove_one("command"),
-        run_as: RunAs::of_option(matches.remove_one("user")),
+        run_as: RunAs::of_option(matches.remove_one("run-as")),
         output: matches.remove_one("output"),
         format: match matches.remove_one::<String>("format").as_deref() {
             Some("json") => Format::Json,

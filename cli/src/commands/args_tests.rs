@@ -12,7 +12,7 @@ fn parsed(line: &[&str]) -> Result<Command, Notice> {
 
 fn run(line: &[&str]) -> RunArguments {
     match parsed(line) {
-        Ok(Command::Run(arguments)) => arguments,
+        Ok(Command::Run(arguments)) => *arguments,
         other => panic!("{line:?} is {other:?}"),
     }
 }

@@ -219,12 +219,16 @@ pub(super) fn dump(stage: Stage, source: &Source, script: &ScriptArguments) -> R
         Stage::Ir => ir::print::print(&stages.ir),
         Stage::Bpf => emit::listing(&stages.emitted, &stages.ir, source),
         Stage::Elf => elf::describe(&stages.emitted.elf),
-        Stage::Verifier => verifier_logs(source, script, &stages.emitted.elf)?,
+        Stage::Verifier => verifier_logs(source, script, (&stages.object, &stages.emitted.elf))?,
     })
 }
 
-fn verifier_logs(source: &Source, script: &ScriptArguments, elf: &[u8]) -> Result<String, Failure> {
-    let loaded = load::load(elf, load::LoadOptions { verifier_log: true });
+fn verifier_logs(
+    source: &Source,
+    script: &ScriptArguments,
+    (object, elf): (&Object, &[u8]),
+) -> Result<String, Failure> {
+    let loaded = load::load_elf_of(object, elf, load::LoadOptions { verifier_log: true });
     let loaded = loaded.map_err(|error| refused(source, script, None, &RunError::Load(error)))?;
     let section = |(program, log): (&str, String)| format!("program {program}:\n{log}\n");
     Ok(loaded.verifier_logs().into_iter().map(section).collect())
@@ -257,6 +261,8 @@ pub(super) fn run(
     // A prebuilt object is loaded unchanged, or not at all.
     let may_differ = values.is_none();
     let separately = || separately(source, &arguments.script, child_pid).filter(|_| may_differ);
+    let known = values.clone().unwrap_or_else(|| Values::of(object));
+    let stack_files = stack_files::open(&arguments.stacks, object, &known)?;
     let options = RunOptions {
         separately: Some(&separately),
         pids: arguments.script.processes.pids.clone(),
@@ -301,7 +307,6 @@ pub(super) fn run(
     };
     let output = progress::in_front_of(output, arguments);
     let symbols = HostSymbols::new();
-    let stack_files = stack_files::open(&arguments.stacks, object)?;
     let outcome = stack_files.around(output, &arguments.script.origin.title(), |output| {
         session::run(object, &CATALOGUE, options, output, &symbols).map_err(|error| match error {
             RunError::Output(error) => {

@@ -42,11 +42,6 @@ pub(super) fn form(origin: &Origin) -> Result<(String, String), Failure> {
     }
 }
 
-/// Prints the canonical form of a script.
-pub(super) fn print(origin: &Origin) -> Result<u8, Failure> {
-    write(&form(origin)?.0).map(|()| OK)
-}
-
 /// Formats or checks a script; returns whether it is in canonical form now.
 fn one(path: &str, check: bool) -> Result<bool, Failure> {
     let (form, text) = form(&Origin::File(path.to_owned()))?;

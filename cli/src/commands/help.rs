@@ -285,7 +285,7 @@ pub(super) fn text(topic: &str) -> Result<String, Failure> {
     if topic == "words" {
         return Ok(listing());
     }
-    let text = super::args::help_text(Some(topic)).or_else(|| word(&CATALOGUE, topic)).or_else(|| diagnostic(topic));
+    let text = command(topic).or_else(|| word(&CATALOGUE, topic)).or_else(|| diagnostic(topic));
     let text = match text {
         None => super::parameters::describe_topic(topic)?,
         text => text,
@@ -302,6 +302,15 @@ pub(super) fn text(topic: &str) -> Result<String, Failure> {
     })
 }
 
+/// The help of a command; a word of the same name is referred to.
+fn command(topic: &str) -> Option<String> {
+    let mut text = super::args::help_text(Some(topic))?;
+    if let Some((kind, ..)) = words(&CATALOGUE).find(|(_, name, _)| *name == topic) {
+        text.extend([format!("\nThe {kind} `{topic}(…)`: `profiler help '{topic}()'`\n")]);
+    }
+    Some(text)
+}
+
 /// All words with their kinds and pages.
 fn words(catalogue: &Catalogue) -> impl Iterator<Item = (&'static str, &'static str, Doc)> {
     let builtins = catalogue.builtins.iter().map(|word| ("builtin", word.name(), word.doc()));
@@ -313,7 +322,7 @@ fn words(catalogue: &Catalogue) -> impl Iterator<Item = (&'static str, &'static 
 
 /// The catalogue pages of the words with this name; a page shared by two words appears once.
 fn word(catalogue: &Catalogue, topic: &str) -> Option<String> {
-    let name = topic.trim_end_matches("()");
+    let name = topic.trim_end_matches(['(', ')']);
     let mut pages: Vec<&str> = Vec::new();
     for (_, _, doc) in words(catalogue).filter(|(_, word, _)| *word == name) {
         if !pages.contains(&doc.page) {
@@ -379,6 +388,16 @@ mod tests {
         }
         assert!(word(&CATALOGUE, "uprobe").is_some_and(|text| text.starts_with("uprobe:BINARY:FUNCTION")));
         assert_eq!(word(&CATALOGUE, "nope"), None);
+    }
+
+    #[test]
+    fn a_command_refers_to_the_function_of_its_name() {
+        let text = super::text("flame").expect("help");
+        assert!(text.starts_with("Draws flame graphs") && text.contains("profiler help 'flame()'"), "{text}");
+        for topic in ["flame()", "flame("] {
+            assert_eq!(super::text(topic).expect("help"), word(&CATALOGUE, "flame").expect("a page"));
+        }
+        assert!(!super::text("run").expect("help").contains("profiler help 'run()'"));
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod script_arguments;
 mod shells;
 mod stack_files;
 mod streams;
+mod thread_files;
 
 use std::ffi::OsString;
 use std::io::Write;

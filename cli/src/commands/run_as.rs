@@ -1,8 +1,9 @@
 //! Selects the user that the command of `-c` runs as.
 //!
-//! In: `--user`, and the caller of `sudo`. Out: an account, or `None` for the user of this process.
-//! Guarantee: under `sudo` a command does not run as root unless `--user root` is given; the choice
-//! is reported.
+//! In: `--run-as`, and the caller of `sudo`. Out: an account, or `None` for the user of this
+//! process.
+//! Guarantee: under `sudo` a command does not run as root unless `--run-as root` is given; the
+//! choice is reported.
 
 use std::io;
 
@@ -15,14 +16,14 @@ use super::exit::{Failure, MISTAKE, USAGE};
 pub(super) enum RunAs {
     /// None: the caller of `sudo`, otherwise the user of this process.
     Invoker,
-    /// `--user NAME`: a login name or a user id.
+    /// `--run-as NAME`: a login name or a user id.
     Named(String),
     /// The user of this process, as in bpftrace.
     Unchanged,
 }
 
 impl RunAs {
-    /// Converts the value of `--user`.
+    /// Converts the value of `--run-as`.
     pub(super) fn of_option(user: Option<String>) -> RunAs {
         user.map_or(RunAs::Invoker, RunAs::Named)
     }
@@ -36,7 +37,7 @@ impl RunAs {
         };
         if let (RunAs::Invoker, Some(account), false) = (self, &account, quiet) {
             let name = account.name.display();
-            eprintln!("The command runs as {name}, who called sudo; --user root runs it as root.");
+            eprintln!("The command runs as {name}, who called sudo; --run-as root runs it as root.");
         }
         Ok(account)
     }
@@ -56,7 +57,7 @@ fn named(name: &str) -> Result<Account, Failure> {
 fn invoker() -> Result<Option<Account>, Failure> {
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse::<u32>().ok()).filter(|uid| *uid != 0);
     let Some(uid) = caller.filter(|_| is_root()) else { return Ok(None) };
-    let help = "`--user root` runs the command as root";
+    let help = "`--run-as root` runs the command as root";
     let missing = || Failure::new(MISTAKE, format!("sudo was called by the user {uid}, who does not exist")).help(help);
     Account::by_uid(uid).map_err(|error| unanswered(&uid.to_string(), &error))?.ok_or_else(missing).map(Some)
 }

@@ -1,5 +1,5 @@
 //! The stacks of a run as files (`--flame`, `--folded`, `--pprof`, `--speedscope`, `--firefox`),
-//! and as a picture of text (`--icicle`).
+//! as a picture of text (`--icicle`), and as files for each thread (`--per-thread`).
 //!
 //! In: names of files, an object, and the output of a run. Out: the files, which only their owner
 //! can read; the picture on standard output, after the results.
@@ -17,10 +17,12 @@ use profiler_model::strftime::{Dialect, Zone, strftime};
 use profiler_model::types::Type;
 use profiler_model::units::Unit;
 use profiler_output::stacks::{Look, Recorded, Stacks, WithStacks};
+use profiler_runtime::params::Values;
 use profiler_runtime::sys::terminal;
 
 use super::args::StackFiles;
 use super::exit::{Failure, MISTAKE};
+use super::thread_files::ThreadFiles;
 use super::{colours, streams};
 
 /// Width of a picture of text that goes to a file or a pipe.
@@ -30,7 +32,10 @@ const FILE_COLUMNS: usize = 120;
 pub(super) struct Opened {
     files: Vec<(Kind, String, File)>,
     icicle: bool,
+    of_threads: Option<ThreadFiles>,
     units: BTreeMap<String, Unit>,
+    /// The part of the key that is the thread, for each map that has one.
+    threads: BTreeMap<String, usize>,
     period_ns: Option<u64>,
 }
 
@@ -45,13 +50,14 @@ enum Kind {
 }
 
 /// Opens the files for the stacks of a script.
-pub(super) fn open(files: &StackFiles, object: &Object) -> Result<Opened, Failure> {
+pub(super) fn open(files: &StackFiles, object: &Object, values: &Values) -> Result<Opened, Failure> {
     let icicle = files.icicle;
     let has_stacks = object.maps.iter().any(|map| !map.is_state() && map.key.as_ref().is_some_and(Type::has_stacks));
     if *files != StackFiles::default() && !has_stacks {
         return Err(Failure::new(MISTAKE, "no map of this script has stacks in its keys".to_owned())
             .help("count them, as in `profile:hz:99 { @[ustack] = count(); }`"));
     }
+    let of_threads = files.per_thread.as_deref().map(|path| ThreadFiles::open(path, object, values)).transpose()?;
     let wanted = [
         (Kind::Folded, &files.folded),
         (Kind::Flame, &files.flame),
@@ -64,7 +70,9 @@ pub(super) fn open(files: &StackFiles, object: &Object) -> Result<Opened, Failur
     Ok(Opened {
         files: files.collect::<Result<_, Failure>>()?,
         icicle,
+        of_threads,
         units: object.maps.iter().map(|map| (map.name.clone(), map.unit)).collect(),
+        threads: object.maps.iter().filter_map(|map| Some((map.name.clone(), map.thread?))).collect(),
         period_ns: period_ns(object),
     })
 }
@@ -84,11 +92,11 @@ impl Opened {
         script: &str,
         run: impl FnOnce(&mut dyn Output) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        if self.files.is_empty() && !self.icicle {
+        if self.files.is_empty() && !self.icicle && self.of_threads.is_none() {
             return run(output.as_mut());
         }
         let (started, start) = (Instant::now(), SystemTime::now());
-        let mut output = WithStacks::new(output, self.units.clone());
+        let mut output = WithStacks::new(output, self.units.clone()).with_threads(self.threads.clone());
         let result = run(&mut output)?;
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let length = started.elapsed();
@@ -113,6 +121,9 @@ impl Opened {
             let mut out = io::stdout().lock();
             let drawn = folded.write_icicle(&recorded.title, look(), &mut out).and_then(|()| out.flush());
             drawn.map_err(|error| Failure::output("standard output", &error))?;
+        }
+        if let Some(files) = self.of_threads {
+            files.write(stacks, &recorded.title)?;
         }
         for (kind, path, file) in self.files {
             if stacks.is_empty() {
@@ -139,7 +150,12 @@ pub(super) fn look() -> Look {
     Look { columns, has_colour: colours::results_are_coloured(false) }
 }
 
-fn written(path: &str, file: File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+/// Writes a file.
+pub(super) fn written(
+    path: &str,
+    file: File,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
     let mut out = BufWriter::new(file);
     write(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::output(&format!("`{path}`"), &error))
 }

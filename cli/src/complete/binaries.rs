@@ -65,7 +65,8 @@ fn in_directory(written: &str) -> Vec<String> {
 
 /// Commands and libraries by short name; all libraries if nothing is typed.
 fn by_name(host: &Host, written: &str) -> Vec<String> {
-    let mut names: Vec<String> = host.libraries().into_iter().filter(|name| name.starts_with(written)).collect();
+    let mut names: Vec<String> =
+        host.completion().libraries().into_iter().filter(|name| name.starts_with(written)).collect();
     if written.is_empty() {
         names.push("/".to_owned());
     } else {
@@ -98,7 +99,7 @@ fn functions(host: &Host, path: &str, behind: &str) -> Vec<Candidate> {
     };
     let ahead = language.map_or(String::new(), |language| format!("{language}:"));
     let source = |beginning: &str| {
-        let parts = host.source_names_beginning(path, beginning, MOST).into_iter();
+        let parts = host.completion().source_names(path, beginning, MOST).into_iter();
         let text = |name: &str, is_whole| format!("{ahead}\"{name}{}", if is_whole { "\"" } else { "::" });
         parts.map(|part| candidate(text(&part.name, part.is_whole), "")).collect::<Vec<_>>()
     };
@@ -109,18 +110,18 @@ fn functions(host: &Host, path: &str, behind: &str) -> Vec<Candidate> {
         return source(name);
     }
     if let Some((file, line)) = name.split_once(':') {
-        let lines = host.source_lines(path, file).into_iter().map(|line| line.to_string());
+        let lines = host.completion().source_lines(path, file).into_iter().map(|line| line.to_string());
         let found = lines.filter(|number| number.starts_with(line)).take(MOST);
         return found.map(|number| candidate(format!("{file}:{number}"), "")).collect();
     }
-    let symbols = host.symbols_beginning(path, name, MOST);
+    let symbols = host.completion().symbols(path, name, MOST);
     let mut found: Vec<Candidate> = symbols.into_iter().map(|name| candidate(name, "")).collect();
     let sources = source(name);
     // Without a prefix, C++ functions outside any namespace would dominate the list.
     found.extend(sources.into_iter().filter(|found| !name.is_empty() || found.text.ends_with("::")));
     // All line tables of a large program take seconds to read.
     if !name.is_empty() {
-        let files = host.source_files_beginning(path, name).into_iter().take(MOST);
+        let files = host.completion().source_files(path, name).into_iter().take(MOST);
         found.extend(files.map(|file| candidate(format!("{file}:"), "source file")));
     }
     found

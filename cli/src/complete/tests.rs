@@ -128,7 +128,10 @@ fn programs_and_libraries_are_found_by_path_and_by_name() {
     assert_eq!(texts(&format!("usdt:{}", &directory[..directory.len() - 1])), [format!("usdt:{directory}/")]);
     assert_eq!(texts("uprobe:/etc/passw"), Vec::<String>::new());
     // Without a linker cache, libraries are found by their full names only.
-    assert!(Host::new().libraries().is_empty() || texts("uretprobe:lib").contains(&"uretprobe:libc:".to_owned()));
+    assert!(
+        Host::new().completion().libraries().is_empty()
+            || texts("uretprobe:lib").contains(&"uretprobe:libc:".to_owned())
+    );
     assert!(texts("uprobe:libc:mallo").contains(&"uprobe:libc:malloc".to_owned()));
 }
 

@@ -24,7 +24,8 @@ use profiler_runtime::sys::feature;
 const TRIED: [u32; 4] = [7, 2, 5, 17];
 
 /// Helpers of program types that libbpf cannot test.
-const NOT_TRIED: [Helper; 2] = [Helper::SeqWrite, Helper::TaskPtRegs];
+const NOT_TRIED: [Helper; 5] =
+    [Helper::SeqWrite, Helper::TaskPtRegs, Helper::GetSocketCookie, Helper::DPath, Helper::SkbOutput];
 
 /// The facts about the machine that matter to this script.
 pub(super) fn of_machine(host: &Host, object: &Object) -> Vec<Row> {
@@ -124,6 +125,7 @@ fn shown_name(object: &Object, name: &str) -> String {
     match name {
         _ if object.data_ring.as_deref() == Some(name) => "printed output".into(),
         _ if object.control_ring.as_deref() == Some(name) => "control records".into(),
+        _ if object.packets.as_ref().is_some_and(|buffers| buffers.map == name) => "packets".into(),
         _ if object.stack_tables.iter().any(|table| table.map.as_deref() == Some(name) || table.overflow == name) => {
             "stacks".into()
         }
@@ -145,6 +147,7 @@ fn kind_name(kind: MapKind) -> (&'static str, &'static str) {
     match kind {
         MapKind::Hash => ("hash maps", ""),
         MapKind::Array => ("arrays", ""),
+        MapKind::PerfEventArray => ("arrays of perf events", ""),
         MapKind::PerCpuHash => ("per-CPU hash maps", ""),
         MapKind::PerCpuArray => ("per-CPU arrays", ""),
         MapKind::StackTrace => ("stack tables", ""),

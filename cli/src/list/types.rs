@@ -1,13 +1,13 @@
 //! Kernel structs, unions and enums in C syntax.
 //!
 //! In: `struct NAME`, where the name may contain `*`. Out: one line per type; with `verbose` also
-//! its members.
+//! its members, as bpftrace prints them, but without padding and attributes.
 //! Guarantee: types are sorted by name, without duplicates; anonymous inner types are shown in
 //! place, to a depth of 8.
 
 use std::io::Write;
 
-use profiler_compiler::btf::{Btf, BtfId, Kind};
+use profiler_compiler::btf::{Btf, BtfId, Kind, Member};
 use profiler_compiler::glob;
 use profiler_compiler::target::{Target, TargetError};
 
@@ -37,53 +37,41 @@ pub fn types(target: &dyn Target, pattern: &str, verbose: bool, out: &mut dyn Wr
     found.sort_unstable_by_key(|(name, _)| *name);
     found.dedup_by_key(|(name, _)| *name);
     for (name, id) in &found {
-        if !verbose {
-            writeln!(out, "vmlinux: {keyword} {name}")?;
-            continue;
+        if verbose {
+            writeln!(out, "vmlinux: {keyword} {name} {{\n{}}};", body(btf, *id, 1))?;
+        } else {
+            writeln!(out, "{keyword} {name}")?;
         }
-        writeln!(out, "vmlinux: {keyword} {name} {{")?;
-        body(btf, *id, 1, out)?;
-        writeln!(out, "}};")?;
     }
     Ok(found.len())
 }
 
 /// Members or enumerators, one per line.
-fn body(btf: &Btf, id: BtfId, depth: usize, out: &mut dyn Write) -> std::io::Result<()> {
-    let indent = "    ".repeat(depth);
+fn body(btf: &Btf, id: BtfId, depth: usize) -> String {
+    let indent = "\t".repeat(depth);
     if matches!(btf.kind(id), Some(Kind::Enum | Kind::Enum64)) {
-        for (name, value) in btf.enumerators(id) {
-            writeln!(out, "{indent}{name} = {value},")?;
-        }
-        return Ok(());
+        let line = |(name, value)| format!("{indent}{name} = {value},\n");
+        return btf.enumerators(id).map(line).collect::<Vec<String>>().concat();
     }
-    for member in btf.members(id) {
-        let ty = btf.strip(member.ty);
-        let is_inner = btf.name(ty).is_none() && matches!(btf.kind(ty), Some(Kind::Struct | Kind::Union));
-        if is_inner && depth < MAX_DEPTH {
-            let keyword = if btf.kind(ty) == Some(Kind::Union) { "union" } else { "struct" };
-            writeln!(out, "{indent}{keyword} {{")?;
-            body(btf, ty, depth + 1, out)?;
-            let name = if member.name.is_empty() { String::new() } else { format!(" {}", member.name) };
-            writeln!(out, "{indent}}}{name};")?;
-            continue;
-        }
-        let width = member.bitfield_width.map_or(String::new(), |bits| format!(" : {bits}"));
-        writeln!(out, "{indent}{}{width};", declaration(&btf.describe(member.ty), member.name))?;
-    }
-    Ok(())
-}
-
-/// `char name[16]`, `struct file *file`: the type around its name.
-fn declaration(ty: &str, name: &str) -> String {
-    let (base, lengths) = ty.find('[').map_or((ty, ""), |at| ty.split_at(at));
-    let gap = if base.ends_with('*') { "" } else { " " };
-    format!("{base}{gap}{name}{lengths}")
+    let spelled = |inner: BtfId| {
+        let keyword = match btf.kind(inner) {
+            Some(Kind::Union) => "union",
+            Some(Kind::Enum | Kind::Enum64) => "enum",
+            _ => "struct",
+        };
+        let members = if depth < MAX_DEPTH { body(btf, inner, depth + 1) } else { format!("{indent}\t…\n") };
+        if members.is_empty() { format!("{keyword} {{}}") } else { format!("{keyword} {{\n{members}{indent}}}") }
+    };
+    let line = |member: Member<'_>| {
+        let width = member.bitfield_width.map_or(String::new(), |bits| format!(": {bits}"));
+        format!("{indent}{}{width};\n", btf.declaration(member.ty, member.name, &spelled))
+    };
+    btf.members(id).map(line).collect::<Vec<String>>().concat()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{declaration, types};
+    use super::types;
     use profiler_runtime::host::Host;
 
     fn listing(pattern: &str, verbose: bool) -> Option<String> {
@@ -101,28 +89,30 @@ mod tests {
     fn a_struct_is_shown_with_its_members() {
         let Some(text) = listing("struct task_struct", true) else { return };
         assert!(text.starts_with("vmlinux: struct task_struct {\n") && text.ends_with("};\n"), "{text}");
-        assert!(text.contains("\n    char comm[16];\n"), "{text}");
-        assert!(text.contains("\n    struct mm_struct *mm;\n"), "{text}");
-        assert!(text.contains(" : 1;\n"), "bit-fields: {text}");
+        assert!(text.contains("\n\tchar comm[16];\n"), "{text}");
+        assert!(text.contains("\n\tstruct mm_struct *mm;\n"), "{text}");
+        assert!(text.contains(": 1;\n"), "bit-fields: {text}");
     }
 
     #[test]
     fn names_alone_come_sorted() {
         let Some(text) = listing("struct task_str*", false) else { return };
-        assert!(text.contains("vmlinux: struct task_struct\n"));
+        assert!(text.contains("struct task_struct\n"));
         assert!(text.lines().is_sorted());
     }
 
     #[test]
     fn an_enum_is_shown_with_its_values() {
         let Some(text) = listing("enum bpf_map_type", true) else { return };
-        assert!(text.contains("\n    BPF_MAP_TYPE_HASH = 1,\n"), "{text}");
+        assert!(text.contains("\n\tBPF_MAP_TYPE_HASH = 1,\n"), "{text}");
     }
 
     #[test]
-    fn types_stand_around_names() {
-        assert_eq!(declaration("char[2][16]", "x"), "char x[2][16]");
-        assert_eq!(declaration("struct file *", "f"), "struct file *f");
-        assert_eq!(declaration("int32", "n"), "int32 n");
+    fn declarations_are_those_of_c() {
+        let Some(text) = listing("struct file_operations", true) else { return };
+        assert!(text.contains("\tssize_t (*read)(struct file *, char *, size_t, loff_t *);\n"), "{text}");
+        assert!(text.contains("\tstruct module *owner;\n"), "{text}");
+        let Some(text) = listing("struct dentry", true) else { return };
+        assert!(text.contains("\tconst struct dentry_operations *d_op;\n"), "{text}");
     }
 }

@@ -188,7 +188,8 @@ fn map_alone(text: &str) -> Option<(&str, &str)> {
         .map_or(text.len(), |end| end + 1);
     let (name, rest) = text.split_at(name_end);
     let view = rest.trim_start();
-    let is_view = ["show ", "sort ", "top ", "where "].iter().any(|word| view.starts_with(word));
+    let is_flame = view.trim_end_matches(';').trim_end() == "flame";
+    let is_view = is_flame || ["show ", "sort ", "top ", "where ", "flame "].iter().any(|word| view.starts_with(word));
     (rest.trim_matches(';').trim().is_empty() || is_view).then_some((name, view.trim_matches(';')))
 }
 
@@ -308,6 +309,9 @@ mod tests {
         assert_eq!(read(" @x "), Ok(Input::Map { name: "@x".into(), view: String::new() }));
         assert_eq!(read("@"), Ok(Input::Map { name: "@".into(), view: String::new() }));
         assert_eq!(read("@x sort p99 top 5"), Ok(Input::Map { name: "@x".into(), view: "sort p99 top 5".into() }));
+        for view in ["flame", "flame  top 5", "top 5 flame"] {
+            assert_eq!(read(&format!("@x {view};")), Ok(Input::Map { name: "@x".into(), view: view.into() }));
+        }
         assert_eq!(read("nsecs;"), Ok(Input::Once("nsecs".into())));
         assert_eq!(read("@x[1]"), Ok(Input::Once("@x[1]".into())));
         assert_eq!(read("if (1) { print(1) }"), Ok(Input::Once("if (1) { print(1) }".into())));

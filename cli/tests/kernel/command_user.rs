@@ -1,6 +1,6 @@
 //! The user that the command of `-c` runs as.
 //!
-//! In: `--user`, and the variable that `sudo` sets. Out: what `id -u` prints inside the command.
+//! In: `--run-as`, and the variable that `sudo` sets. Out: what `id -u` prints inside the command.
 
 use super::machine::{profiler, skip};
 
@@ -22,7 +22,7 @@ fn a_command_runs_as_the_named_user() {
     if skip() {
         return;
     }
-    let (stdout, _) = user_of_command(&["--user", "nobody"], &[]);
+    let (stdout, _) = user_of_command(&["--run-as", "nobody"], &[]);
     assert!(stdout.starts_with("65534\n") && !stdout.contains("/root"), "{stdout}");
 }
 
@@ -34,7 +34,7 @@ fn under_sudo_a_command_runs_as_the_caller() {
     let (stdout, stderr) = user_of_command(&[], &[("SUDO_UID", NOBODY)]);
     assert!(stdout.starts_with("65534\n"), "{stdout}");
     assert!(stderr.contains("runs as nobody, who called sudo"), "{stderr}");
-    let (stdout, stderr) = user_of_command(&["--user", "root"], &[("SUDO_UID", NOBODY)]);
+    let (stdout, stderr) = user_of_command(&["--run-as", "root"], &[("SUDO_UID", NOBODY)]);
     assert!(stdout.starts_with("0\n") && !stderr.contains("sudo"), "{stdout}{stderr}");
     let (stdout, stderr) = user_of_command(&["-q"], &[("SUDO_UID", NOBODY)]);
     assert!(stdout.starts_with("65534\n") && stderr.is_empty(), "{stdout}{stderr}");

@@ -187,19 +187,17 @@ fn list_shows_parameters_with_their_types() {
     let listed = list(&format!("uprobe:{program}:handle*"));
     assert_eq!(
         listed,
-        format!("uprobe:{program}:handle_request\n    struct conn * conn\n    int32 len\n    char * text\n")
+        format!("uprobe:{program}:handle_request\n    struct conn * conn\n    int len\n    char * text\n")
     );
     let listed = list(&format!("uretprobe:{program}:handle*"));
     assert_eq!(listed, format!("uretprobe:{program}:handle_request\n    struct conn * retval\n"));
     // Wildcards describe all functions at once.
     let listed = list(&format!("uprobe:{program}:*"));
-    for lines in
-        [":handle_request\n    struct conn * conn\n    int32 len\n", ":nothing\nuprobe:", ":make\n    int32 a\n"]
-    {
+    for lines in [":handle_request\n    struct conn * conn\n    int len\n", ":nothing\nuprobe:", ":make\n    int a\n"] {
         assert!(listed.contains(lines), "{lines}: {listed}");
     }
     let listed = list(&format!("uretprobe:{program}:*"));
-    assert!(listed.contains(":wide\n    int64 retval\n"), "{listed}");
+    assert!(listed.contains(":wide\n    long int retval\n"), "{listed}");
     let listed = list(&format!("uprobe:{program}:mixed"));
     assert!(listed.contains("    double b (not readable: it is a floating-point number"), "{listed}");
 }

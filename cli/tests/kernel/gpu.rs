@@ -146,6 +146,7 @@ fn without_cuda_one_sentence_says_so() {
     }
     let ended = run(&["gpu/launches", "--lib", "libnothing-of-this-name*", "--duration", "1s"]);
     assert_eq!(ended.code(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("help: give the file with `--lib`: the CUDA library"), "{}", ended.stderr);
     let said = ended.stderr.lines().filter(|line| line.starts_with("error[")).collect::<Vec<_>>();
     assert_eq!(said, ["error[E0405]: `libnothing-of-this-name*` does not exist here"], "{}", ended.stderr);
 }

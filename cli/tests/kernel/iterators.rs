@@ -140,3 +140,57 @@ fn exit_stops_before_the_next_object() {
     let ended = run(&["-q", "-e", "iter:task { @++; if (@ == 3) { exit(7); } }"]);
     assert_eq!((ended.code(), ended.stdout.trim()), (7, "@: 3"), "{}", ended.stderr);
 }
+
+/// Since 6.2, programs can look up a thread.
+#[test]
+fn names_of_threads_are_found_by_their_numbers() {
+    if skip() {
+        return;
+    }
+    let process = sleepers();
+    let script = format!(
+        "iter:task / ctx.task.tgid == {} / {{ @[comm(ctx.task.pid) == ctx.task.comm, comm(0x7fffffff)] = count();
+          @found[comm(ctx.task.pid)] = count(); @known[ctx.task.comm] = count();
+          printf(\"%s %s\\n\", comm(ctx.task.pid), comm(0x7fffffff)); }}",
+        process.pid()
+    );
+    let ended = run(&["-q", "--strict", "-e", &script]);
+    if ended.stderr.contains("error[E0391]") {
+        println!("SKIPPED: this kernel does not look up threads");
+        return;
+    }
+    let lines = |of: &str| -> Vec<String> {
+        let lines = ended.stdout.lines().filter_map(|line| line.strip_prefix(of));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(lines("@["), [format!("true, N/A]: {}", THREADS + 1)], "{}{}", ended.stdout, ended.stderr);
+    // As keys, equal names are one, whatever was in the memory before.
+    assert_eq!(lines("@found["), lines("@known["), "{}", ended.stdout);
+    assert!(!lines("@found[").is_empty(), "{}", ended.stdout);
+    let printed = ended.stdout.lines().filter(|line| line.ends_with(" N/A"));
+    assert_eq!(printed.count(), THREADS + 1, "{}", ended.stdout);
+}
+
+/// The kernel says the paths of open files, and which of them exceed a size.
+#[test]
+fn files_have_their_whole_paths() {
+    if skip() {
+        return;
+    }
+    let process = sleepers();
+    let pid = process.pid();
+    let script = format!(
+        "iter:task_file / ctx.task.tgid == {pid} / {{ printf(\"%d %s\\n\", ctx.fd, path(ctx.file.f_path));
+          @short[path(ctx.file.f_path, 4)] = count(); @root[path(ctx.task.fs.root)] = count(); }}"
+    );
+    let ended = run(&["-q", "--strict", "-e", &script]);
+    let open = names(&format!("/proc/{pid}/fd"));
+    for fd in &open {
+        let target = fs::read_link(format!("/proc/{pid}/fd/{fd}")).expect("an open file");
+        let line = format!("{fd} {}", target.display());
+        assert!(ended.stdout.lines().any(|printed| printed == line), "{line}: {}{}", ended.stdout, ended.stderr);
+    }
+    for line in [format!("@short[]: {}", open.len()), format!("@root[/]: {}", open.len())] {
+        assert!(ended.stdout.lines().any(|printed| printed == line), "{line}: {}", ended.stdout);
+    }
+}

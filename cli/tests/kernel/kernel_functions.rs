@@ -4,7 +4,9 @@
 //! which kind the kernel lacks.
 
 use super::machine::{Ended, run, skip, workload};
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 /// Runs `profiler ARGUMENTS`; returns its standard output and standard error.
 fn profiler(arguments: &[&str]) -> (String, String) {
@@ -14,7 +16,7 @@ fn profiler(arguments: &[&str]) -> (String, String) {
 }
 
 /// Whether this kernel lacks a kind of probe; prints the profiler's explanation.
-fn lacks(kind: &str) -> bool {
+pub fn lacks(kind: &str) -> bool {
     let (_, errors) = profiler(&["check", "-e", &format!("{kind}:vfs_read {{ exit(); }}")]);
     let reason = errors.lines().find_map(|line| line.strip_prefix("error[E0410]: "));
     if let Some(reason) = reason {
@@ -171,6 +173,143 @@ fn fn_means_the_same_by_whatever_way() {
     }
     let (_, said) = profiler(&["check", "-v", "-e", "fn:vfs_read { exit(); }"]);
     assert!(said.starts_with("fn:vfs_read: as fentry\n") || said.starts_with("fn:vfs_read: as kprobe\n"), "{said}");
+}
+
+/// The kernel has two functions `load_elf_binary`, one for 32-bit programs. It asks both about a
+/// file that is no program.
+#[test]
+fn a_name_of_several_functions_is_each_of_them() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let junk = std::env::temp_dir().join(format!("profiler-no-program-{}", std::process::id()));
+    std::fs::write(&junk, "true\n").expect("a file");
+    std::fs::set_permissions(&junk, PermissionsExt::from_mode(0o755)).expect("an executable file");
+    let script = "kprobe:load_elf_binary { @at[reg(\"ip\")] = count(); @calls[func] = count(); }
+        kretprobe:load_elf_binary /(int32)retval == -8/ { @refused[probe] = count(); }
+        fn:load_elf_binary { @fn = count(); } kprobe:load_elf_binar* { @pattern[func] = count(); }
+        kprobe:vmlinux:load_elf_binar* { @own = count(); }
+        END { @addresses = len(@at); }";
+    let ended = run(&["--strict", "-e", script, "-c", &format!("sh -c '{} || true'", junk.display())]);
+    std::fs::remove_file(&junk).expect("the file");
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let expected = [("@addresses", 2), ("@refused[kretprobe:load_elf_binary]", 2)];
+    for (key, value) in expected {
+        assert_eq!(entry(&ended, key), value, "{key}: {}", ended.stdout);
+    }
+    let calls = entry(&ended, "@calls[load_elf_binary]");
+    assert!(calls >= 3, "{}", ended.stdout);
+    assert_eq!((entry(&ended, "@fn"), entry(&ended, "@pattern[load_elf_binary]")), (calls, calls), "{}", ended.stdout);
+    assert_eq!(entry(&ended, "@own"), calls, "{}", ended.stdout);
+    let (_, errors) = profiler(&["check", "-e", "fentry:load_elf_binary { exit(); }"]);
+    assert!(lacks("fentry") || errors.contains("error[E0411]"), "{errors}");
+}
+
+#[test]
+fn an_address_is_probed_if_that_is_allowed() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let symbols = std::fs::read_to_string("/proc/kallsyms").expect("symbols");
+    let address = symbols.lines().find_map(|line| line.strip_suffix(" T vfs_read")).expect("a function");
+    let script = format!(
+        "kprobe:0x{address} /pid == cpid && arg2 == 640/ {{ @[func] = count(); }}
+        kretprobe:0x{address} /pid == cpid && retval == 640/ {{ @back[probe] = count(); }}"
+    );
+    let work = format!("{} reads 1000 640", workload());
+    let ended = run(&["--strict", "--unsafe", "-e", &script, "-c", &work]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    for key in [format!("@[0x{address}]"), format!("@back[kretprobe:0x{address}]")] {
+        assert_eq!(entry(&ended, &key), 1000, "{key}: {}", ended.stdout);
+    }
+    let ended = run(&["-e", &script, "-c", &work]);
+    assert!(ended.code() != 0 && ended.stderr.contains("error[E0601]"), "{}", ended.stderr);
+}
+
+/// A connection has two sockets, and each of them is closed.
+#[test]
+fn a_socket_has_the_number_that_the_kernel_keeps_in_it() {
+    if skip() || lacks("fentry") {
+        return;
+    }
+    let script =
+        "fexit:tcp_sendmsg /pid == cpid/ { @sent[socket_cookie(args.sk) == args.sk.__sk_common.skc_cookie.counter,
+            socket_cookie(args.sk) > 0] = count(); }
+        fentry:tcp_close /pid == cpid/ { @closed[socket_cookie(args.sk)] = count(); }
+        END { @sockets = len(@closed); }";
+    let ended = against(script, "act connect 4096");
+    assert_eq!(entry(&ended, "@sent[true, true]"), 1, "{}", ended.stdout);
+    // One more listens.
+    assert_eq!(entry(&ended, "@sockets"), 3, "{}", ended.stdout);
+}
+
+#[test]
+fn a_path_is_said_where_the_kernel_allows_it() {
+    if skip() || lacks("fentry") {
+        return;
+    }
+    let script = "fentry:security_file_open /pid == cpid/ { @opened[path(args.file.f_path)] = count(); }";
+    let ended = against(script, "act open /proc/version");
+    assert_eq!(entry(&ended, "@opened[/proc/version]"), 1, "{}", ended.stdout);
+}
+
+/// The number that follows a name in the descriptors of a process.
+fn described(pid: u32, name: &str) -> Vec<String> {
+    let open = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("a process").flatten();
+    let texts = open.filter_map(|entry| std::fs::read_to_string(entry.path()).ok());
+    texts.filter_map(|text| Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim().to_owned())).collect()
+}
+
+#[test]
+fn programs_of_others_are_probed() {
+    if skip() || lacks("fentry") || lacks("kprobe") {
+        return;
+    }
+    let mut other = Command::new(super::machine::PROFILER)
+        .args(["run", "-e", "kprobe:__do_sys_getppid { @ = count(); }"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    let mut lines = BufReader::new(other.stderr.take().expect("a pipe")).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line.starts_with("Attached"))));
+    let ids = described(other.id(), "prog_id:");
+    let (listed, _) = profiler(&["list", "fentry:bpf:*"]);
+    let is_its = |line: &&str| line.split(':').nth(2).is_some_and(|id| ids.iter().any(|of| of == id));
+    let probe = listed.lines().find(is_its).unwrap_or_else(|| panic!("{ids:?} are not in {listed}"));
+    let exit = probe.replace("fentry", "fexit");
+    let script = format!(
+        "{probe} /pid == cpid/ {{ @in[probe, func] = count(); }} {exit} /pid == cpid/ {{ @out[probe] = count(); }}"
+    );
+    let ended = run(&["--strict", "-e", &script, "-c", &format!("{} getppid 1000", workload())]);
+    let refused = profiler(&["check", "-e", &format!("{exit} {{ print(retval); }}")]).1;
+    let logs = profiler(&["run", "-d", "verifier", "-e", &format!("{probe} {{ @ = count(); }}")]).0;
+    other.kill().expect("it runs");
+    other.wait().expect("it ends");
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let function = probe.rsplit(':').next().unwrap_or_default();
+    for key in [format!("@in[{probe}, {function}]"), format!("@out[{exit}]")] {
+        assert_eq!(entry(&ended, &key), 1000, "{key}: {}", ended.stdout);
+    }
+    assert!(refused.contains("error[E0413]"), "{refused}");
+    assert!(logs.contains("program p0:\n"), "{logs}");
+}
+
+/// Copies that the compiler has made have names of their own.
+#[test]
+fn parts_of_functions_are_probed_by_their_full_names() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let (listed, _) = profiler(&["list", "kprobe:vfs_statfs.*"]);
+    let Some(part) = listed.lines().next() else {
+        println!("SKIPPED: this kernel has no part of `vfs_statfs`");
+        return;
+    };
+    let script = format!("{part} /pid == cpid/ {{ @[func] = count(); }}");
+    let ended = against(&script, "act statfs /proc/sys");
+    let name = part.trim_start_matches("kprobe:");
+    assert!(entry(&ended, &format!("@[{name}]")) >= 1, "{}", ended.stdout);
 }
 
 #[test]

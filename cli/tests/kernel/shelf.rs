@@ -139,6 +139,13 @@ fn cell(outcome: &Outcome, value: &Value, is: Is) -> Option<String> {
 /// A name that no thread has.
 pub const NOBODY: &[&str] = &["--comm", "^nobody-has-this-name$"];
 
+/// Runs a recipe that sees nothing, and says so in one sentence instead of tables without rows.
+pub fn says_in_words(recipe: &str, arguments: &[&str], sentence: &str) {
+    let ended = run(&[&["-q", recipe, "--duration", "20ms"], arguments].concat());
+    assert_eq!(ended.code(), 0, "{recipe}: {}", ended.stderr);
+    assert_eq!(ended.stdout, format!("{sentence}\n"), "{recipe}: {}", ended.stderr);
+}
+
 /// Runs a recipe that sees nothing: each of the texts must be in its output, for a view its title.
 pub fn says_nothing(recipe: &str, arguments: &[&str], texts: &[&str]) {
     let ended = run(&[&["-q", recipe, "--duration", "20ms"], arguments].concat());

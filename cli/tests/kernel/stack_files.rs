@@ -125,6 +125,30 @@ fn an_icicle_follows_the_results() {
 }
 
 #[test]
+fn scripts_draw_their_maps_and_machines_get_rows() {
+    if skip() {
+        return;
+    }
+    let script =
+        "tracepoint:syscalls:sys_enter_getppid /pid == cpid/ { @[comm, kstack] = count(); @v[comm, kstack] = count(); }
+        tracepoint:syscalls:sys_enter_getppid /pid == cpid && !@drawn/ { @drawn = 1; flame(@); }
+        view \"calls\" { of @v  flame } END { flame(@); clear(@); clear(@drawn); }";
+    let command = format!("{} getppid 100", workload());
+    let ended = run(&["-q", "-e", script, "-c", &command]);
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    let titles = ended.stdout.lines().filter(|line| line.contains(" in 1 stacks")).collect::<Vec<_>>();
+    assert_eq!(titles.len(), 3, "{}", ended.stdout);
+    assert!(
+        titles[0].starts_with("@: ") && titles[1..] == ["@: 100 in 1 stacks", "calls: 100 in 1 stacks"],
+        "{titles:?}"
+    );
+    assert_eq!(ended.stdout.matches("|all 100.0 %\n|workload 100.0 %\n|").count(), 3, "{}", ended.stdout);
+    let json = run(&["-q", "-f", "json", "-e", script, "-c", &command]);
+    assert!(json.stdout.contains("\"view\": \"calls\"") && json.stdout.contains("\"count\": 100"), "{}", json.stdout);
+    assert!(!json.stdout.contains("|all"), "{}", json.stdout);
+}
+
+#[test]
 fn a_reader_who_leaves_early_costs_no_stacks() {
     if skip() {
         return;

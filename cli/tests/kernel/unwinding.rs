@@ -225,8 +225,15 @@ fn chains_that_are_interrupted_at_any_instruction_are_complete() {
     let found = traced.of("@leaf");
     // Interrupts go on until the program sees that there were enough.
     assert!(traced.truth.len() as u64 >= COUNT / 2);
+    // On emulated processors, the tables of a new process may come after its first interrupts.
+    let is_early = |stack: &Stack| patience() > 1 && stack.end.as_deref() == Some("no unwind table yet");
+    let early = traced.truth.keys().filter(|id| found.get(*id).is_some_and(|stack| is_early(stack))).count();
+    assert!(early <= traced.truth.len() / 4, "{early} of {} stacks came before the tables", traced.truth.len());
     for (id, truth) in &traced.truth {
         let stack = found.get(id).unwrap_or_else(|| panic!("no stack of {id}"));
+        if is_early(stack) {
+            continue;
+        }
         let chain = chain_of(stack);
         let is_true =
             chain.len() <= truth.len() + 1 && chain.ends_with(&truth.iter().map(String::as_str).collect::<Vec<_>>());

@@ -106,6 +106,36 @@ fn a_run_that_is_under_way_when_a_window_ends_is_in_that_window_with_all_that_it
 }
 
 /// Programs attached to user functions can be preempted in the middle.
+/// The tick that is due when a window ends belongs to it, however late it is.
+#[test]
+fn a_window_has_the_ticks_that_are_due_by_its_end() {
+    if skip() {
+        return;
+    }
+    let script = r#"
+        param every: duration = 5ms "how often"
+        interval:$every { for $i : 0..2000 { @work = count(); } @ticks = count(); }
+        view "ticks" { of @ticks  show count  every $every clear }
+        view "work" { of @work  show count  every $every clear }"#;
+    let ended = run(&["-q", "-f", "json", "--duration", "500ms", "-e", script]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let windows: Vec<serde_json::Value> =
+        ended.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let of = |view: &str| {
+        let windows = windows.iter().filter(|it| it["data"]["view"] == view);
+        windows.map(|it| it["data"]["rows"][0]["count"].as_u64().unwrap_or(0)).collect::<Vec<_>>()
+    };
+    let (ticks, work) = (of("ticks"), of("work"));
+    assert!(ticks.len() > 1 && ticks.len() == work.len(), "{}", ended.stdout);
+    assert!(ticks[..ticks.len() - 1].iter().all(|count| *count >= 1), "{ticks:?}");
+    assert!(ticks.iter().zip(&work).all(|(ticks, work)| ticks * 2000 == *work), "{ticks:?} {work:?}");
+
+    let never = run(&["-q", "-f", "json", "--duration", "20ms", "-e", script, "--every", "0s"]);
+    assert_eq!((never.code(), never.stderr.as_str()), (0, ""));
+    let shown: Vec<&str> = never.stdout.lines().collect();
+    assert!(shown.len() == 2 && shown.iter().all(|line| line.contains(r#""rows": []"#)), "{}", never.stdout);
+}
+
 #[test]
 fn the_windows_of_preemptible_programs_add_up() {
     if skip() {
@@ -189,4 +219,28 @@ fn maps_with_a_view_are_not_printed_beside_it() {
     assert_eq!(run(&["-q", "-e", only]).stdout, "v\nkey  value\n1        5\n\n");
     let empty = r#"view "v" { of @a } BEGIN { if (pid == 0) { @a[1] = 5; } exit(); }"#;
     assert_eq!(run(&["-q", "-e", empty]).stdout, "v\n(no rows)\n\n");
+}
+
+#[test]
+fn words_of_the_end_replace_tables_without_rows() {
+    if skip() {
+        return;
+    }
+    let script = |before: &str, end: &str| {
+        format!(
+            r#"view "v" {{ of @a }} view "w" {{ of @b }}
+            BEGIN {{ {before} @b[1] = 5; if (pid == 0) {{ @a[1] = 5; }} exit(); }} END {{ {end} }}"#
+        )
+    };
+    let text = |before, end| run(&["-q", "-e", &script(before, end)]).stdout;
+    let w = "w\nkey  value\n1        5\n\n";
+    assert_eq!(text("", r#"printf("nothing\n");"#), format!("nothing\n{w}"));
+    // Other words, and empty lines, are not about the tables.
+    assert_eq!(text(r#"printf("go\n");"#, ""), format!("go\nv\n(no rows)\n\n{w}"));
+    assert_eq!(text("", r#"printf("\n");"#), format!("\nv\n(no rows)\n\n{w}"));
+    let said = script("", r#"printf("nothing\n");"#);
+    let for_programs = run(&["-q", "-f", "json", "-e", &said]).stdout;
+    assert!(for_programs.contains(r#""v""#) && for_programs.contains(r#""w""#), "{for_programs}");
+    let every = r#"view "v" { of @a every 1h } BEGIN { if (pid == 0) { @a[1] = 5; } exit(); } END { printf("x\n"); }"#;
+    assert!(run(&["-q", "-e", every]).stdout.ends_with("\n(no rows)\n\n"));
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::machine::{Ended, Running, attached, run, skip, wait_for, workload};
+use super::machine::{Ended, Running, attached, patience, run, skip, wait_for, workload};
 
 /// The states in which threads of the workload are blocked.
 const BLOCKED: [&str; 6] = ["lock", "sleep", "pipe", "network", "poll", "child"];
@@ -134,6 +134,62 @@ fn system_calls_and_kernel_stacks_are_those_in_which_threads_wait() {
     assert!(!named.keys().any(|key| key.starts_with("pipe,") && key.contains("nanosleep")), "{}", ended.stdout);
 }
 
+/// The function of the workload in which each thread waits.
+const WAITS_IN: [(&str, &str); 6] = [
+    ("lock", "held::lock"),
+    ("sleep", "held::nap"),
+    ("pipe", "held::read_pipe"),
+    ("network", "held::receive"),
+    ("poll", "held::poll"),
+    ("child", "held::child"),
+];
+
+#[test]
+fn user_stacks_are_those_in_which_threads_wait_from_their_first_function_on() {
+    if skip() {
+        return;
+    }
+    let process = held();
+    let pid = process.pid().to_string();
+    let script = "wall:hz:100 { @[comm, ustack] = count(); @frames[comm, len(ustack)] = count(); }";
+    let ended = visited(script, &["-p", &pid]);
+    let made = rounds(&ended)["rounds"].as_u64().expect("a number");
+    let (stacks, frames) = (counts(&ended, "@"), counts(&ended, "@frames"));
+    for (thread, function) in WAITS_IN {
+        let of_thread = stacks.iter().filter(|(key, _)| key.starts_with(&format!("{thread},")));
+        assert_eq!(of_thread.clone().map(|it| it.1).sum::<u64>(), made * EACH, "{thread}: {}", ended.stdout);
+        let is_whole = |key: &&String| key.contains(function) && key.contains("thread_start") && !key.contains("ends");
+        let whole: u64 = of_thread.filter(|(key, _)| is_whole(key)).map(|it| it.1).sum();
+        // The tables of the process may come a round later.
+        assert!(whole >= made * EACH / 2, "{thread}: {whole} of {}: {}", made * EACH, ended.stdout);
+        let deepest =
+            frames.keys().filter_map(|key| key.strip_prefix(&format!("{thread},"))?.parse::<u64>().ok()).max();
+        assert!(deepest.is_some_and(|frames| frames >= 5), "{thread}: {}", ended.stdout);
+    }
+}
+
+/// Programs that read stacks of other processes may sleep, and no grace period waits for them.
+#[test]
+fn windows_of_visits_that_may_sleep_add_up() {
+    if skip() {
+        return;
+    }
+    let process = held();
+    let pid = process.pid().to_string();
+    let script = "wall:hz:500 { @n[comm, ustack(1)] = count(); @all = count(); }
+        view \"n\" { of @n  show key1, count  every 2ms clear }";
+    let duration = format!("{}ms", 500 * patience());
+    let ended = run(&["-q", "-f", "json", "-e", script, "-p", &pid, "--duration", &duration]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let documents: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let windows: Vec<&Value> = documents.iter().filter(|it| it["data"]["view"] == "n").collect();
+    let rows = windows.iter().flat_map(|it| it["data"]["rows"].as_array().expect("rows"));
+    let sum: u64 = rows.map(|row| row["count"].as_u64().expect("a count")).sum();
+    let all = documents.iter().find_map(|it| it["data"]["@all"].as_u64());
+    assert!(windows.len() > 5 && all.is_some_and(|all| all > 0), "{}", ended.stdout);
+    assert_eq!(Some(sum), all, "{}", ended.stdout);
+}
+
 #[test]
 fn a_thread_that_goes_on_has_another_stack() {
     if skip() {
@@ -185,7 +241,8 @@ fn a_small_ring_loses_nothing() {
     let _process = held();
     let script = "config = { perf_rb_pages = 1 }
         wall:hz:20 { printf(\"a line of some length, to fill the ring soon, %d\\n\", pid); @++; }";
-    let ended = run(&["-q", "--duration", "500ms", "-e", script]);
+    let duration = format!("{}ms", 500 * patience());
+    let ended = run(&["-q", "--duration", &duration, "-e", script]);
     assert_eq!((ended.code(), ended.stderr.contains("ring buffer full")), (0, false), "{}", ended.stderr);
     let printed = ended.stdout.lines().filter(|line| line.starts_with("a line")).count();
     assert!(printed > 200, "{printed}");

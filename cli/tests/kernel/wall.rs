@@ -3,7 +3,11 @@
 //! In: `workload states`, whose threads are each in one state for a known time. Out: the same from
 //! `wall/threads`.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use serde_json::Value;
@@ -45,12 +49,18 @@ fn number(row: &Value, column: &str) -> f64 {
     row[column].as_f64().unwrap_or_else(|| panic!("{column}: {row}"))
 }
 
-/// The sum is exact, whatever happens at once on several CPUs.
+/// The sum is exact, whatever happens at once on several CPUs. The recipe itself compares it with
+/// the time that it has followed each thread.
 pub fn expect_exact_sums(outcome: &Outcome) {
     for row in rows(outcome) {
-        let sum: i64 = STATES.iter().map(|state| row[state].as_i64().expect("nanoseconds")).sum();
-        assert_eq!(row["elapsed"].as_i64(), Some(sum), "{row}");
+        expect_exact_sum(row, "");
     }
+    assert!(!outcome.text.contains("differ from its time"), "{}", outcome.text);
+}
+
+fn expect_exact_sum(row: &Value, context: &str) {
+    let sum: i64 = STATES.iter().map(|state| row[state].as_i64().expect("nanoseconds")).sum();
+    assert_eq!(row["elapsed"].as_i64(), Some(sum), "{row}\n{context}");
 }
 
 #[test]
@@ -58,7 +68,7 @@ fn the_states_of_threads_are_those_they_were_in_and_add_up() {
     if skip() {
         return;
     }
-    let outcome = Outcome::with("wall/threads", "states 100 5", &["--rows", "1000"]);
+    let outcome = Outcome::with("wall/threads", "states 100 5", &["--top", "1000"]);
     expect_exact_sums(&outcome);
     for name in KNOWN {
         let row = outcome.row("time by thread", "thread", &name.into());
@@ -95,7 +105,7 @@ fn the_time_on_a_cpu_is_that_of_the_scheduler() {
     let within = if patience() == 1 { 0.01 } else { 0.2 };
     let mut seen = Vec::new();
     for times in [5_000, 20_000, 80_000] {
-        let outcome = Outcome::with("wall/threads", &format!("act pingpong {times}"), &["--rows", "1000"]);
+        let outcome = Outcome::with("wall/threads", &format!("act pingpong {times}"), &["--top", "1000"]);
         expect_exact_sums(&outcome);
         let off = ["ping", "pong"].map(|name| {
             let running = number(outcome.row("time by thread", "thread", &name.into()), "running");
@@ -118,7 +128,7 @@ fn threads_that_sleep_through_the_run_are_there() {
     wait_for("threads that sleep", || (sleeping("sleeper") == sleepers.len()).then_some(()));
     let pid = std::process::id().to_string();
     let running =
-        attached(&["-q", "-f", "json", "wall/threads", "--pid", &pid, "--duration", "300ms", "--rows", "1000"]);
+        attached(&["-q", "-f", "json", "wall/threads", "--pid", &pid, "--duration", "300ms", "--top", "1000"]);
     let ended = running.end();
     for sleeper in &sleepers {
         sleeper.thread().unpark();
@@ -145,7 +155,7 @@ fn the_sums_are_exact_while_threads_begin_and_end() {
     if skip() {
         return;
     }
-    let running = attached(&["-q", "-f", "json", "wall/threads", "--rows", "100000"]);
+    let running = attached(&["-q", "-f", "json", "wall/threads", "--top", "100000"]);
     let loads: Vec<_> = ["execs 40 1 4", "sleepers 200 20", "contend 4 50 100", "states 50 10"]
         .iter()
         .map(|load| Command::new(workload()).args(load.split(' ')).stdout(Stdio::null()).spawn().expect("the workload"))
@@ -163,6 +173,92 @@ fn the_sums_are_exact_while_threads_begin_and_end() {
     assert!(slept.count() >= 200, "{}", outcome.text);
 }
 
+/// Threads that switch, begin, execute and end while windows do. The windows of a thread that is
+/// there all the time follow each other without a gap: their sum is the time from its start to its
+/// end, by its own clock and that of the thread that started it.
+#[test]
+fn the_sums_are_exact_in_each_window_and_over_all() {
+    if skip() {
+        return;
+    }
+    let options = ["--every", "50ms", "--top", "100000"];
+    let running = attached(&[&["-q", "-f", "json", "wall/threads"], options.as_slice()].concat());
+    let loads: Vec<_> = ["execs 40 1 4", "sleepers 200 20", "contend 4 50 100", "states 50 10", "act pingpong 20000"]
+        .iter()
+        .map(|load| {
+            Command::new(workload()).args(load.split(' ')).stdout(Stdio::piped()).spawn().expect("the workload")
+        })
+        .collect();
+    let outputs: Vec<_> = loads.into_iter().map(|load| load.wait_with_output().expect("it ends")).collect();
+    running.signal("INT");
+    let ended = running.end();
+    assert!(!(ended.stdout.clone() + &ended.stderr).contains("differ from its time"), "{}", ended.stderr);
+    let documents = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let (windows, others): (Vec<Value>, Vec<Value>) = documents.partition(|it| it["data"]["view"] == "time by thread");
+    let quality = others.iter().filter(|it| it["type"] == "quality").map(Value::to_string).collect::<String>();
+    assert!(windows.len() >= 10, "{} windows", windows.len());
+    let rows = |window: &Value| window["data"]["rows"].as_array().expect("rows").clone();
+    // A thread may have other names in earlier windows.
+    let mut names: BTreeSet<(String, i64)> = BTreeSet::new();
+    let mut times: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    for row in windows.iter().flat_map(rows) {
+        expect_exact_sum(&row, &quality);
+        let id = row["tid"].as_i64().expect("a number");
+        names.insert((row["thread"].as_str().expect("a name").to_owned(), id));
+        let (elapsed, runnable) = times.entry(id).or_default();
+        *elapsed += number(&row, "elapsed");
+        *runnable += number(&row, "runnable");
+    }
+    let measured = String::from_utf8_lossy(&outputs[3].stdout).into_owned();
+    for name in KNOWN {
+        let truth = |what: &str| -> f64 {
+            let line = measured.lines().find_map(|line| line.strip_prefix(&format!("{name}_{what} ")));
+            line.unwrap_or_else(|| panic!("{name}: {measured}")).parse().expect("a number")
+        };
+        let (least, most) = (truth("thread_ns"), truth("joined_ns"));
+        // While it exits, it may wait for a CPU after it was joined.
+        let is_it = |(elapsed, runnable): &(f64, f64)| {
+            *elapsed >= least * 0.999 && elapsed - runnable <= most * (1.0 + tolerance())
+        };
+        let of_name: Vec<_> = names.iter().filter(|(thread, _)| thread == name).map(|(_, id)| times[id]).collect();
+        assert!(of_name.iter().any(is_it), "{name}: {least} to {most}, but elapsed and runnable are {of_name:?}");
+    }
+}
+
+/// A thread that changes its name all the time, also while an interval adds its time to the tables.
+#[test]
+fn a_thread_that_changes_its_name_has_rows_that_add_up() {
+    if skip() {
+        return;
+    }
+    let ends = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&ends);
+    let renamed = Builder::new().spawn(move || {
+        let mut names = 0;
+        while !seen.load(Ordering::Relaxed) {
+            names += 1;
+            fs::write("/proc/thread-self/comm", format!("name{}", names % 10)).expect("a name");
+        }
+        names
+    });
+    let pid = std::process::id().to_string();
+    let duration = format!("{}ms", 500 * patience());
+    let options = ["--every", "1ms", "--duration", &duration, "--top", "100000"];
+    let ended = run(&[&["-q", "-f", "json", "wall/threads", "--pid", &pid], options.as_slice()].concat());
+    ends.store(true, Ordering::Relaxed);
+    let names: u64 = renamed.expect("a thread").join().expect("it ends");
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let documents = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let windows: Vec<Value> = documents.filter(|it| it["data"]["view"] == "time by thread").collect();
+    let rows = windows.iter().flat_map(|window| window["data"]["rows"].as_array().expect("rows"));
+    let rows: Vec<&Value> =
+        rows.filter(|row| row["thread"].as_str().is_some_and(|it| it.starts_with("name"))).collect();
+    assert!(names > 1000 && rows.len() > 20, "{names} names, {} rows", rows.len());
+    for row in rows {
+        expect_exact_sum(row, &ended.stdout);
+    }
+}
+
 #[test]
 fn the_stacks_of_waits_have_all_the_time_of_their_states() {
     if skip() {
@@ -170,7 +266,7 @@ fn the_stacks_of_waits_have_all_the_time_of_their_states() {
     }
     // Emulated processors have lost two of fifty waits, once.
     for left in (0..TRIES).rev() {
-        let outcome = Outcome::with("wall/profile", "states 50 40", &["--rows", "1000"]);
+        let outcome = Outcome::with("wall/profile", "states 50 40", &["--top", "1000"]);
         let compared = FUNCTIONS.map(|(state, _)| outcome.row("compared", "state", &state.into()));
         let is_all =
             |row: &&Value| (number(row, "exact") - number(row, "with stacks")).abs() < number(row, "exact") * 0.02;
@@ -202,7 +298,7 @@ fn threads_are_followed_while_they_have_a_name_that_was_asked_for() {
         return;
     }
     let names = "^(lock|sleep|pipe)$";
-    let arguments = ["wall/threads", "--tree", "PID", "--comm", names, "--state", "^lock$", "--rows", "1000"];
+    let arguments = ["wall/threads", "--tree", "PID", "--comm", names, "--state", "^lock$", "--top", "1000"];
     let outcome = Outcome::run("states 100 4", &arguments);
     expect_exact_sums(&outcome);
     let is_asked_for = |row: &Value| ["lock", "sleep", "pipe"].iter().any(|name| row["thread"] == *name);
@@ -237,7 +333,9 @@ fn stacks_are_of_the_user_or_of_the_kernel_if_that_is_asked_for() {
         }
         let refused = run(&["-q", recipe, "--stacks", "users", "--duration", "1s"]);
         assert_eq!(refused.code(), 1, "{}", refused.stderr);
-        assert!(refused.stderr.contains("`--stacks` is `user`, `kernel` or `both`"), "{}", refused.stderr);
+        for says in ["std/stacks.prof:", "ERROR: `--stacks users`: write `user`, `kernel` or `both`"] {
+            assert!(refused.stderr.contains(says), "{}", refused.stderr);
+        }
     }
 }
 
@@ -257,7 +355,7 @@ fn threads_of_the_kernel_and_of_programs_are_chosen() {
     for (recipe, view) in [("cpu/offcpu", "time off the CPU"), ("wall/threads", "time by thread")] {
         for kernel in [true, false] {
             let which = ["--kernel_threads", if kernel { "true" } else { "false" }];
-            let programs = ["--user_threads", if kernel { "false" } else { "true" }, "--rows", "1000"];
+            let programs = ["--user_threads", if kernel { "false" } else { "true" }, "--top", "1000"];
             let outcome = Outcome::run("act pingpong 20000", &[&[recipe][..], &which, &programs].concat());
             let rows = outcome.document("view", "view", view)["rows"].as_array().expect("rows");
             let known: Vec<bool> = rows.iter().filter_map(is_of_kernel).collect();

@@ -16,7 +16,7 @@ use super::started::workload;
 const VERSION: &str = "bpftrace v0.17";
 
 /// Number of concurrent runs: they spend most of their time waiting for the kernel.
-const AT_ONCE: usize = 3;
+pub const AT_ONCE: usize = 3;
 
 /// A message that 0.17 prints wherever it may not raise this limit.
 const LIMIT_OF_LOCKED_MEMORY: &str = "couldn't set RLIMIT_MEMLOCK";
@@ -54,14 +54,18 @@ fn cases() -> Vec<Case> {
 }
 
 /// A directory in which `bpftrace` is our binary; removed when dropped.
-struct Ours(PathBuf);
+pub struct Ours(PathBuf);
 
 impl Ours {
-    fn new() -> Ours {
-        let directory = std::env::temp_dir().join(format!("profiler-differential-{}", std::process::id()));
+    pub fn new(of: &str) -> Ours {
+        let directory = std::env::temp_dir().join(format!("profiler-{of}-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         symlink(env!("CARGO_BIN_EXE_profiler"), directory.join("bpftrace")).expect("a link");
         Ours(directory)
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.0.join("bpftrace")
     }
 }
 
@@ -88,15 +92,17 @@ fn run(tool: &Path, case: &Case) -> Output {
 /// Runs bpftrace. On a busy machine, 0.17 sometimes exits without a message, or without having run
 /// the script.
 fn run_theirs(tool: &Path, case: &Case) -> Output {
-    let is_mute = |output: &Output| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        !output.status.success() && said.lines().all(|line| line.contains(LIMIT_OF_LOCKED_MEMORY))
-    };
     (1..TRIES).map(|_| run(tool, case)).find(|output| !is_mute(output)).unwrap_or_else(|| run(tool, case))
 }
 
+/// Whether bpftrace failed without a message.
+pub fn is_mute(output: &Output) -> bool {
+    let said = String::from_utf8_lossy(&output.stderr);
+    !output.status.success() && said.lines().all(|line| line.contains(LIMIT_OF_LOCKED_MEMORY))
+}
+
 /// The comparable lines of a tool's output.
-fn answer(output: &Output) -> String {
+pub fn answer(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let said =
         if output.status.success() { String::new() } else { String::from_utf8_lossy(&output.stderr).into_owned() };
@@ -122,8 +128,21 @@ fn is_of_others(line: &str) -> bool {
     line.starts_with("Attaching ") || line.split_once(' ').is_some_and(of_workload)
 }
 
-/// The path of bpftrace of that version, not of our drop-in.
-fn theirs() -> Option<PathBuf> {
+/// The path of bpftrace of that version, not of our drop-in. `None`, with a printed reason, if it
+/// cannot be run.
+pub fn theirs() -> Option<PathBuf> {
+    if let Some(reason) = super::out_of_reach() {
+        println!("SKIPPED: {reason}");
+        return None;
+    }
+    let found = installed();
+    if found.is_none() {
+        println!("SKIPPED: {VERSION} is not installed (scripts/setup --tests)");
+    }
+    found
+}
+
+fn installed() -> Option<PathBuf> {
     let places = ["/usr/bin/bpftrace", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bpftrace/usr/bin/bpftrace")];
     places.into_iter().map(PathBuf::from).find(|path| {
         let version = Command::new(path).arg("--version").output();
@@ -133,23 +152,15 @@ fn theirs() -> Option<PathBuf> {
 
 #[test]
 fn scripts_are_answered_as_bpftrace_answers_them() {
-    if let Some(reason) = super::out_of_reach() {
-        println!("SKIPPED: {reason}");
-        return;
-    }
-    let Some(theirs) = theirs() else {
-        println!("SKIPPED: {VERSION} is not installed (scripts/setup --tests)");
-        return;
-    };
-    let ours = Ours::new();
+    let Some(theirs) = theirs() else { return };
+    let ours = Ours::new("differential");
     let cases = cases();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let (expected, found) =
-                        (answer(&run_theirs(&theirs, case)), answer(&run(&ours.0.join("bpftrace"), case)));
+                    let (expected, found) = (answer(&run_theirs(&theirs, case)), answer(&run(&ours.path(), case)));
                     let failure = match (&case.differs, expected == found) {
                         (None, true) | (Some(_), false) => continue,
                         (None, false) => format!("bpftrace:\n{expected}ours:\n{found}"),

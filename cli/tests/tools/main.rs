@@ -1,19 +1,21 @@
 //! The scripts that bpftrace ships: each is started, an event that it reports is triggered, and it
 //! must report it.
 //!
-//! In: tests/tools/table, the scripts that `scripts/setup` unpacks to target/tools. Out: a line for
-//! each tool.
+//! In: tests/tools/table, the scripts that `scripts/setup` unpacks to target/tools: those of 0.17,
+//! and in directories below it those of later versions. Out: a line for each tool and version.
 //! Guarantee: if a kernel lacks what a script needs, the diagnostic is checked as strictly as the
 //! output elsewhere.
 
+mod beside;
 mod differential;
 #[path = "../patience/mod.rs"]
 mod patience;
+mod random;
 mod started;
 mod table;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use started::Started;
@@ -22,12 +24,15 @@ use table::{Tool, contains, fill};
 /// The repository's root.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
+/// The tool that 0.17 does not have; it is not tested where only the scripts of 0.17 are.
+const ONLY_LATER: &str = "biolatency-kp";
+
 /// One test for each script: each gets a line in the kernel matrix, and they run in parallel.
 macro_rules! tools {
     ($($name:ident)*) => {
         $(#[test]
         fn $name() {
-            fed(stringify!($name));
+            fed(&stringify!($name).replace('_', "-"));
         })*
 
         const TESTED: &[&str] = &[$(stringify!($name)),*];
@@ -35,14 +40,18 @@ macro_rules! tools {
 }
 
 tools! {
-    bashreadline biolatency biosnoop biostacks bitesize capable cpuwalk dcsnoop execsnoop gethostlatency killsnoop loads mdflush
+    bashreadline biolatency biolatency_kp biosnoop biostacks bitesize capable cpuwalk dcsnoop execsnoop gethostlatency killsnoop loads mdflush
     naptime oomkill opensnoop pidpersec runqlat runqlen setuids ssllatency sslsnoop statsnoop swapin syncsnoop syscount tcpaccept
     tcpconnect tcpdrop tcplife tcpretrans tcpsynbl threadsnoop undump vfscount vfsstat writeback xfsdist
 }
 
-/// The path of a script: unpacked by `scripts/setup`, or installed.
-fn script(name: &str) -> Option<PathBuf> {
-    let places = [format!("{ROOT}/target/tools/{name}.bt"), format!("/usr/sbin/{name}.bt")];
+/// The path of a version's script: unpacked by `scripts/setup`, or installed.
+fn script(name: &str, version: &str) -> Option<PathBuf> {
+    let places = if version == table::FIRST {
+        [format!("{ROOT}/target/tools/{name}.bt"), format!("/usr/sbin/{name}.bt")]
+    } else {
+        [format!("{ROOT}/target/tools/{version}/{name}.bt"), String::new()]
+    };
     places.map(PathBuf::from).into_iter().find(|path| path.exists())
 }
 
@@ -71,25 +80,56 @@ fn kernel() -> Option<&'static str> {
 }
 
 fn fed(name: &str) {
-    let tools = table::tools();
-    let tool = tools.iter().find(|tool| tool.name == name).unwrap_or_else(|| panic!("{name} is not in the table"));
     if let Some(reason) = out_of_reach() {
         println!("SKIPPED: {reason}");
         return;
     }
-    let Some(path) = script(name) else {
+    let tools = table::tools();
+    let mut fed = 0;
+    for version in table::VERSIONS {
+        let Some(tool) = table::of_version(&tools, name, version) else { continue };
+        let Some(path) = script(name, version) else { continue };
+        let is_fed = start_and_feed(tool, version, &path);
+        fed += 1;
+        if is_fed && tool.once {
+            break;
+        }
+    }
+    if fed == 0 && name != ONLY_LATER {
         println!("SKIPPED: bpftrace's scripts are not in target/tools (scripts/setup --tests)");
-        return;
-    };
+    }
+}
+
+/// Starts a script: it must report what the table says, or be refused as the table says. Returns
+/// whether it reported.
+fn start_and_feed(tool: &Tool, version: &str, path: &Path) -> bool {
+    let name = format!("{} of {version}", tool.name);
     let refused = kernel().and_then(|kernel| tool.refused.get(kernel));
-    let mut started = Started::start(&path);
+    let mut started = Started::start(path);
     match (started.is_attached(), refused) {
-        (true, None) => report(tool, started),
+        (true, None) => {
+            let mut outcome = report(tool, started);
+            for _ in 1..tool.tries {
+                if outcome.is_ok() {
+                    break;
+                }
+                let mut again = Started::start(path);
+                assert!(again.is_attached(), "{name} started before");
+                outcome = report(tool, again);
+            }
+            outcome.unwrap_or_else(|missing| panic!("{name}: {missing}"));
+            return true;
+        }
         (false, Some((says, reason))) => {
             let said = started.end().1;
             assert!(said.contains(says), "{name} is to say {says:?}: {said}");
             assert!(said.contains(" = "), "{name} gives no advice: {said}");
             println!("{name}: refused: {reason}");
+        }
+        (true, Some((says, reason))) if says.starts_with("Attached") => {
+            let said = started.end().1;
+            assert!(said.contains(says), "{name} is to say {says:?}: {said}");
+            println!("{name}: sees nothing: {reason}");
         }
         (true, Some((_, reason))) => panic!("{name} starts, although {reason}"),
         (false, None) => {
@@ -98,31 +138,45 @@ fn fed(name: &str) {
             println!("{name}: refused: {}", said.lines().next().unwrap_or_default());
         }
     }
+    false
 }
 
-/// Triggers the event that the tool reports, and checks its report.
-fn report(tool: &Tool, mut started: Started) {
+/// Triggers the event that the tool reports, and checks its report; an error has what is missing.
+fn report(tool: &Tool, mut started: Started) -> Result<(), String> {
+    let values = triggered(tool);
+    let patterns: Vec<String> = tool.shows.iter().map(|pattern| fill(pattern, &values)).collect();
+    if tool.waits {
+        started.wait_for(|shown| are_shown(&patterns, shown));
+    }
+    let (shown, said) = started.end();
+    remove(&values);
+    for pattern in &patterns {
+        let line = shown.lines().find(|line| contains(line, pattern));
+        let line = line.ok_or_else(|| format!("it does not show `{pattern}`:\n{shown}{said}"))?;
+        println!("{}: {}", tool.name, line.trim());
+    }
+    Ok(())
+}
+
+fn are_shown(patterns: &[String], shown: &str) -> bool {
+    patterns.iter().all(|pattern| shown.lines().any(|line| contains(line, pattern)))
+}
+
+/// Triggers the event that the tool reports. The values are those that the patterns name.
+fn triggered(tool: &Tool) -> BTreeMap<String, String> {
     let mut values = surroundings(tool);
     let act = fill(&tool.act, &values);
     // Words are separated by one space. The last word of a typed line may contain spaces.
     let words = act.splitn(if act.starts_with("bash ") { 2 } else { 9 }, ' ');
-    let done = Command::new(started::workload()).arg("act").args(words).output().expect("the workload");
+    // Cargo's library path would be searched: its files are not what the act is about.
+    let mut workload = Command::new(started::workload());
+    let done = workload.arg("act").args(words).env_remove("LD_LIBRARY_PATH").output().expect("the workload");
     assert!(done.status.success(), "{}: `{act}` failed: {}", tool.name, String::from_utf8_lossy(&done.stderr));
     for line in String::from_utf8_lossy(&done.stdout).lines() {
         let (name, value) = line.split_once(' ').expect("a name and a value");
         values.insert(name.into(), value.into());
     }
-    let patterns: Vec<String> = tool.shows.iter().map(|pattern| fill(pattern, &values)).collect();
-    if tool.waits {
-        started.wait_for(|shown| patterns.iter().all(|pattern| shown.lines().any(|line| contains(line, pattern))));
-    }
-    let (shown, said) = started.end();
-    for pattern in &patterns {
-        let line = shown.lines().find(|line| contains(line, pattern));
-        let line = line.unwrap_or_else(|| panic!("{} does not show `{pattern}`:\n{shown}{said}", tool.name));
-        println!("{}: {}", tool.name, line.trim());
-    }
-    remove(&values);
+    values
 }
 
 /// Values that an act may use: a device (`PROFILER_DISK`) or a file instead, and the name of a file
@@ -146,17 +200,33 @@ fn remove(values: &BTreeMap<String, String>) {
 
 #[test]
 fn every_script_is_in_the_table_and_has_a_test() {
-    let named: Vec<String> = table::tools().into_iter().map(|tool| tool.name).collect();
-    assert_eq!(named, TESTED);
-    let unpacked = PathBuf::from(format!("{ROOT}/target/tools"));
-    let Ok(files) = std::fs::read_dir(unpacked) else {
+    let tested: Vec<String> = TESTED.iter().map(|name| name.replace('_', "-")).collect();
+    let mut named: Vec<String> = table::tools().into_iter().map(|tool| tool.name).collect();
+    named.dedup();
+    assert_eq!(named, tested);
+    let mut directories = Vec::new();
+    for version in table::VERSIONS {
+        let below = if version == table::FIRST { String::new() } else { format!("/{version}") };
+        let Ok(files) = std::fs::read_dir(format!("{ROOT}/target/tools{below}")) else { continue };
+        directories.push(version);
+        for file in files.filter_map(|file| file.ok()?.file_name().into_string().ok()) {
+            let Some(name) = file.strip_suffix(".bt") else { continue };
+            assert!(tested.iter().any(|known| known == name), "{file} of {version} is not in the table");
+        }
+    }
+    println!("the scripts of {directories:?}");
+    if directories.is_empty() {
         println!("SKIPPED: bpftrace's scripts are not in target/tools (scripts/setup --tests)");
-        return;
-    };
-    for file in
-        files.filter_map(|file| Some(file.ok()?.file_name().into_string().ok()?.strip_suffix(".bt")?.to_string()))
-    {
-        assert!(TESTED.contains(&file.as_str()), "{file} is not in the table");
+    }
+}
+
+/// A tool of a version that is not here is not tested, which is said once for each version.
+#[test]
+fn the_scripts_of_all_versions_are_here() {
+    for version in table::VERSIONS {
+        if script("opensnoop", version).is_none() {
+            println!("SKIPPED: bpftrace's scripts of {version} are not in target/tools (scripts/setup --tests)");
+        }
     }
 }
 

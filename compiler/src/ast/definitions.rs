@@ -15,6 +15,23 @@ pub struct Definition {
     pub span: Span,
 }
 
+impl Definition {
+    /// Another name for the type that is called `ty` at `span`.
+    pub fn alias(name: Ident, ty: String, span: Span) -> Definition {
+        let declarator = Declarator {
+            span: name.span,
+            name: Some(name),
+            pointers: 0,
+            dimensions: Vec::new(),
+            bits: None,
+            is_function: false,
+            attributes: Attributes::default(),
+        };
+        let ty = CType { kind: CTypeKind::Name(ty), span };
+        Definition { span: declarator.span.to(span), kind: DefinitionKind::Typedef(ty, vec![declarator]) }
+    }
+}
+
 /// The kinds of definitions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DefinitionKind {

@@ -25,6 +25,8 @@ pub struct View {
     pub top: Option<Top>,
     /// The interval at which it is shown, in addition to the end of the run.
     pub every: Option<Every>,
+    /// The word that asks for a picture of the stacks.
+    pub flame: Option<Span>,
     /// All of it.
     pub span: Span,
 }

@@ -35,6 +35,9 @@ impl Printer {
             if let Some(every) = &view.every {
                 p.parent(if every.clear { "every clear" } else { "every" }, |p| p.expr(&every.period));
             }
+            if view.flame.is_some() {
+                p.line("flame");
+            }
         });
     }
 }

@@ -25,16 +25,23 @@ impl Btf {
     }
 }
 
+/// As [`Btf::describe`], with the names that integers have in C: `int`, `unsigned long`.
+pub fn describe_in_c(btf: &Btf, id: BtfId) -> String {
+    Conversion { in_c: true, ..Conversion::new(btf) }.describe(id)
+}
+
 /// Follows a type to those that it refers to, at most `levels` deep.
 #[derive(Clone, Copy)]
 struct Conversion<'a> {
     btf: &'a Btf,
     levels: u32,
+    /// Whether integers keep their names.
+    in_c: bool,
 }
 
 impl<'a> Conversion<'a> {
     fn new(btf: &'a Btf) -> Conversion<'a> {
-        Conversion { btf, levels: MAX_DEPTH }
+        Conversion { btf, levels: MAX_DEPTH, in_c: false }
     }
 
     /// The same for the types that this one refers to.
@@ -91,6 +98,7 @@ impl<'a> Conversion<'a> {
         match self.btf.kind(id) {
             Some(Kind::Void) => "void".into(),
             Some(Kind::Int) => match self.int_type(id) {
+                _ if self.in_c && self.btf.name(id).is_some() => name.into(),
                 _ if self.btf.int(id).is_some_and(|int| int.is_char) => "char".into(),
                 ty @ (Type::Bool | Type::Int(_)) => ty.describe(Some(self.btf)),
                 _ => name.into(),

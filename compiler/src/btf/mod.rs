@@ -15,6 +15,7 @@
 
 mod added;
 mod blob;
+mod declaration;
 mod event_record;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -34,6 +35,7 @@ mod walk;
 pub use added::{Added, NewMember};
 pub use event_record::EventRecords;
 pub use iterator::Iterators;
+pub use language::describe_in_c;
 pub use record::Kind;
 pub use shape::{BitUnit, FunctionProto, IntEncoding, Member, Parameter};
 pub use tracepoint::{RawTracepoint, RawTracepoints};

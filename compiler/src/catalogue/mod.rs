@@ -20,8 +20,10 @@ use crate::types::Type;
 use crate::units::Unit;
 use crate::view::Naming;
 
+mod pointers;
 mod probe_kind;
 
+pub use pointers::TypedPointers;
 pub use probe_kind::{
     Advice, DescribedProbe, Files, InFile, Listing, Names, Nature, ProbeKind, Reads, SelfTest, Trigger,
 };
@@ -127,6 +129,10 @@ pub trait Function: Debug + Sync {
     }
     /// Whether its name alone is a call, as in bpftrace for macros without parameters.
     fn is_called_by_name(&self) -> bool {
+        false
+    }
+    /// Whether a call has the unit of its first argument.
+    fn keeps_unit(&self) -> bool {
         false
     }
     /// The effect of a call on the whole map that is its first constant.

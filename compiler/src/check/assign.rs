@@ -35,6 +35,7 @@ impl Body<'_, '_> {
             return None;
         };
         self.vars.set_type(var, both);
+        self.vars.reassigned(var);
         Some(var)
     }
 }
@@ -87,6 +88,7 @@ pub(super) fn declaration(
     cx.vars.receive(var, unit);
     let Some(value) = value else { return Some(StmtKind::Clear(var)) };
     fits(cx, &name.text, var, name.span, &value)?;
+    cx.vars.declared_as(var, &value);
     Some(StmtKind::AssignVar(var, convert_to_var(cx, value, var)))
 }
 
@@ -130,6 +132,10 @@ fn variable(cx: &mut Body<'_, '_>, name: &str, at: Span, op: Option<BinaryOp>, v
         }
     };
     cx.vars.receive(var, unit);
+    match known {
+        None => cx.vars.declared_as(var, &value),
+        Some(_) => cx.vars.reassigned(var),
+    }
     Some(StmtKind::AssignVar(var, convert_to_var(cx, value, var)))
 }
 

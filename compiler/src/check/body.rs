@@ -24,6 +24,8 @@ pub struct Body<'a, 'e> {
     pub seed: &'a Seed,
     /// Whether the current code is under a condition that is known to be false.
     pub unreachable: bool,
+    /// Whether it reads the memory of a process other than that in which it runs, so it may sleep.
+    pub(super) may_sleep: bool,
     pub(super) vars: Variables,
     /// The loops that enclose the current code.
     pub(super) loops: Loops,
@@ -38,10 +40,16 @@ impl<'a, 'e> Body<'a, 'e> {
             env,
             seed,
             unreachable: false,
+            may_sleep: false,
             vars: Variables::new(vars),
             loops: Loops::default(),
             spans: OpenEvents::default(),
         }
+    }
+
+    /// Whether the code is in a loop that is not unrolled.
+    pub(crate) fn is_in_a_loop(&self) -> bool {
+        self.loops.has_running()
     }
 
     /// Runs `check` in a new scope.

@@ -13,6 +13,14 @@ use crate::source::Span;
 use crate::typed::{self, MapIndex, MapValue};
 use crate::types::{Int, Space, Type};
 
+/// The argument of the probe that a variable stands for.
+pub(crate) fn argument_of(cx: &Body<'_, '_>, value: &typed::Expr) -> Option<typed::Expr> {
+    match value.kind {
+        typed::ExprKind::Var(var) => cx.vars.argument(var).cloned(),
+        _ => None,
+    }
+}
+
 impl Body<'_, '_> {
     /// Reports a call with the wrong number of arguments; returns whether the number is right.
     pub fn arity(&mut self, what: &str, given: usize, allowed: RangeInclusive<usize>, span: Span) -> bool {
@@ -114,8 +122,8 @@ impl Body<'_, '_> {
         let parsed = match format::parse(&text) {
             Ok(parsed) => parsed,
             Err(error) => {
-                let help =
-                    "conversions: %d %i %u %x %X %o %c %p for numbers, %s for everything, %r %rx %rh for buffers";
+                let help = "conversions: %d %i %u %x %X %o %c %p for numbers, %s for everything, %r %rx %rh for buffers, %gr for \
+                     flags of an allocation";
                 self.error(Diagnostic::error(Code(345), args[0].span, error.message).help(help));
                 return None;
             }
@@ -134,7 +142,7 @@ impl Body<'_, '_> {
         }
         for (conversion, value) in parsed.conversions().zip(&values) {
             if value.ty != Type::Unknown && !format::accepts(conversion, &value.ty) {
-                let message = format!("`%{}` cannot print {}", conversion.letter, self.one(&value.ty));
+                let message = format!("`%{}` cannot print {}", conversion.written(), self.one(&value.ty));
                 let mut diagnostic = Diagnostic::error(Code(347), value.span, message);
                 if conversion.letter == 's' && value.ty.is_scalar() {
                     diagnostic =

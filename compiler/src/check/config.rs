@@ -9,7 +9,7 @@ use crate::ast::{ConfigEntry, Expr, ExprKind, Ident};
 use crate::check::MissingProbes;
 use crate::check::getopt::Value;
 use crate::diagnostic::{Code, Diagnostic};
-use crate::object::Config;
+use crate::object::{Config, RefusedProbes};
 use crate::similar;
 use crate::source::Span;
 use crate::types::StackMode;
@@ -40,6 +40,10 @@ pub(super) struct Settings {
     /// Problems found in the block and the environment.
     pub diagnostics: Vec<Diagnostic>,
 }
+
+/// Maximum size of a string or buffer that is read at once. bpftrace has no limit of its own. Here
+/// each CPU has its own memory for one, and a record of this size must fit the ring buffer.
+pub const MAX_STRING_BYTES: u32 = 1 << 20;
 
 /// A power of two. 8 MiB hold 250 ms of small records at a million a second.
 const RING_SIZE_BYTES: u32 = 8 << 20;
@@ -82,7 +86,7 @@ const WITHOUT_EFFECT: [(&str, &str); 13] = [
     ("unstable_macro", "macros are as stable as the rest"),
     ("unstable_map_decl", "declarations of maps are as stable as the rest"),
     ("unstable_tseries", "`tseries` is as stable as the rest"),
-    ("unstable_typeinfo", "there is no `typeinfo`"),
+    ("unstable_typeinfo", "`typeinfo` is as stable as the rest"),
     ("use_blazesym", "symbols are always read"),
 ];
 
@@ -160,7 +164,7 @@ impl Settings {
             "max_probes" => self.max_probes = number(entry, 1, 1 << 20)? as u32,
             "max_stacks" => self.max_stacks = number(entry, 1, 1 << 24)? as u32,
             "max_strlen" => {
-                self.max_strlen = number(entry, 1, 16 << 10)? as u32;
+                self.max_strlen = number(entry, 1, u64::from(MAX_STRING_BYTES))? as u32;
                 self.runtime.max_strlen = self.max_strlen;
             }
             "perf_rb_pages" => {
@@ -171,10 +175,12 @@ impl Settings {
                 let modes = [MissingProbes::Error, MissingProbes::Warn, MissingProbes::Ignore];
                 let mode = self.word("missing_probes", entry, &["error", "warn", "ignore"])?;
                 self.missing_probes = Some(modes[mode]);
+                self.runtime.refused_probes = [RefusedProbes::End, RefusedProbes::Warn, RefusedProbes::Ignore][mode];
             }
             "stack_mode" => {
-                let modes = [StackMode::Bpftrace, StackMode::Perf, StackMode::Raw];
-                self.stack_mode = modes[self.word("stack_mode", entry, &["bpftrace", "perf", "raw"])?];
+                let modes = [StackMode::Bpftrace, StackMode::Perf, StackMode::Raw, StackMode::BuildId];
+                let known = ["bpftrace", "perf", "raw", "build_id"];
+                self.stack_mode = modes[self.word("stack_mode", entry, &known)?];
             }
             // The programs always declare `GPL`; the kernel requires no more.
             "license" => {

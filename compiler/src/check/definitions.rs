@@ -8,7 +8,7 @@
 mod constants;
 mod layout;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast::{
     CType, CTypeKind, Declarator, DefinitionKind, EnumDefinition, Ident, RecordDefinition, Script, TypeTag,
@@ -63,6 +63,15 @@ pub fn define(script: &Script, target: &dyn Target) -> (Added, Vec<Diagnostic>) 
         }
     }
     definer.finish()
+}
+
+/// The names of the script's `typedef`s.
+pub(super) fn typedefs(script: &Script) -> BTreeSet<String> {
+    let declarators = script.definitions.iter().flat_map(|definition| match &definition.kind {
+        DefinitionKind::Typedef(_, declarators) => declarators.as_slice(),
+        DefinitionKind::Type(_) => &[],
+    });
+    declarators.filter_map(|declarator| Some(declarator.name.as_ref()?.text.clone())).collect()
 }
 
 struct Definer<'a> {

@@ -4,7 +4,7 @@
 //! inferred, and the diagnostics.
 //! Guarantee: a body changes nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast;
 use crate::catalogue::Catalogue;
@@ -27,6 +27,8 @@ pub struct Env<'a> {
     pub catalogue: &'a Catalogue,
     /// `#define`d constants.
     pub defines: BTreeMap<String, ast::Expr>,
+    /// Names that the script defines for types, which go before those that exist anyway.
+    pub typedefs: BTreeSet<String>,
     pub maps: Maps,
     pub spans: Spans,
     /// Capacity in bytes of a string that the script does not size.
@@ -48,6 +50,8 @@ pub struct Env<'a> {
     pub left_out: Vec<LeftOut>,
     /// What the target has to read of debug information before the script can be checked.
     pub undescribed: Vec<ProgramQuestions>,
+    /// How often all bodies were checked before.
+    pub round: usize,
     /// Whether a type changed in this round.
     pub changed: bool,
     /// Last resort: an operand of unknown type takes the type of the other operand.
@@ -67,6 +71,8 @@ pub struct LeftOut {
     /// set for kernel functions, on which the script depends; a library may just be another
     /// version.
     pub instead: Option<String>,
+    /// How to make it exist, for the help; unlike `instead`, it does not change what is reported.
+    pub remedy: Option<String>,
     /// Whether it was left out in favor of another probe of the script (`unless`); then nothing is
     /// reported.
     pub has_stand_in: bool,
@@ -75,7 +81,7 @@ pub struct LeftOut {
 impl LeftOut {
     /// A probe that does not exist here.
     pub(super) fn new(span: Span, what: &str, instead: Option<String>) -> LeftOut {
-        LeftOut { span, what: what.to_string(), exists: false, instead, has_stand_in: false }
+        LeftOut { span, what: what.to_string(), exists: false, instead, remedy: None, has_stand_in: false }
     }
 
     /// What is the matter with it, as the end of a sentence about `count` such probes.
@@ -96,7 +102,7 @@ impl Env<'_> {
     pub(super) fn say_what_is_left_out(&mut self, first: usize, is_whole_block: bool) {
         let left_out = self.left_out.get(first..).unwrap_or_default();
         let left_out: Vec<&LeftOut> = left_out.iter().filter(|it| !it.has_stand_in).collect();
-        let [first @ LeftOut { span, what, instead, .. }, more @ ..] = left_out.as_slice() else { return };
+        let [first @ LeftOut { span, what, instead, remedy, .. }, more @ ..] = left_out.as_slice() else { return };
         if self.missing == Some(MissingProbes::Ignore) {
             return;
         }
@@ -117,6 +123,6 @@ impl Env<'_> {
             let dots = if more.len() > MOST_NAMED { ", …" } else { "" };
             warning = warning.help(format!("also missing: {}{dots}", named.join(", ")));
         }
-        self.report.push(warning);
+        self.report.push(remedy.iter().cloned().fold(warning, Diagnostic::help));
     }
 }

@@ -3,7 +3,7 @@
 //! In: an expression of the tree. Out: a [`typed::Expr`].
 //! Guarantee: an operand of unknown type was reported already, so it causes no further diagnostic.
 
-use crate::ast::{Expr, ExprKind, Ident, TypeName, UnaryOp};
+use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName, UnaryOp};
 use crate::check::program_types;
 use crate::check::{
     Body, assign, elements, fields, literals, names, operators, params, records, spans, tuples, types, unify, units,
@@ -164,6 +164,7 @@ fn step(cx: &mut Body<'_, '_>, target: &Expr, increment: bool, prefix: bool, spa
             let var = names::variable(cx, name, target.span);
             let typed::ExprKind::Var(index) = var.kind else { return var };
             let Some(size) = operators::step_size(cx, &var.ty) else { return cannot_step(cx, &var.ty, target.span) };
+            cx.vars.reassigned(index);
             let ty = match var.ty {
                 // As with `$x += 1` and in bpftrace, a variable without a declared type takes
                 // the type of the result.
@@ -217,14 +218,17 @@ fn cast(cx: &mut Body<'_, '_>, name: &TypeName, inner: &Expr, span: Span) -> typ
     if matches!(value.ty, Type::Array { .. }) || matches!(ty, Type::Array { .. }) {
         return cast_array(cx, value, &ty, span);
     }
+    if matches!((&value.ty, &ty), (Type::Str { .. }, Type::Bool)) {
+        return is_not_empty(cx, value, span);
+    }
     let possible = match (&value.ty, &ty) {
         (Type::Unknown, _) => true,
         (from, to) if from == to => true,
+        (Type::Str { capacity_bytes: from }, Type::Str { capacity_bytes: to }) => from <= to,
         (from, to) => from.is_scalar() && to.is_scalar(),
     };
     if !possible {
-        let message = format!("{} cannot be cast to {}", cx.one(&value.ty), cx.describe(&ty));
-        return cx.fail(Diagnostic::error(Code(307), span, message));
+        return cx.fail(impossible_cast(cx, &value.ty, &ty, span));
     }
     // A cast keeps the address space of the pointer.
     let ty = match ty {
@@ -236,10 +240,33 @@ fn cast(cx: &mut Body<'_, '_>, name: &TypeName, inner: &Expr, span: Span) -> typ
     converted
 }
 
-/// The address of an array inside a struct, if it is cast to a pointer, as in C.
+/// A string as a boolean: whether it has characters.
+fn is_not_empty(cx: &mut Body<'_, '_>, text: typed::Expr, span: Span) -> typed::Expr {
+    let empty = typed::Expr::string(b"", text.span);
+    cx.binary(BinaryOp::NotEqual, text, empty, span)
+}
+
+/// The diagnostic for a cast between values that are not numbers. A string is never truncated by a
+/// cast, and never read by one.
+fn impossible_cast(cx: &Body<'_, '_>, from: &Type, to: &Type, span: Span) -> Diagnostic {
+    let message = format!("{} cannot be cast to {}", cx.one(from), cx.describe(to));
+    let diagnostic = Diagnostic::error(Code(307), span, message);
+    match (from, to) {
+        (Type::Str { .. }, Type::Str { capacity_bytes }) => {
+            diagnostic.help(format!("`str(TEXT, {capacity_bytes})` truncates a string"))
+        }
+        (from, Type::Str { capacity_bytes }) if from.is_scalar() => {
+            diagnostic.help(format!("`str(POINTER, {capacity_bytes})` reads the string at an address"))
+        }
+        _ => diagnostic,
+    }
+}
+
+/// The address of an array in memory, in a tracepoint's record or in a variable, if it is cast to
+/// a pointer, as in C.
 fn address_of_array(value: &typed::Expr, ty: &Type) -> Option<typed::Expr> {
     let (Type::Array { .. } | Type::Str { .. }, Type::Pointer { to, .. }) = (&value.ty, ty) else { return None };
-    let space = fields::place(value)?.space;
+    let space = fields::space_of_place(value)?;
     let mut to = to.clone();
     fields::retarget(&mut to, space);
     let kind = typed::ExprKind::AddressOf(Box::new(value.clone()));
@@ -331,8 +358,13 @@ fn cast_array(cx: &mut Body<'_, '_>, value: typed::Expr, ty: &Type, span: Span) 
     if matches!(value.ty, Type::Str { .. }) && of_bytes(&ty) && size(&ty) >= size(&value.ty) {
         return typed::Expr { kind: typed::ExprKind::Convert(Box::new(value)), ty, span };
     }
+    // The same bytes, as elements of another size.
+    if of_ints(&value.ty) && of_ints(&ty) && size(&value.ty) == size(&ty) {
+        return typed::Expr { kind: typed::ExprKind::Convert(Box::new(value)), ty, span };
+    }
     let message = format!("{} cannot be cast to {}", cx.one(&value.ty), cx.describe(&ty));
-    let help = "an integer of 1, 2, 4 or 8 bytes and an array of integers of the same size can be cast to each other";
+    let help = "arrays of integers of the same size can be cast to each other, and to and from an integer of 1, 2, 4 or 8 \
+                bytes";
     cx.fail(Diagnostic::error(Code(307), span, message).help(help))
 }
 

@@ -48,8 +48,19 @@ pub(super) fn named(cx: &mut Body<'_, '_>, base: &Expr, field: &Ident, span: Spa
     if let Some(refused) = statistics::refuse(cx, &whole) {
         return refused;
     }
-    let base = cx.expr(base);
+    let checked = cx.expr(base);
+    let base = typed::Expr { span: without_parentheses(base), ..checked };
     field_of(cx, base, field, span)
+}
+
+/// The span of a cast without the parentheses around it, in which it must be before a field.
+fn without_parentheses(base: &Expr) -> Span {
+    match &base.kind {
+        ExprKind::Cast(ty, _) if ty.span.start > base.span.start + 1 => {
+            Span { start: ty.span.start - 1, end: base.span.end.saturating_sub(1) }
+        }
+        _ => base.span,
+    }
 }
 
 fn field_of(cx: &mut Body<'_, '_>, base: typed::Expr, field: &Ident, span: Span) -> typed::Expr {
@@ -90,6 +101,15 @@ pub(super) fn place(e: &typed::Expr) -> Option<Memory> {
             Some(Memory { pointer: typed::Expr { kind: address, ty, span: e.span }, offset_bytes: 0, space })
         }
         _ => None,
+    }
+}
+
+/// The address space of what an expression denotes, if it has an address: foreign memory, a field
+/// of a tracepoint's record, a variable.
+pub(super) fn space_of_place(e: &typed::Expr) -> Option<Space> {
+    match &e.kind {
+        typed::ExprKind::ContextField(_) | typed::ExprKind::Var(_) => Some(Space::Kernel),
+        _ => place(e).map(|memory| memory.space),
     }
 }
 
@@ -292,15 +312,11 @@ pub(super) fn deref(cx: &mut Body<'_, '_>, inner: &Expr, span: Span) -> typed::E
 /// `&e`.
 pub(super) fn address_of(cx: &mut Body<'_, '_>, inner: &Expr, span: Span) -> typed::Expr {
     let value = cx.expr(inner);
-    if let Some(Memory { space, .. }) = place(&value) {
-        let ty = Type::Pointer { to: Box::new(value.ty.clone()), space };
-        return typed::Expr { kind: typed::ExprKind::AddressOf(Box::new(value)), ty, span };
-    }
     if value.ty == Type::Unknown {
         return value;
     }
-    if matches!(value.kind, typed::ExprKind::Var(_)) {
-        let ty = Type::Pointer { to: Box::new(value.ty.clone()), space: Space::Kernel };
+    if let Some(space) = space_of_place(&value) {
+        let ty = Type::Pointer { to: Box::new(value.ty.clone()), space };
         return typed::Expr { kind: typed::ExprKind::AddressOf(Box::new(value)), ty, span };
     }
     cx.fail(

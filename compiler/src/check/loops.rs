@@ -4,6 +4,7 @@
 //! Guarantee: `break` and `continue` are inside a loop; an iterated map has readable keys and
 //! values; nesting does not exceed the kernel's limit of call frames.
 
+use crate::ast::visit::Part;
 use crate::ast::{Expr, ExprKind, Ident, Stmt, StmtKind};
 use crate::check::{Body, spans};
 use crate::diagnostic::{Code, Diagnostic};
@@ -14,8 +15,11 @@ use crate::types::{Int, Type};
 /// Maximum iterations of `unroll`, as in bpftrace. The body is copied.
 const MAX_UNROLL: i64 = 100;
 
-/// Maximum number of copies in one probe, for nested `unroll`: more would not fit in a BPF program
-/// anyway.
+/// Maximum number of copies of a block that nested `unroll` make. Where there would be more, the
+/// outer one becomes a loop.
+const MAX_NESTED_COPIES: i64 = 128;
+
+/// Maximum number of copies in one probe: more would not fit in a BPF program anyway.
 const MAX_COPIES: u32 = 10_000;
 
 /// Maximum nesting. The kernel allows eight call frames: one for the program, one for each loop,
@@ -55,6 +59,16 @@ pub(super) fn unroll(cx: &mut Body<'_, '_>, count: &Expr, body: &[Stmt]) -> Opti
         cx.error(Diagnostic::error(Code(315), count.span, message));
         return None;
     };
+    let inner = copies_in(body);
+    if inner > 1 && inner.saturating_mul(times) > MAX_NESTED_COPIES && cx.loops.running < MAX_DEPTH {
+        return repeated(cx, count.span, |cx| {
+            let (start, end) = (counted(0, count.span), counted(times, count.span));
+            // No script can write this name.
+            let declare = |cx: &mut Body<'_, '_>| (cx.vars.declare("unroll'", Type::I64), cx.scoped(body));
+            let (var, body) = cx.in_scope(declare);
+            Some(typed::StmtKind::ForRange { var, start, end, body })
+        });
+    }
     cx.loops.all += 1;
     let mut copies = Vec::new();
     for _ in 0..times {
@@ -68,6 +82,28 @@ pub(super) fn unroll(cx: &mut Body<'_, '_>, count: &Expr, body: &[Stmt]) -> Opti
     }
     cx.loops.all -= 1;
     Some(typed::StmtKind::Unroll(copies))
+}
+
+/// How often nested `unroll` copy a part of this block, at most.
+fn copies_in(block: &[Stmt]) -> i64 {
+    let mut most = 1;
+    for stmt in block {
+        let mut inner = 1;
+        stmt.kind.for_each_part(&mut |part| {
+            if let Part::Stmts(block) = part {
+                inner = inner.max(copies_in(block));
+            }
+        });
+        if let StmtKind::Unroll { count: Expr { kind: ExprKind::Int(times), .. }, .. } = &stmt.kind {
+            inner = inner.saturating_mul(i64::try_from(*times).unwrap_or(i64::MAX));
+        }
+        most = most.max(inner);
+    }
+    most
+}
+
+fn counted(number: i64, span: Span) -> typed::Expr {
+    typed::Expr { kind: typed::ExprKind::Int(number), ty: Type::I64, span }
 }
 
 /// Checks a loop that is not unrolled.

@@ -177,7 +177,19 @@ impl Maps {
             let unit = info.unit.unwrap_or_default();
             let field_units = info.field_units.iter().filter_map(|(field, unit)| Some((field.clone(), (*unit)?)));
             let (name, field_units) = (info.name.clone(), field_units.collect());
-            maps.push(typed::Map { name, key, value, span: info.span, declared, unit, field_units, of_threads });
+            let map = typed::Map {
+                name,
+                key,
+                value,
+                span: info.span,
+                declared,
+                of_threads,
+                unit,
+                // The views' check fills it in.
+                thread: None,
+                field_units,
+            };
+            maps.push(map);
         }
         maps
     }

@@ -59,6 +59,8 @@ pub mod visited;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use body::Body;
+pub(crate) use calls::argument_of;
+pub use config::MAX_STRING_BYTES;
 pub use declarations::{in_pages, no_length};
 pub use definitions::define;
 pub use env::{Env, LeftOut};
@@ -70,6 +72,7 @@ pub use module_types::module_types;
 pub use options::{Dialect, MissingProbes, Options, PidFilter, ProbeFilter, Succession};
 pub use params::{declared_params, with_values};
 pub use points::{ArgField, Points, Seed};
+pub(crate) use records::exchange;
 pub use spans::{InferredSpan, Spans};
 pub use statistics::only_printed;
 pub use types::{named_int, unify, widest, with_text};
@@ -104,6 +107,7 @@ pub fn check(
         options,
         catalogue,
         defines: script.defines.iter().map(|d| (d.name.text.clone(), d.value.clone())).collect(),
+        typedefs: definitions::typedefs(script),
         maps: Maps::collect(script),
         spans: Spans::default(),
         max_strlen: settings.max_strlen,
@@ -115,6 +119,7 @@ pub fn check(
         replaceable: Vec::new(),
         left_out: Vec::new(),
         undescribed: Vec::new(),
+        round: 0,
         changed: false,
         guesses: false,
     };
@@ -151,6 +156,8 @@ pub fn check(
     if !program.undescribed.is_empty() {
         return (program, env.report.finish());
     }
+    // An interval of 0 is never.
+    program.probes.retain(|probe| probe.attach != Attach::Timer { period_ns: 0 });
     if is_whole {
         program.maps = env.maps.finish(&mut env.report);
         program.spans = env.spans.finish(catalogue);
@@ -310,8 +317,8 @@ fn name_probes(seed: &mut Seed, own_name: Option<&ast::Ident>, probe_names: &mut
 /// Checks all bodies repeatedly until no type changes.
 fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
     let mut vars: Vec<Vec<typed::Var>> = vec![Vec::new(); work.len()];
-    for _ in 0..MAX_ROUNDS {
-        env.changed = false;
+    for round in 0..MAX_ROUNDS {
+        (env.round, env.changed) = (round, false);
         let mark = env.report.mark();
         let mut probes = Vec::with_capacity(work.len());
         for (item, vars) in work.iter().zip(&mut vars) {

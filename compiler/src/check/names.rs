@@ -21,6 +21,19 @@ impl Body<'_, '_> {
             _ => None,
         }
     }
+
+    /// The map of a function whose only argument is one; anything else is reported.
+    pub fn only_map(&mut self, word: &str, args: &[Expr], span: Span) -> Option<MapIndex> {
+        if !self.arity(word, args.len(), 1..=1, span) {
+            return None;
+        }
+        let map = self.whole_map(&args[0]);
+        if map.is_none() {
+            let message = format!("`{word}` takes a whole map");
+            self.error(Diagnostic::error(Code(337), args[0].span, message).help(format!("write `{word}(@x)`")));
+        }
+        map
+    }
 }
 
 /// Resolves a bare name.

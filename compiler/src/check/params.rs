@@ -11,7 +11,7 @@ use crate::params::pattern::MOST_TEXT_BYTES;
 use crate::params::{self, Param, Type as ParamType, Value, Written};
 use crate::similar;
 use crate::source::Span;
-use crate::target::{self, Target};
+use crate::target::{Target, TargetIds};
 use crate::typed;
 use crate::types::Type;
 use crate::units::Unit;
@@ -67,11 +67,10 @@ fn read(declared: &ast::Param, target: &dyn Target) -> Result<Param, Diagnostic>
     param.help.clone_from(&declared.help.text);
     // A script cannot write the quote character, which marks names private to a module.
     param.is_public = !param.name.contains('\'');
-    let cgroups = |path: &str| target::cgroup_of(target, path);
     let value = |param: &Param, values: &[ParamValue]| {
         let written: Vec<Written> = values.iter().map(written).collect();
         let span = values.first().map_or(param.span, |value| value.span);
-        param.read(&written, &cgroups).map_err(|message| wrong(span, message))
+        param.read(&written, &TargetIds(target)).map_err(|message| wrong(span, message))
     };
     if let Some((low, high)) = &declared.range {
         let bound = |end: &ParamValue| match value(&param, std::slice::from_ref(end))? {
@@ -90,7 +89,7 @@ fn read(declared: &ast::Param, target: &dyn Target) -> Result<Param, Diagnostic>
         if is_any && !ty.has_any() {
             let message = format!("`any` is not a value of type {}", ty.name());
             return Err(wrong(declared.default[0].span, message).help(
-                "a pid, cgroup, string, path, glob or regex is compared, and can be `any`; a number needs a value",
+                "a pid, cgroup, user, string, path, glob or regex is compared, and can be `any`; a number needs a value",
             ));
         }
         param.default = Some(value(&param, &declared.default)?);
@@ -134,7 +133,7 @@ fn set_values(params: &mut [Param], options: &Options, target: &dyn Target, repo
             continue;
         }
         // The diagnostic refers to the parameter by its option name.
-        match (Param { name: option, ..param.clone() }).read(&given, &|path| target::cgroup_of(target, path)) {
+        match (Param { name: option, ..param.clone() }).read(&given, &TargetIds(target)) {
             Ok(value) => param.value = value,
             Err(message) => {
                 let mut problem = Diagnostic::error(Code(358), param.span, message);
@@ -222,7 +221,7 @@ pub(super) fn value(cx: &mut Body<'_, '_>, name: &str, span: Span) -> Option<typ
         ParamType::Duration | ParamType::Bytes | ParamType::Percent => Type::U64,
         ParamType::Bool => Type::Bool,
         ParamType::String | ParamType::Path => Type::Str { capacity_bytes: param.ty.capacity_bytes() },
-        ParamType::Pid | ParamType::Cgroup | ParamType::Regex | ParamType::Glob => {
+        ParamType::Pid | ParamType::Cgroup | ParamType::User | ParamType::Regex | ParamType::Glob => {
             let problem = unfit(param, span);
             return Some(cx.fail(problem));
         }
@@ -325,6 +324,10 @@ fn unfit(param: &Param, span: Span) -> Diagnostic {
         ParamType::Cgroup => (
             format!("`${name}` matches control groups, one or several or any: it can only be compared with one"),
             format!("write `cgroup == ${name}`"),
+        ),
+        ParamType::User => (
+            format!("`${name}` matches users, one or several or any: it can only be compared with one"),
+            format!("write `uid == ${name}`"),
         ),
         ParamType::Regex | ParamType::Glob => (
             format!(

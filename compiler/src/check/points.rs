@@ -9,6 +9,7 @@ use crate::check::{Env, LeftOut, MissingProbes, PidFilter, UsedNames};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::foreign;
 use crate::object::Attach;
+use crate::params::{Param, Type as ParamType, Value};
 use crate::similar;
 use crate::source::Span;
 use crate::target::TargetError;
@@ -68,6 +69,10 @@ pub struct Points<'a, 'e> {
     pub env: &'a mut Env<'e>,
     /// The names and arguments that the block uses.
     pub facts: UsedNames,
+    /// Whether the period is a parameter of 0, which means never.
+    is_never: bool,
+    /// The parts that are a parameter for a file, and how to give it.
+    files: Vec<(Span, String)>,
 }
 
 impl Seed {
@@ -104,7 +109,7 @@ impl Seed {
 impl<'a, 'e> Points<'a, 'e> {
     /// Creates the environment for one block.
     pub fn new(env: &'a mut Env<'e>, facts: UsedNames) -> Points<'a, 'e> {
-        Points { env, facts }
+        Points { env, facts, is_never: false, files: Vec::new() }
     }
 
     /// The programs of one attach point; none if another is used instead (`unless`).
@@ -114,6 +119,7 @@ impl<'a, 'e> Points<'a, 'e> {
 
     /// The programs of one attach point, regardless of `unless`.
     pub(super) fn programs(&mut self, point: &AttachPoint) -> Vec<Seed> {
+        self.is_never = self.has_no_period(point);
         let Some(point) = self.substitute(point) else { return Vec::new() };
         let catalogue = self.env.catalogue;
         if let Some(kind) = catalogue.probe(&point.kind.text) {
@@ -166,10 +172,27 @@ impl<'a, 'e> Points<'a, 'e> {
         }
         for part in &mut point.parts {
             if part.text.contains('$') {
+                self.files.extend(self.file_param(part));
                 part.text = self.positional(part)?;
             }
         }
         Some(point)
+    }
+
+    /// How to give the file, if the part is a parameter for one.
+    fn file_param(&self, part: &Ident) -> Option<(Span, String)> {
+        let name = part.text.strip_prefix('$')?;
+        let param = self.env.params.iter().find(|param| param.name == name)?;
+        let is_file = param.is_public && param.ty == ParamType::Path;
+        is_file.then(|| (part.span, format!("give the file with `--{name}`: {}", param.help)))
+    }
+
+    /// Whether the only part is a parameter for a duration, and that is 0.
+    fn has_no_period(&self, point: &AttachPoint) -> bool {
+        let [part] = point.parts.as_slice() else { return false };
+        let Some(name) = part.text.strip_prefix('$') else { return false };
+        let is_none = |param: &Param| param.ty == ParamType::Duration && param.value == Value::Number(0);
+        self.env.params.iter().find(|param| param.name == name).is_some_and(is_none)
     }
 
     fn positional(&mut self, part: &Ident) -> Option<String> {
@@ -217,6 +240,18 @@ impl<'a, 'e> Points<'a, 'e> {
         self.error(Diagnostic::error(Code(403), point.span, message).help(format!("write `{form}`")));
     }
 
+    /// The period of a probe that runs on its own; 0 means never, which only a parameter can say.
+    pub fn period_ns(&mut self, point: &AttachPoint, form: &str) -> Option<u64> {
+        use crate::object::Rate;
+        if self.is_never {
+            return Some(0);
+        }
+        self.rate(point, form).map(|rate| match rate {
+            Rate::Period(ns) => ns,
+            Rate::Hertz(n) => 1_000_000_000 / n,
+        })
+    }
+
     /// Parses a period or frequency: `s:1`, `ms:10`, `us:50`, `hz:99`, `10ms`, or nanoseconds.
     pub fn rate(&mut self, point: &AttachPoint, form: &str) -> Option<crate::object::Rate> {
         use crate::object::Rate;
@@ -257,7 +292,9 @@ impl<'a, 'e> Points<'a, 'e> {
     /// The same for a program or library, once for all probes that need it.
     pub fn no_binary(&mut self, span: Span, name: &str, error: TargetError) {
         let (first, what) = (self.env.report.mark(), format!("`{name}`"));
-        self.refused_in_program(span, &what, error);
+        let missing = self.env.missing.unwrap_or(self.env.options.missing_in_programs);
+        let remedy = self.files.iter().find(|(part, _)| *part == span).map(|(_, remedy)| remedy.clone());
+        self.report_refusal(LeftOut { remedy, ..LeftOut::new(span, &what, None) }, error, missing);
         self.env.report.say_once(first);
     }
 
@@ -290,13 +327,14 @@ impl<'a, 'e> Points<'a, 'e> {
             self.env.left_out.push(LeftOut { exists, ..probe });
             return;
         }
-        let LeftOut { span, what, instead, .. } = probe;
+        let LeftOut { span, what, instead, remedy, .. } = probe;
         let diagnostic = match error {
             TargetError::Missing { near } => {
                 let diagnostic = Diagnostic::error(Code(405), span, format!("{what} does not exist here"));
-                match near.as_slice() {
-                    [] => diagnostic.help("`profiler list PATTERN` shows what there is"),
-                    near => diagnostic.help(format!("near names: {}", near.join(", "))),
+                match (near.as_slice(), remedy) {
+                    (_, Some(remedy)) => diagnostic.help(remedy),
+                    ([], None) => diagnostic.help("`profiler list PATTERN` shows what there is"),
+                    (near, None) => diagnostic.help(format!("near names: {}", near.join(", "))),
                 }
             }
             TargetError::Refused(words) => {

@@ -77,5 +77,8 @@ fn limited(cx: &Body<'_, '_>, scope: Scope) -> Limited {
             filter = PidFilter::OptionOrCommand;
         }
     }
+    if cx.may_sleep {
+        section = section.replacen("iter/", "iter.s/", 1);
+    }
     Limited { attach, section, only_pids: filter.pids(cx.env.options) }
 }

@@ -127,6 +127,26 @@ pub(super) fn step(cx: &mut Body<'_, '_>, target: &Expr, sign: i64, prefix: bool
     typed::Expr { kind: typed::ExprKind::StepField { field, by: sign * size, prefix }, ty, span }
 }
 
+/// `exchange(@x[key].field, value)`. `None` if it was reported, or `target` is not a field.
+pub(crate) fn exchange(cx: &mut Body<'_, '_>, target: &Expr, value: &Expr, span: Span) -> Option<typed::Expr> {
+    let (record, name) = field_of(target)?;
+    let place = record_place(cx, record, name)?;
+    let unit = units::of(cx, value);
+    cx.env.changed |= cx.env.maps.get_mut(place.map).field_receives(&name.text, unit);
+    let value = cx.value_for(value);
+    let at = value.span;
+    let field = written_field(cx, &place, name, &value.ty, at)?;
+    fits_field(cx, name, &field.ty, &value)?;
+    let is_word = field.ty == Type::Unknown || field.ty.as_int().is_some_and(|int| int.size_bytes == 8);
+    if !is_word {
+        let message = format!("`{}` is {}, and only numbers of 64 bits are exchanged", name.text, cx.one(&field.ty));
+        cx.error(Diagnostic::error(Code(379), name.span, message));
+        return None;
+    }
+    let (value, ty) = (value.convert(&field.ty), field.ty.clone());
+    Some(typed::Expr { kind: typed::ExprKind::Exchange(field, Box::new(value)), ty, span })
+}
+
 /// The map and key of a record that is written.
 struct RecordPlace {
     map: MapIndex,

@@ -53,6 +53,7 @@ fn has_effect(e: &Expr) -> bool {
             ExprKind::StepVar { .. }
                 | ExprKind::StepMap { .. }
                 | ExprKind::StepField { .. }
+                | ExprKind::Exchange(..)
                 | ExprKind::Call(_)
                 | ExprKind::Block(..)
         )

@@ -18,6 +18,9 @@ const MAX_FRAMES: i64 = 127;
 /// `bpf_loop`, which a walk by unwind tables needs.
 const TABLES_SINCE: (u32, u32) = (5, 17);
 
+/// `bpf_copy_from_user_task`, which reads the stacks of visited threads.
+const OTHERS_SINCE: (u32, u32) = (5, 18);
+
 /// Iterators whose context has a task after the header that all iterators share.
 const OF_TASKS: [&str; 3] = ["task", "task_file", "task_vma"];
 
@@ -55,6 +58,8 @@ impl Body<'_, '_> {
                 ExprKind::Name(name) if name == "bpftrace" => mode = StackMode::Bpftrace,
                 ExprKind::Name(name) if name == "perf" => mode = StackMode::Perf,
                 ExprKind::Name(name) if name == "raw" => mode = StackMode::Raw,
+                // The kernel's code has no build id in its stacks, as in bpftrace.
+                ExprKind::Name(name) if name == "build_id" && space == Space::User => mode = StackMode::BuildId,
                 ExprKind::Name(name) if name == "fp" && space == Space::User => walk = Walk::Kernel,
                 ExprKind::Name(name) if !self.env.defines.contains_key(name) => {
                     return bad_stack(self, space, arg.span);
@@ -65,19 +70,33 @@ impl Body<'_, '_> {
                 },
             }
         }
+        // Only the setting can have chosen it here.
+        if space == Space::Kernel && mode == StackMode::BuildId {
+            mode = StackMode::Bpftrace;
+            warn_of_build_ids(self, span);
+        }
         let refused = (space == Space::Kernel && refuse_in_loop(self, span))
-            || refuse_in_iterator(self, space, span)
+            || refuse_in_iterator(self, (space, walk), span)
             || (walk == Walk::Tables && refuse_tables(self, span));
+        self.may_sleep |= space == Space::User && visited::is_visit(self);
         (!refused).then_some(Type::Stack(StackType { space, mode, limit: limit as u8, walk }))
     }
 }
 
+/// Warns that the setting `stack_mode = build_id` does not apply to a kernel stack.
+fn warn_of_build_ids(cx: &mut Body<'_, '_>, span: Span) {
+    let warning = Diagnostic::warning(Code(908), span, "`stack_mode = build_id` has no effect on `kstack`");
+    cx.error(warning.help("the kernel's functions have names in its stacks, and no build ids"));
+}
+
 fn bad_stack<T>(cx: &mut Body<'_, '_>, space: Space, span: Span) -> Option<T> {
-    let message = format!("a stack takes a mode (bpftrace, perf or raw) and a constant from 1 to {MAX_FRAMES} frames");
-    let help = match space {
-        Space::Kernel => "for example `kstack(perf, 5)`",
-        Space::User => "for example `ustack(perf, 5)`, or `ustack(fp)` for frame pointers",
+    let (modes, help) = match space {
+        Space::Kernel => ("bpftrace, perf or raw", "for example `kstack(perf, 5)`; `build_id` is for user stacks only"),
+        Space::User => {
+            ("bpftrace, perf, raw or build_id", "for example `ustack(perf, 5)`, or `ustack(fp)` for frame pointers")
+        }
     };
+    let message = format!("a stack takes a mode ({modes}) and a constant from 1 to {MAX_FRAMES} frames");
     cx.error(Diagnostic::error(Code(349), span, message).help(help));
     None
 }
@@ -89,8 +108,12 @@ pub fn has_task(cx: &Body<'_, '_>) -> bool {
 }
 
 /// Reports a stack that an iterator program cannot take. The program runs in profiler's own
-/// thread, and for other tasks the kernel provides only the kernel stack.
-fn refuse_in_iterator(cx: &mut Body<'_, '_>, space: Space, span: Span) -> bool {
+/// thread, and for other tasks the kernel provides only the kernel stack: a user stack is that of a
+/// visited thread, found by unwind tables.
+fn refuse_in_iterator(cx: &mut Body<'_, '_>, (space, walk): (Space, Walk), span: Span) -> bool {
+    if visited::is_visit(cx) && (space, walk) == (Space::User, Walk::Tables) {
+        return refuse_visited(cx, span);
+    }
     let objects = match &cx.seed.attach {
         Attach::Iterator { objects, .. } => objects.as_str(),
         Attach::Visits { .. } => "task",
@@ -99,7 +122,12 @@ fn refuse_in_iterator(cx: &mut Body<'_, '_>, space: Space, span: Span) -> bool {
     let (message, help) = match space {
         Space::User => {
             let message = "`ustack` here would be profiler's own stack: the kernel has no user stacks of other tasks";
-            (message.to_string(), "write `kstack`, or take `ustack` at an event of that thread")
+            let help = if visited::is_visit(cx) {
+                "stacks of visited threads are found by unwind tables, without `fp`"
+            } else {
+                "write `kstack`, or take `ustack` in `wall:hz:N` or at an event of that thread"
+            };
+            (message.to_string(), help)
         }
         Space::Kernel if has_task(cx) => return false,
         Space::Kernel => {
@@ -109,6 +137,17 @@ fn refuse_in_iterator(cx: &mut Body<'_, '_>, space: Space, span: Span) -> bool {
     };
     cx.error(Diagnostic::error(Code(369), span, message).help(help));
     true
+}
+
+/// Reports the user stack of a visited thread where the kernel cannot read its memory.
+fn refuse_visited(cx: &mut Body<'_, '_>, span: Span) -> bool {
+    let is_refused = cx.env.target.kernel() < OTHERS_SINCE;
+    if is_refused {
+        let message = "the memory of a visited thread can be read since Linux 5.18";
+        let help = "write `kstack`, or take `ustack` at an event of that thread";
+        cx.error(Diagnostic::error(Code(369), span, message).help(help));
+    }
+    is_refused
 }
 
 /// Reports a kernel stack that would start with the frames of a loop: a raw tracepoint has no

@@ -66,7 +66,7 @@ fn base_type(cx: &mut Body<'_, '_>, name: &TypeName) -> Option<Type> {
     if name.name.is_empty() {
         return type_of(cx, name);
     }
-    if name.tag == TypeTag::None {
+    if name.tag == TypeTag::None && !is_defined(cx, name) {
         match name.name.as_str() {
             "bool" => return Some(Type::Bool),
             "void" => return Some(Type::None),
@@ -88,6 +88,11 @@ fn base_type(cx: &mut Body<'_, '_>, name: &TypeName) -> Option<Type> {
             None
         }
     }
+}
+
+/// Whether the script defines a type of this name, which may be that of one that exists anyway.
+fn is_defined(cx: &Body<'_, '_>, name: &TypeName) -> bool {
+    cx.env.typedefs.contains(&name.name)
 }
 
 /// Reports a type that neither the probed program nor the kernel has.

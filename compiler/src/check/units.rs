@@ -6,7 +6,7 @@
 //! nothing is printed with a wrong one.
 
 use crate::ast::{BinaryOp, Expr, ExprKind};
-use crate::catalogue::Builtin;
+use crate::catalogue::{self, Builtin};
 use crate::check::variables::received;
 use crate::check::{Body, params, spans};
 use crate::diagnostic::{Code, Diagnostic, Severity};
@@ -52,6 +52,11 @@ pub(super) fn of(cx: &Body<'_, '_>, e: &Expr) -> Unit {
     match &e.kind {
         ExprKind::Duration(_) => Unit::Duration,
         ExprKind::Name(name) => cx.env.catalogue.builtin(name).map_or(Unit::None, Builtin::unit),
+        ExprKind::Call { name, args, .. }
+            if cx.env.catalogue.function(&name.text).is_some_and(catalogue::Function::keeps_unit) =>
+        {
+            args.first().map_or(Unit::None, |first| of(cx, first))
+        }
         ExprKind::Call { name, .. } => cx.env.catalogue.builtin(&name.text).map_or(Unit::None, Builtin::unit),
         ExprKind::Var(name) => cx.vars.find(name).map_or_else(|| params::unit(cx, name), |var| cx.vars.unit(var)),
         ExprKind::Map { name, .. } => cx.env.maps.get(cx.env.maps.index(name)).unit.unwrap_or_default(),

@@ -22,6 +22,9 @@ pub(super) struct Variables {
     units: BTreeMap<VarIndex, Option<Unit>>,
     /// Variables whose type was declared.
     fixed: Vec<VarIndex>,
+    /// Variables that have been assigned once so far, in their declaration: an argument of the
+    /// probe, which does not change.
+    arguments: BTreeMap<VarIndex, typed::Expr>,
     scopes: Vec<Vec<(String, VarIndex)>>,
     is_changed: bool,
 }
@@ -34,6 +37,7 @@ impl Variables {
             declared: 0,
             units: BTreeMap::new(),
             fixed: Vec::new(),
+            arguments: BTreeMap::new(),
             scopes: vec![Vec::new()],
             is_changed: false,
         }
@@ -86,6 +90,24 @@ impl Variables {
     /// Whether a variable's type was declared.
     pub(super) fn is_fixed(&self, var: VarIndex) -> bool {
         self.fixed.contains(&var)
+    }
+
+    /// Records what a variable is declared with.
+    pub(super) fn declared_as(&mut self, var: VarIndex, value: &typed::Expr) {
+        if matches!(value.kind, typed::ExprKind::ContextArg(_)) {
+            self.arguments.insert(var, value.clone());
+        }
+    }
+
+    /// Records another assignment to a variable.
+    pub(super) fn reassigned(&mut self, var: VarIndex) {
+        self.arguments.remove(&var);
+    }
+
+    /// The argument of the probe that is a variable's value. A declaration comes before every use
+    /// of its variable.
+    pub(super) fn argument(&self, var: VarIndex) -> Option<&typed::Expr> {
+        self.arguments.get(&var)
     }
 
     /// The unit of a variable's values.

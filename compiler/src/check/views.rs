@@ -6,6 +6,7 @@
 
 mod columns;
 mod feeds;
+mod flame;
 mod formulas;
 mod functions;
 mod names;
@@ -33,15 +34,16 @@ const MAX_PERIOD_NS: u64 = 86_400_000_000_000;
 /// Maximum number of rows of a view.
 const MAX_ROWS: u64 = 1_000_000;
 
-/// Checks the views of a script.
+/// Checks the views of a script, and notes which keys of maps have threads.
 pub(super) fn check(
     script: &Script,
     program: &mut Program,
     (catalogue, target): (&Catalogue, &dyn Target),
     report: &mut Report,
 ) -> Vec<View> {
-    let (maps, spans, params) = (&program.maps, &program.spans, &mut program.params);
     let names = KeyNames::of(script);
+    program.maps.iter_mut().for_each(|map| map.thread = names.thread(&id(map)));
+    let (maps, spans, params) = (&program.maps, &program.spans, &mut program.params);
     let mut views = Vec::new();
     for written in &script.views {
         let reader = Reader {
@@ -145,10 +147,19 @@ impl Reader<'_> {
         };
         let every = match &self.written.every {
             None => None,
-            Some(every) => self
-                .amount(&every.period, ("every", ParamType::Duration), period)?
-                .map(|period_ns| Every { period_ns, clear: every.clear }),
+            Some(every) => {
+                let is_param = matches!(every.period.kind, ExprKind::Var(_));
+                let read = |written: &ast::Expr| match written.kind {
+                    ExprKind::Duration(0) if is_param => Ok(0),
+                    _ => period(written),
+                };
+                self.amount(&every.period, ("every", ParamType::Duration), read)?
+                    // 0 is never: the view is shown at the end of the run.
+                    .filter(|period_ns| *period_ns > 0)
+                    .map(|period_ns| Every { period_ns, clear: every.clear })
+            }
         };
+        let flame = self.written.flame.map(|span| flame::column(&self, &columns, span)).transpose()?;
         Ok(View {
             title: self.written.title.text.clone(),
             by_function: self.written.by.is_some(),
@@ -161,6 +172,7 @@ impl Reader<'_> {
             order,
             top,
             every,
+            flame,
         })
     }
 

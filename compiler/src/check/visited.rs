@@ -21,8 +21,7 @@ pub fn refuse(cx: &mut Body<'_, '_>, word: &str, span: Span) -> Option<typed::Ex
         return None;
     }
     let message = format!("`{word}` here would be profiler's own: `wall` visits threads, it does not run in them");
-    let help =
-        "it has `state`, `syscall`, `pid`, `tid`, `comm`, `uid`, `gid`, `cgroup`, `kstack`, and `curtask` for the rest";
+    let help = "it has `state`, `syscall`, `pid`, `tid`, `comm`, `uid`, `gid`, `cgroup`, `kstack`, `ustack`, and `curtask` for the rest";
     Some(cx.fail(Diagnostic::error(Code(454), span, message).help(help)))
 }
 

@@ -1,15 +1,14 @@
 //! Stack frame layout.
 //!
 //! In: a function. Out: each slot's offset from the frame pointer.
-//! Guarantees: slots that may be live at the same time do not overlap, each slot has its requested
-//! alignment, and the frame size is a multiple of 8.
-//!
-//! Two slots share bytes when the last mention of one comes before the first mention of the other.
-//! This order exists only without loops: then every path visits blocks in one topological order. A
-//! slot whose address is taken is live to the end.
+//! Guarantees: slots that may be live at the same time do not overlap (`overlap` finds them), each
+//! slot has its requested alignment, and the frame size is a multiple of 8.
 
+use std::ops::Range;
+
+use super::overlap::{Access, Block, Conflicts};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::ir::{Addr, Arg, Base, Function, Inst, SlotId, Terminator};
+use crate::ir::{Addr, Arg, Base, Function, Helper, Inst, Operand, SlotId, Terminator};
 use crate::source::Span;
 
 /// The kernel's stack limit for a program.
@@ -22,25 +21,18 @@ pub(super) struct Frame {
     pub size_bytes: u32,
 }
 
-/// The first and last mention of a slot, in block order; `first > last` when there is none.
-#[derive(Clone, Copy)]
-struct Mentions {
-    first: u32,
-    last: u32,
-}
-
 /// The bytes of a slot, as distances down from the frame pointer: `above..below`.
 struct Placed {
     above: u64,
     below: u64,
-    mentions: Mentions,
+    slot: usize,
 }
 
 impl Frame {
     /// Places the slots below the frame pointer, in order of decreasing alignment and size.
     pub(super) fn new(function: &Function) -> Frame {
-        let mentions = mentions(function);
-        let mut order: Vec<usize> = (0..function.slots.len()).filter(|index| mentions[*index].exist()).collect();
+        let conflicts = Conflicts::of(function.slots.len(), &blocks(function));
+        let mut order: Vec<usize> = (0..function.slots.len()).filter(|index| conflicts.is_used(*index)).collect();
         order.sort_by_key(|index| {
             let slot = &function.slots[*index];
             std::cmp::Reverse((slot.align_bytes, slot.size_bytes))
@@ -50,7 +42,8 @@ impl Frame {
         for index in order {
             let slot = &function.slots[index];
             let (size, align) = (u64::from(slot.size_bytes), u64::from(slot.align_bytes.max(1)));
-            let place = place(&placed, size, align, mentions[index]);
+            let place = place(&placed, size, align, |other| conflicts.between(index, other));
+            let place = Placed { slot: index, ..place };
             offsets[index] = i32::try_from(place.below).map_or(i32::MIN, |below| -below);
             placed.push(place);
         }
@@ -64,117 +57,89 @@ impl Frame {
     }
 }
 
-impl Mentions {
-    const NONE: Mentions = Mentions { first: u32::MAX, last: 0 };
-
-    fn exist(self) -> bool {
-        self.first <= self.last
-    }
-
-    fn overlap(self, other: Mentions) -> bool {
-        self.first <= other.last && other.first <= self.last
-    }
-}
-
-/// The position closest to the frame pointer that is free while the slot is live.
-fn place(placed: &[Placed], size: u64, align: u64, mentions: Mentions) -> Placed {
+/// The position closest to the frame pointer that no slot in conflict has.
+fn place(placed: &[Placed], size: u64, align: u64, is_in_conflict: impl Fn(usize) -> bool) -> Placed {
     let mut start = 0;
     loop {
         let below = (start + size).next_multiple_of(align);
         let above = below - size;
-        let taken = placed.iter().find(|p| p.mentions.overlap(mentions) && p.above < below && above < p.below);
+        let taken = placed.iter().find(|p| p.above < below && above < p.below && is_in_conflict(p.slot));
         match taken {
             Some(taken) => start = taken.below,
-            None => return Placed { above, below, mentions },
+            None => return Placed { above, below, slot: 0 },
         }
     }
 }
 
-fn mentions(function: &Function) -> Vec<Mentions> {
-    let mut found = vec![Mentions::NONE; function.slots.len()];
-    let (order, has_loop) = block_order(function);
-    let mut position = 0;
-    for index in order {
-        for (inst, _) in &function.blocks[index].insts {
-            position += 1;
-            each_slot(inst, |slot, address_is_taken| {
-                let mentions = &mut found[slot.0 as usize];
-                mentions.first = mentions.first.min(if has_loop { 0 } else { position });
-                mentions.last = if address_is_taken || has_loop { u32::MAX } else { mentions.last.max(position) };
-            });
-        }
-    }
-    found
+/// How an instruction mentions a slot.
+#[derive(Debug, Clone)]
+struct Mention {
+    slot: usize,
+    /// The bytes that it may access.
+    bytes: Range<i64>,
+    kind: Kind,
 }
 
-/// The reachable blocks in reverse postorder, and whether there is a back edge.
-fn block_order(function: &Function) -> (Vec<usize>, bool) {
-    let mut order = Vec::new();
-    let mut seen = vec![false; function.blocks.len()];
-    let mut stack = vec![(0, 0)];
-    seen[0] = true;
-    while let Some((index, next)) = stack.last_mut() {
-        let successor = successors(&function.blocks[*index].end).into_iter().flatten().nth(*next);
-        *next += 1;
-        match successor {
-            Some(successor) if !seen[successor] => {
-                seen[successor] = true;
-                stack.push((successor, 0));
-            }
-            Some(_) => {}
-            None => {
-                order.push(*index);
-                stack.pop();
-            }
-        }
-    }
-    order.reverse();
-    let mut position = vec![0; function.blocks.len()];
-    for (at, index) in order.iter().enumerate() {
-        position[*index] = at;
-    }
-    let leads_back = |index: &usize| {
-        successors(&function.blocks[*index].end).into_iter().flatten().any(|next| position[next] <= position[*index])
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Reads,
+    Writes,
+    Escapes,
+}
+
+/// What the function does with its slots.
+fn blocks(function: &Function) -> Vec<Block> {
+    let mentioned = |insts: &[(Inst, Span)]| -> Vec<Vec<Mention>> {
+        insts.iter().map(|(inst, _)| mentions(function, inst)).filter(|found| !found.is_empty()).collect()
     };
-    let has_loop = order.iter().any(leads_back);
-    (order, has_loop)
+    let all: Vec<Vec<Vec<Mention>>> = function.blocks.iter().map(|block| mentioned(&block.insts)).collect();
+    let mut extents: Vec<Option<Range<i64>>> = vec![None; function.slots.len()];
+    for Mention { slot, bytes, .. } in all.iter().flatten().flatten() {
+        let extent = extents[*slot].get_or_insert(bytes.clone());
+        *extent = extent.start.min(bytes.start)..extent.end.max(bytes.end);
+    }
+    let access = |mention: &Mention| match (mention.kind, &extents[mention.slot]) {
+        (Kind::Escapes, _) => Access::Escapes,
+        (Kind::Writes, Some(extent)) if *extent == mention.bytes => Access::Replaces,
+        (Kind::Writes, _) => Access::Changes,
+        (Kind::Reads, _) => Access::Reads,
+    };
+    let steps = |found: &[Vec<Mention>]| {
+        found.iter().map(|step| step.iter().map(|it| (it.slot, access(it))).collect()).collect()
+    };
+    all.iter()
+        .zip(&function.blocks)
+        .map(|(found, block)| Block { steps: steps(found), successors: successors(&block.end) })
+        .collect()
 }
 
-fn successors(end: &Terminator) -> [Option<usize>; 2] {
+fn successors(end: &Terminator) -> Vec<usize> {
     match end {
-        Terminator::Jump(to) => [Some(to.0 as usize), None],
-        Terminator::Branch { then, otherwise, .. } => [Some(then.0 as usize), Some(otherwise.0 as usize)],
-        Terminator::Return(_) => [None, None],
+        Terminator::Jump(to) => vec![to.0 as usize],
+        Terminator::Branch { then, otherwise, .. } => vec![then.0 as usize, otherwise.0 as usize],
+        Terminator::Return(_) => Vec::new(),
     }
 }
 
-/// Calls `visit` for each slot that an instruction mentions, with whether the instruction takes the
-/// slot's address.
-fn each_slot(inst: &Inst, mut visit: impl FnMut(SlotId, bool)) {
-    let mut memory = |addr: Addr| {
+fn mentions(function: &Function, inst: &Inst) -> Vec<Mention> {
+    let mut found = Vec::new();
+    let mut see = |addr: Addr, size_bytes: u32, kind| {
         if let Base::Slot(slot) = addr.base {
-            visit(slot, false);
+            let start = i64::from(addr.offset);
+            found.push(Mention { slot: slot.0 as usize, bytes: start..start + i64::from(size_bytes), kind });
         }
     };
     match inst {
-        Inst::Load { addr, .. }
-        | Inst::Store { addr, .. }
-        | Inst::Zero { addr, .. }
-        | Inst::Atomic { addr, .. }
-        | Inst::Exchange { addr, .. }
-        | Inst::CompareExchange { addr, .. } => memory(*addr),
-        Inst::Move { to, from, .. } => {
-            memory(*to);
-            memory(*from);
+        Inst::Load { addr, size, .. } | Inst::Atomic { addr, size, .. } => see(*addr, size.bytes(), Kind::Reads),
+        Inst::Store { addr, size, .. } => see(*addr, size.bytes(), Kind::Writes),
+        Inst::Zero { addr, size_bytes } => see(*addr, *size_bytes, Kind::Writes),
+        Inst::Exchange { addr, .. } | Inst::CompareExchange { addr, .. } => see(*addr, 8, Kind::Reads),
+        Inst::Move { to, from, size_bytes, .. } => {
+            see(*to, *size_bytes, Kind::Writes);
+            see(*from, *size_bytes, Kind::Reads);
         }
-        Inst::SlotAddr { slot, .. } => visit(*slot, true),
-        Inst::Call { args, .. } => {
-            for arg in args {
-                if let Arg::Slot(slot, _) = arg {
-                    visit(*slot, false);
-                }
-            }
-        }
+        Inst::SlotAddr { slot, .. } => found.push(whole(function, *slot, Kind::Escapes)),
+        Inst::Call { helper, args, .. } => found = of_call(function, *helper, args),
         Inst::Copy { .. }
         | Inst::Bin { .. }
         | Inst::Set { .. }
@@ -186,6 +151,29 @@ fn each_slot(inst: &Inst, mut visit: impl FnMut(SlotId, bool)) {
         | Inst::Parameter { .. }
         | Inst::DataAddr { .. } => {}
     }
+    found
+}
+
+fn whole(function: &Function, slot: SlotId, kind: Kind) -> Mention {
+    let size_bytes = function.slots.get(slot.0 as usize).map_or(0, |slot| slot.size_bytes);
+    Mention { slot: slot.0 as usize, bytes: 0..i64::from(size_bytes), kind }
+}
+
+/// A helper may read and write what it is given. A read of memory writes all bytes of its
+/// destination, zeroes if it fails, and does not read them.
+fn of_call(function: &Function, helper: Helper, args: &[Arg]) -> Vec<Mention> {
+    let is_read_of_memory = matches!(helper, Helper::ProbeReadKernel | Helper::ProbeReadUser);
+    if let (true, [Arg::Slot(slot, offset), Arg::Value(Operand::Imm(size_bytes)), Arg::Value(_)]) =
+        (is_read_of_memory, args)
+    {
+        let start = i64::from(*offset);
+        return vec![Mention { slot: slot.0 as usize, bytes: start..start + *size_bytes, kind: Kind::Writes }];
+    }
+    let slot = |arg: &Arg| match arg {
+        Arg::Slot(slot, _) => Some(whole(function, *slot, Kind::Reads)),
+        _ => None,
+    };
+    args.iter().filter_map(slot).collect()
 }
 
 /// Checks a frame against the kernel's limit.

@@ -6,8 +6,9 @@
 //! at the function's span. Every instruction has a span in the script.
 //!
 //! The steps, one file each: `frame` places the slots, `select` selects instructions over virtual
-//! registers, `allocate` (with `liveness`, `graph`, `spill`) assigns machine registers, `layout`
-//! orders blocks and resolves jumps, `btf_encode` and `object_file` write the object.
+//! registers, `allocate` (with `liveness`, `graph`, `spill`) assigns machine registers, `homes`
+//! lets spilled registers share stack, `layout` orders blocks and resolves jumps, `btf_encode` and
+//! `object_file` write the object.
 
 mod allocate;
 pub mod bpf;
@@ -15,12 +16,14 @@ mod btf_encode;
 mod chains;
 mod frame;
 mod graph;
+mod homes;
 mod layout;
 mod lines;
 mod listing;
 mod liveness;
 mod machine;
 mod object_file;
+mod overlap;
 mod select;
 mod select_memory;
 mod spill;
@@ -164,6 +167,7 @@ fn emit_function(function: &ir::Function) -> Result<EmittedFunction, Diagnostic>
     frame::check(frame.size_bytes, function.span)?;
     let mut machine = select::select(function, &frame);
     allocate::allocate(&mut machine).ok_or_else(|| too_large(function.span))?;
+    homes::share(&mut machine, frame.size_bytes);
     frame::check(machine.frame_bytes, function.span)?;
     let code = layout::encode(&machine).ok_or_else(|| too_large(function.span))?;
     Ok(EmittedFunction {
@@ -210,6 +214,9 @@ fn too_large(span: Span) -> Diagnostic {
         .label("its parts are further apart than a jump can reach")
         .help("split it into several blocks of the same probe, or repeat less with `unroll`")
 }
+
+#[cfg(test)]
+mod frame_tests;
 
 #[cfg(test)]
 mod tests {

@@ -17,7 +17,7 @@ use substitute::Substitution;
 pub use substitute::fields;
 
 /// Maximum number of nodes that all expansions of a script may add.
-const NODE_LIMIT: usize = 20_000;
+const NODE_LIMIT: usize = 32_000;
 
 /// Maximum depth of nested macro expansions.
 const NESTING_LIMIT: usize = 32;

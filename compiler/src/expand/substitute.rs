@@ -5,7 +5,8 @@
 //! arguments again.
 
 use crate::ast::visit::{Part, PartMut};
-use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Param, Stmt, StmtKind, TypeName, TypeTag};
+use crate::ast::{Expr, ExprKind, Ident, Macro, MacroParamKind, Param, Stmt, StmtKind, TypeName, TypeSuffix, TypeTag};
+use crate::source::Span;
 
 /// The replacement for each name in one expansion of a macro.
 pub(super) struct Substitution<'a> {
@@ -45,6 +46,12 @@ impl<'a> Substitution<'a> {
                     return;
                 }
             }
+            ExprKind::Index(base, index) => {
+                if let Some(ty) = self.array_of(base, index, expr.span) {
+                    expr.kind = ExprKind::Type(ty);
+                    return;
+                }
+            }
             ExprKind::Var(name) => *name = self.variable(name),
             ExprKind::Map { name, .. } => {
                 if let Some(ExprKind::Map { name: given, .. }) =
@@ -61,6 +68,14 @@ impl<'a> Substitution<'a> {
             _ => {}
         }
         expr.kind.for_each_part_mut(&mut |part| self.part(part));
+    }
+
+    /// The array type that `a[2]` is if the parameter `a` is a type.
+    fn array_of(&self, base: &Expr, index: &Expr, span: Span) -> Option<TypeName> {
+        let (ExprKind::Name(name), ExprKind::Int(len)) = (&base.kind, &index.kind) else { return None };
+        let ExprKind::Type(given) = &self.argument(name, MacroParamKind::Expr)?.kind else { return None };
+        let suffixes = vec![TypeSuffix::Array(u32::try_from(*len).ok()?)];
+        Some(TypeName { inner: Some(Box::new(given.clone())), suffixes, ..TypeName::unnamed(span) })
     }
 
     /// Substitutes a parameter that is used as a type, or as a value in `typeof`.

@@ -26,6 +26,8 @@ pub enum Helper {
     ProbeWriteUser = 36,
     GetCurrentTask = 35,
     GetNumaNodeId = 42,
+    /// Only in programs of trampolines and iterators. Since 5.12.
+    GetSocketCookie = 46,
     GetStack = 67,
     /// Since 5.9.
     GetTaskStack = 141,
@@ -34,6 +36,8 @@ pub enum Helper {
     SendSignal = 109,
     SendSignalThread = 117,
     Jiffies64 = 118,
+    /// Only in programs of trampolines. Since 5.5.
+    SkbOutput = 111,
     ProbeReadUser = 112,
     ProbeReadKernel = 113,
     ProbeReadUserStr = 114,
@@ -47,6 +51,8 @@ pub enum Helper {
     RingbufSubmit = 132,
     RingbufDiscard = 133,
     RingbufQuery = 134,
+    /// Only in iterators, and in programs of some functions. Since 5.10.
+    DPath = 147,
     TaskStorageGet = 156,
     TaskStorageDelete = 157,
     /// Since 5.11.
@@ -61,6 +67,8 @@ pub enum Helper {
     TaskPtRegs = 175,
     /// Since 5.17.
     Loop = 181,
+    /// Only in programs that may sleep. Since 5.18.
+    CopyFromUserTask = 191,
     /// Since 5.19.
     MapLookupPercpuElem = 195,
     /// Since 6.1.
@@ -76,6 +84,10 @@ pub enum Helper {
     /// Not a helper but a call of a subprogram with two numbers. Verifier: it checks the subprogram
     /// once, for any arguments, and not again at its calls. The result of a call is unknown to it.
     RunApart = 0x1_0004,
+    /// `bpf_task_from_pid(pid)`: the thread, to be released, or null. Since 6.2.
+    TaskFromPid = 0x1_0005,
+    /// `bpf_task_release(task)`. Since 6.2.
+    TaskRelease = 0x1_0006,
 }
 
 /// Size of a task iterator: the kernel's `struct bpf_iter_task`.
@@ -117,6 +129,9 @@ impl Helper {
             | Helper::GetAttachCookie
             | Helper::IterTaskNext
             | Helper::IterTaskDestroy
+            | Helper::GetSocketCookie
+            | Helper::TaskFromPid
+            | Helper::TaskRelease
             | Helper::TaskPtRegs => 1,
             Helper::MapLookupElem
             | Helper::MapDeleteElem
@@ -134,6 +149,7 @@ impl Helper {
             | Helper::ProbeReadKernelStr
             | Helper::MapLookupPercpuElem
             | Helper::SeqWrite
+            | Helper::DPath
             | Helper::IterTaskNew
             | Helper::RunApart
             | Helper::RingbufReserve => 3,
@@ -145,7 +161,7 @@ impl Helper {
             | Helper::GetTaskStack
             | Helper::RingbufOutput
             | Helper::TaskStorageGet => 4,
-            Helper::TracePrintk => 5,
+            Helper::TracePrintk | Helper::CopyFromUserTask | Helper::SkbOutput => 5,
         }
     }
 
@@ -181,6 +197,8 @@ impl Helper {
             Helper::IterTaskNew => "bpf_iter_task_new",
             Helper::IterTaskNext => "bpf_iter_task_next",
             Helper::IterTaskDestroy => "bpf_iter_task_destroy",
+            Helper::TaskFromPid => "bpf_task_from_pid",
+            Helper::TaskRelease => "bpf_task_release",
             _ => return None,
         })
     }
@@ -196,6 +214,7 @@ impl Helper {
                 | Helper::GetCurrentTaskBtf
                 | Helper::TaskPtRegs
                 | Helper::IterTaskNext
+                | Helper::TaskFromPid
         )
     }
 

@@ -101,7 +101,7 @@ impl Map {
             MapKind::RingBuf => return u64::from(self.max_entries),
             MapKind::PerCpuHash | MapKind::LruPerCpuHash => ENTRY_OVERHEAD_BYTES + key + value * cpus,
             MapKind::PerCpuArray => value * cpus,
-            MapKind::Array => value,
+            MapKind::Array | MapKind::PerfEventArray => value,
             MapKind::Hash | MapKind::LruHash | MapKind::StackTrace | MapKind::TaskStorage => {
                 ENTRY_OVERHEAD_BYTES + key + value
             }
@@ -123,6 +123,8 @@ pub fn preallocated_bytes(maps: &[Map], cpus: u64) -> u64 {
 pub enum MapKind {
     Hash = 1,
     Array = 2,
+    /// Descriptors of perf events, by CPU.
+    PerfEventArray = 4,
     PerCpuHash = 5,
     PerCpuArray = 6,
     StackTrace = 7,

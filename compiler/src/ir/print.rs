@@ -48,6 +48,7 @@ fn map_kind_name(kind: MapKind) -> &'static str {
     match kind {
         MapKind::Hash => "hash",
         MapKind::Array => "array",
+        MapKind::PerfEventArray => "perf_event_array",
         MapKind::PerCpuHash => "percpu_hash",
         MapKind::PerCpuArray => "percpu_array",
         MapKind::StackTrace => "stack_trace",

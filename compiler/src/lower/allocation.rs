@@ -12,6 +12,8 @@ use crate::lower::captures::Captures;
 /// Maximum size of an object on the BPF stack.
 const MAX_STACK_OBJECT_BYTES: u32 = 64;
 
+const WORD_BYTES: u32 = 8;
+
 /// Minimum size of an object in scratch memory.
 pub(super) const FIRST_SCRATCH_BYTES: u32 = MAX_STACK_OBJECT_BYTES + 8;
 
@@ -44,8 +46,10 @@ pub(super) fn stack_objects_bytes(captures: &Captures) -> u32 {
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     used_bytes: u32,
-    /// Sizes and slots, in the order of allocation.
-    slots: Vec<(u32, SlotId)>,
+    /// Whether these include the bytes that all brief words share.
+    has_brief: bool,
+    /// Sizes and slots, in the order of allocation; `None` is the size of a brief word.
+    slots: Vec<(Option<u32>, SlotId)>,
     /// The next slot that the version being lowered may reuse.
     next: usize,
 }
@@ -61,20 +65,51 @@ impl Stack {
         most_bytes: u32,
         name: &'static str,
     ) -> Option<SlotId> {
-        if let Some((_, slot)) = self.slots.get(self.next).filter(|(size, _)| *size == size_bytes) {
-            self.next += 1;
-            return Some(*slot);
+        if let Some(slot) = self.allocated(Some(size_bytes)) {
+            return Some(slot);
         }
         if size_bytes > MAX_STACK_OBJECT_BYTES || self.used_bytes + size_bytes > most_bytes {
             return None;
         }
         self.used_bytes += size_bytes;
-        let slot = b.slot(size_bytes, 8, name);
+        Some(self.allocate(b, Some(size_bytes), name))
+    }
+
+    /// A slot of 8 bytes whose contents are read a few instructions after they are written, and
+    /// never again. The emitted frame lets all of them share 8 bytes, so no more are counted.
+    pub(super) fn brief_word(
+        &mut self,
+        b: &mut FunctionBuilder,
+        most_bytes: u32,
+        name: &'static str,
+    ) -> Option<SlotId> {
+        if let Some(slot) = self.allocated(None) {
+            return Some(slot);
+        }
+        if !self.has_brief {
+            if self.used_bytes + WORD_BYTES > most_bytes {
+                return None;
+            }
+            self.used_bytes += WORD_BYTES;
+            self.has_brief = true;
+        }
+        Some(self.allocate(b, None, name))
+    }
+
+    /// The slot that another version has allocated here, if it is like the one that is wanted.
+    fn allocated(&mut self, like: Option<u32>) -> Option<SlotId> {
+        let (_, slot) = self.slots.get(self.next).filter(|(size_bytes, _)| *size_bytes == like)?;
+        self.next += 1;
+        Some(*slot)
+    }
+
+    fn allocate(&mut self, b: &mut FunctionBuilder, size_bytes: Option<u32>, name: &'static str) -> SlotId {
+        let slot = b.slot(size_bytes.unwrap_or(WORD_BYTES), 8, name);
         if self.next == self.slots.len() {
             self.slots.push((size_bytes, slot));
             self.next += 1;
         }
-        Some(slot)
+        slot
     }
 
     /// The number of slots allocated so far.

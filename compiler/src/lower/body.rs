@@ -17,6 +17,7 @@ use crate::lower::function::FunctionState;
 use crate::lower::merge::block_name;
 use crate::lower::shared::Shared;
 use crate::object::Loss;
+use crate::source::Span;
 use crate::typed::{self, ContextKind};
 use crate::types::{Int, Type};
 
@@ -64,6 +65,8 @@ pub struct Body<'a, 'p> {
     /// The active buffer of each group of double-buffered maps in the current code: a set bit
     /// selects the second.
     pub(super) generations: u64,
+    /// The calls of macros whose expansions are being lowered, the innermost first.
+    pub(super) expanded_from: Vec<Span>,
 }
 
 impl<'a, 'p> Body<'a, 'p> {
@@ -89,7 +92,23 @@ impl<'a, 'p> Body<'a, 'p> {
             subprograms: 0,
             wanted: None,
             generations: 0,
+            expanded_from: Vec::new(),
         }
+    }
+
+    /// Lowers a block whose first statement is at `first`. The block of a macro's expansion is at
+    /// the call, and its statements are in the macro.
+    pub(super) fn within<T>(&mut self, first: Option<Span>, lower: impl FnOnce(&mut Self) -> T) -> T {
+        let block = self.b.span();
+        let is_expansion = first.is_some_and(|first| first.start < block.start || first.end > block.end);
+        if is_expansion {
+            self.expanded_from.insert(0, block);
+        }
+        let lowered = lower(self);
+        if is_expansion {
+            self.expanded_from.remove(0);
+        }
+        lowered
     }
 
     /// Whether this block shares its program, which has already tested the gate and the system
@@ -147,6 +166,15 @@ impl<'a, 'p> Body<'a, 'p> {
         }
         let offset = self.scratch_room(rounded);
         self.scratch_at(offset)
+    }
+
+    /// 8 bytes that are read a few instructions after they are written, and never again.
+    pub(super) fn brief_word(&mut self, name: &'static str) -> Addr {
+        let most_bytes = allocation::stack_objects_bytes(&self.captures);
+        match self.function.stack.brief_word(&mut self.b, most_bytes, name) {
+            Some(slot) => Addr::slot(slot, 0),
+            None => self.memory(8, name),
+        }
     }
 
     /// Reserves scratch memory of this program; returns its offset.

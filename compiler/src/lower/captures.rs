@@ -242,6 +242,10 @@ impl Captures {
             }
             ExprKind::StepMap { key, .. } => self.key(key.as_deref()),
             ExprKind::StepField { field, .. } => self.key(field.key.as_deref()),
+            ExprKind::Exchange(field, value) => {
+                self.key(field.key.as_deref());
+                self.expr(value);
+            }
             ExprKind::Call(call) => self.exprs(&call.args),
             ExprKind::AddressOf(inner) => {
                 self.expr(inner);

@@ -108,6 +108,7 @@ pub fn send(cx: &mut Body<'_, '_>, channel: Channel, word: &'static str, constan
         max_size_bytes: fixed_bytes + tails_bytes,
         program: cx.index,
         span: cx.b.span(),
+        expanded_from: cx.expanded_from.clone(),
     });
     let ring = ring_of(cx, channel);
     let outgoing = Outgoing { channel, ring, event, args, fields: &fields, fixed_bytes, tails_bytes };
@@ -137,6 +138,7 @@ pub(super) fn send_number(
         max_size_bytes: size_bytes,
         program: cx.index,
         span: cx.b.span(),
+        expanded_from: cx.expanded_from.clone(),
     });
     let ring = ring_of(cx, channel);
     let reserved = reserve(cx, channel, ring, event, size_bytes);

@@ -72,6 +72,7 @@ fn lower_kind(cx: &mut Body<'_, '_>, e: &Expr) -> Value {
             let value = if *prefix { cx.b.bin(BinOp::Add, Width::W64, old, *by) } else { old };
             Value::Scalar(value.into())
         }
+        ExprKind::Exchange(field, value) => records::exchange(cx, field, value),
         ExprKind::StepField { field, by, prefix } => records::stepped(cx, field, *by, *prefix),
         ExprKind::Convert(inner) => convert(cx, inner, &e.ty),
         ExprKind::ContextField(offset) => context_field(cx, *offset, &e.ty),
@@ -114,10 +115,13 @@ fn lower_kind(cx: &mut Body<'_, '_>, e: &Expr) -> Value {
         ExprKind::Param(index) => params::value(cx, *index),
         ExprKind::Matches(..) => Value::Scalar(conditions::value_of(cx, e).into()),
         ExprKind::Block(body, value) => {
-            let wanted = cx.wanted.take();
-            cx.stmts(body);
-            cx.wanted = wanted;
-            lower(cx, value)
+            let inside = body.first().map(|first| first.span);
+            cx.within(inside, |cx| {
+                let wanted = cx.wanted.take();
+                cx.stmts(body);
+                cx.wanted = wanted;
+                lower(cx, value)
+            })
         }
     }
 }

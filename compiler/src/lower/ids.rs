@@ -21,7 +21,7 @@ pub fn namespaced(cx: &mut Body<'_, '_>) -> VReg {
     if visited::is_visit(cx) {
         return visited::namespaced_ids(cx);
     }
-    let to = cx.memory(8, "ids");
+    let to = cx.brief_word("ids");
     let to_arg = cx.address_arg(to);
     // `struct bpf_pidns_info` begins with the thread id. The kernel zeroes it if the process is
     // in another namespace.

@@ -61,10 +61,10 @@ impl Lookups {
         }
     }
 
-    /// Forgets the look-ups in a map that a new key may change. Two keys that are written
-    /// differently can be the same.
-    pub(super) fn forget_missing(&mut self, map: MapIndex) {
-        self.known.retain(|l| l.map != map || l.is_inserted);
+    /// Forgets the look-ups in a map that a new key may change, except those with the result
+    /// `kept`, which are of that key. Two keys that are written differently can be the same.
+    pub(super) fn forget_missing(&mut self, map: MapIndex, kept: Option<VReg>) {
+        self.known.retain(|l| l.map != map || l.is_inserted || Some(l.found) == kept);
     }
 
     /// Forgets the look-ups in a map that is about to be written.

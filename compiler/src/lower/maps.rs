@@ -285,12 +285,14 @@ pub(super) fn find_or_insert(
     }
     let known = cx.function.lookups.known(map, key).filter(|_| stays);
     if stays {
-        cx.function.lookups.forget_missing(map);
+        cx.function.lookups.forget_missing(map, known);
     } else {
         cx.function.lookups.forget(map);
     }
     let value_size_bytes = cx.shared.ir.maps[id.0 as usize].value_size_bytes;
-    let result = cx.b.new_vreg();
+    // An earlier look-up that found nothing gets the address too: so it stays valid where this code
+    // and code that does not insert the key meet.
+    let result = known.unwrap_or_else(|| cx.b.new_vreg());
     let (miss, found_block, done) = (cx.b.new_block(), cx.b.new_block(), cx.b.new_block());
     let looked_up = match known {
         Some(_) => page,
@@ -302,7 +304,9 @@ pub(super) fn find_or_insert(
     };
     cx.b.branch(CmpOp::Ne, Width::W64, found, 0, found_block, miss, Likely::Then);
     cx.b.switch_to(found_block);
-    cx.b.assign(result, found);
+    if known.is_none() {
+        cx.b.assign(result, found);
+    }
     cx.b.jump(done);
     cx.b.switch_to(miss);
     let place = match looked_up {

@@ -8,12 +8,13 @@ use crate::ir::{Addr, Arg, BinOp, CmpOp, Helper, Likely, Operand, Section, Size,
 use crate::layout;
 use crate::lower::body::Destination;
 use crate::lower::{Body, Value, builtins, failures, typed_pointers, variables};
+use crate::source::Span;
 use crate::typed::{Expr, ExprKind};
 use crate::types::{Space, Type};
 
 impl Body<'_, '_> {
     /// Sets memory to zero. Large areas are copied from a block of zeros.
-    pub(super) fn zero(&mut self, addr: Addr, size_bytes: u32) {
+    pub fn zero(&mut self, addr: Addr, size_bytes: u32) {
         const MAX_STORES_BYTES: u32 = 128;
         if size_bytes <= MAX_STORES_BYTES {
             zero_by_stores(self, addr, size_bytes);
@@ -110,7 +111,7 @@ pub(super) fn zero_by_stores(cx: &mut Body<'_, '_>, addr: Addr, size_bytes: u32)
 pub(super) fn read(cx: &mut Body<'_, '_>, from: VReg, ty: &Type, space: Space) -> Value {
     if let Some(int) = ty.as_int() {
         let size = Size::from_bytes(u32::from(int.size_bytes)).unwrap_or(Size::B8);
-        let to = cx.memory(8, "read");
+        let to = cx.brief_word("read");
         probe_read(cx, to, from, size.bytes(), space);
         let value = cx.b.load(to, size);
         return if int.signed { cx.extended(value, ty) } else { Value::Scalar(value.into()) };
@@ -204,10 +205,20 @@ pub(super) fn deref(cx: &mut Body<'_, '_>, base: &Expr, offset_bytes: u32, bits:
         let pointer = cx.scalar_reg(base);
         let from = cx.b.bin(BinOp::Add, Width::W64, pointer, i64::from(offset_bytes));
         cx.wanted = wanted;
-        read(cx, from, ty, space)
+        let outer = cx.b.span();
+        cx.b.set_span(without_parentheses(base.span, outer));
+        let value = read(cx, from, ty, space);
+        cx.b.set_span(outer);
+        value
     });
     let (Some((first, width)), Value::Scalar(Operand::Reg(raw))) = (bits, &value) else { return value };
     bit_field(cx, *raw, first, width, ty)
+}
+
+/// The span of `(pointer).field` without the parenthesis at its start, as bpftrace shows it.
+fn without_parentheses(pointer: Span, whole: Span) -> Span {
+    let is_before_field = pointer.start > whole.start && pointer.end < whole.end;
+    if is_before_field { Span { start: pointer.start, ..whole } } else { whole }
 }
 
 /// Bits `first..first+width` of a number, sign- or zero-extended by its type.
@@ -227,8 +238,22 @@ pub(super) fn address_of(cx: &mut Body<'_, '_>, place: &Expr) -> Value {
         }
         ExprKind::Element { .. } => Value::Scalar(element_address(cx, place).into()),
         ExprKind::Var(var) => Value::Scalar(variables::address_as_number(cx, *var)),
+        ExprKind::ContextField(offset) => {
+            let context = cx.b.context();
+            let address = cx.b.bin(BinOp::Add, Width::W64, context, i64::from(*offset));
+            Value::Scalar(as_number(cx, address).into())
+        }
         _ => Value::Scalar(Operand::Imm(0)),
     }
+}
+
+/// An address as a number. Verifier: a pointer that was in scratch memory is a number, with which
+/// everything may be calculated.
+pub(super) fn as_number(cx: &mut Body<'_, '_>, address: VReg) -> VReg {
+    let room = cx.scratch_room(8);
+    let through = cx.scratch_at(room);
+    cx.b.store(through, address, Size::B8);
+    cx.b.load(through, Size::B8)
 }
 
 pub(super) fn element(cx: &mut Body<'_, '_>, e: &Expr) -> Value {

@@ -24,6 +24,7 @@ mod loops;
 pub mod maps;
 pub mod memory;
 mod merge;
+pub(crate) mod packets;
 mod pages;
 mod params;
 mod patterns;
@@ -44,7 +45,7 @@ mod storage;
 pub mod table;
 pub mod text;
 pub mod threads;
-mod typed_pointers;
+pub(crate) mod typed_pointers;
 mod unwind;
 mod variables;
 pub mod visited;
@@ -133,6 +134,8 @@ impl<'a> Shared<'a> {
             unwind_maps: None,
             data_ring: None,
             control_ring: None,
+            packets: None,
+            packet_files: BTreeSet::new(),
             wake_flag: None,
             start_time: None,
             wall_clock: None,
@@ -155,6 +158,7 @@ impl<'a> Shared<'a> {
         shared.gate = shared.bss_aligned(64, 64);
         shared.place_params();
         shared.make_rings();
+        packets::make_buffers(&mut shared);
         shared.places = (0..program.maps.len()).map(|map| shared.place(map, placement::FIRST)).collect();
         shared.place_alternates(groups);
         shared.span_places = (0..program.spans.len()).map(|span| shared.span_place(span)).collect();
@@ -216,6 +220,7 @@ impl<'a> Shared<'a> {
                 bit: alternate.bit,
                 keeps: alternate.keeps,
             }),
+            thread: map.thread,
             span: map.span,
         });
         let maps: Vec<_> = maps.collect();
@@ -233,6 +238,11 @@ impl<'a> Shared<'a> {
             strings: self.strings,
             data_ring: self.data_ring.map(|id| self.ir.maps[id.0 as usize].name.clone()),
             control_ring: self.control_ring.map(|id| self.ir.maps[id.0 as usize].name.clone()),
+            packets: self.packets.map(|id| object::PacketBuffers {
+                map: self.ir.maps[id.0 as usize].name.clone(),
+                size_bytes: self.program.ring_size_bytes,
+                files: self.packet_files,
+            }),
             wake_flag_offset: self.wake_flag,
             start_time_offset: self.start_time,
             wall_clock_offset: self.wall_clock,

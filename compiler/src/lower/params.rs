@@ -116,7 +116,7 @@ fn branch_on_member(cx: &mut Body<'_, '_>, value: &Expr, index: usize, count: VR
     let (large, small) = (cx.b.new_block(), cx.b.new_block());
     cx.branch(CmpOp::Gt, count, MOST_COMPARED as i64, large, small);
     cx.b.switch_to(large);
-    let key = cx.memory(8, "member");
+    let key = cx.brief_word("member");
     cx.b.store(key, value, Size::B8);
     let map = cx.shared.param_map(index);
     let key = cx.address_arg(key);

@@ -174,7 +174,7 @@ pub(super) fn syscall_number(cx: &mut Body<'_, '_>) -> VReg {
 /// Reads a number from kernel memory; 0 if it cannot be read.
 pub(super) fn read_kernel_scalar(cx: &mut Body<'_, '_>, base: VReg, offset: i64, size: Size) -> VReg {
     let from = cx.b.bin(BinOp::Add, Width::W64, base, offset);
-    let to = cx.memory(8, "read");
+    let to = cx.brief_word("read");
     let to_arg = cx.address_arg(to);
     let bytes = i64::from(size.bytes());
     cx.b.call_void(Helper::ProbeReadKernel, &[to_arg, Arg::Value(bytes.into()), Arg::Value(from.into())]);
@@ -259,14 +259,15 @@ fn claim_scratch(cx: &mut Body<'_, '_>) {
     let stride = size_bytes.next_multiple_of(64);
     let cpus = cx.shared.cpu_slots();
     if !cx.probe.context.preemptible {
-        let offset = cx.shared.bss_aligned(stride * cpus, 64);
+        let offset = cx.shared.bss_aligned(stride.saturating_mul(cpus), 64);
         cx.function.scratch = Some(cx.cpu_copy(offset, stride));
         return;
     }
     // The first 8 bytes of a frame are the flag that it is taken; the next 8 are never written.
     let frame = stride + 64;
-    let offset = cx.shared.bss_aligned(frame * SHARED_FRAMES * cpus, 64);
-    let first = cx.cpu_copy(offset, frame * SHARED_FRAMES);
+    let frames = frame.saturating_mul(SHARED_FRAMES);
+    let offset = cx.shared.bss_aligned(frames.saturating_mul(cpus), 64);
+    let first = cx.cpu_copy(offset, frames);
     let (number, go_on) = (cx.b.new_vreg(), cx.b.new_block());
     for n in 0..SHARED_FRAMES {
         let (got, next) = (cx.b.new_block(), cx.b.new_block());

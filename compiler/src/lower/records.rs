@@ -87,6 +87,21 @@ pub(super) fn stepped(cx: &mut Body<'_, '_>, field: &Field, by: i64, prefix: boo
     Value::Scalar(Operand::Reg(new))
 }
 
+/// Writes a field of 8 bytes; its old value, 0 for a record that was not there.
+pub(super) fn exchange(cx: &mut Body<'_, '_>, field: &Field, value: &Expr) -> Value {
+    let value = cx.scalar(value);
+    let old = cx.b.new_vreg();
+    cx.b.assign(old, 0);
+    let (record, done) = maps::value_place(cx, field.map, field.key.as_deref());
+    let src = cx.b.copy(value);
+    let fetched = cx.b.new_vreg();
+    cx.b.inst(Inst::Exchange { dst: fetched, addr: record.plus(field.offset_bytes as i32), src });
+    cx.b.assign(old, fetched);
+    cx.b.jump(done);
+    cx.b.switch_to(done);
+    Value::Scalar(old.into())
+}
+
 fn integer(field: &Field) -> (Int, Size) {
     let int = field.ty.as_int().unwrap_or(Int::U64);
     (int, Size::from_bytes(u32::from(int.size_bytes)).unwrap_or(Size::B8))

@@ -23,6 +23,8 @@ pub(super) struct FirstPass {
     pub data_ring: bool,
     /// Whether any program sends records through the control ring.
     pub control_ring: bool,
+    /// Whether any program sends packets.
+    pub packets: bool,
     /// Maps with deletions.
     pub deleted: BTreeSet<usize>,
     /// Maps whose number of entries is read.
@@ -64,6 +66,8 @@ pub(super) struct Shared<'a> {
     pub unwind_maps: Option<UnwindMaps>,
     pub data_ring: Option<MapId>,
     pub control_ring: Option<MapId>,
+    pub packets: Option<MapId>,
+    pub packet_files: BTreeSet<String>,
     pub wake_flag: Option<u32>,
     pub start_time: Option<u32>,
     pub wall_clock: Option<u32>,
@@ -107,10 +111,12 @@ impl Shared<'_> {
         made
     }
 
-    /// Reserves bytes of `.bss` at a multiple of `align_bytes` and returns their offset.
+    /// Reserves bytes of `.bss` at a multiple of `align_bytes` and returns their offset. More than
+    /// 4 GiB, which long strings can take on a machine with many CPUs, saturate: the kernel refuses
+    /// the map.
     pub(super) fn bss_aligned(&mut self, size_bytes: u32, align_bytes: u32) -> u32 {
-        let offset = self.ir.bss_size_bytes.next_multiple_of(align_bytes);
-        self.ir.bss_size_bytes = offset + size_bytes;
+        let offset = self.ir.bss_size_bytes.checked_next_multiple_of(align_bytes).unwrap_or(u32::MAX);
+        self.ir.bss_size_bytes = offset.saturating_add(size_bytes);
         offset
     }
 

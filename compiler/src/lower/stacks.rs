@@ -61,7 +61,15 @@ impl Shared<'_> {
         let entries = self.program.max_stacks;
         let overflow = self.stack_map(format!("more_stacks_{limit}"), MapKind::Hash, capacity_bytes(limit), entries);
         let buffers = self.bss_aligned(cpu_bytes(limit) * self.cpu_slots(), 64);
-        self.stack_maps.push(StackMaps { limit, table: None, overflow, buffers, functions: None, walk: None });
+        self.stack_maps.push(StackMaps {
+            limit,
+            table: None,
+            overflow,
+            buffers,
+            functions: None,
+            walk: None,
+            visit: None,
+        });
         self.stack_maps.len() - 1
     }
 
@@ -129,12 +137,22 @@ pub fn depth(cx: &mut Body<'_, '_>, stack: StackType) -> VReg {
 fn walked_depth(cx: &mut Body<'_, '_>, stack: StackType) -> VReg {
     let maps = cx.shared.stack_maps(stack.limit, false);
     let depth = cx.b.copy(0);
+    let done = cx.b.new_block();
+    if visited::is_visit(cx) {
+        let off_cpu = cx.b.new_block();
+        let task = visited::task(cx);
+        let on_cpu = visited::on_cpu(cx, task);
+        cx.b.branch(CmpOp::Eq, Width::W64, on_cpu, 0, off_cpu, done, Likely::Then);
+        cx.b.switch_to(off_cpu);
+    }
     in_buffer(cx, &maps, |cx, index, buffer| {
         let bytes = walked_bytes(cx, &maps, index, buffer);
         clear_frames(cx, &maps, buffer, bytes);
         let count = cx.b.load(Addr::reg(buffer, WalkState::COUNT), Size::B8);
         cx.b.assign(depth, count);
     });
+    cx.b.jump(done);
+    cx.b.switch_to(done);
     depth
 }
 
@@ -196,10 +214,10 @@ fn stack_by_tables(cx: &mut Body<'_, '_>, stack: StackType) -> VReg {
     id
 }
 
-/// The number of the kernel stack of the iterator's task, or an error.
+/// The number of the stack of the iterator's task, or an error.
 fn stack_of_task(cx: &mut Body<'_, '_>, stack: StackType) -> VReg {
     let maps = cx.shared.stack_maps(stack.limit, false);
-    if visited::is_visit(cx) && stack.space == Space::Kernel {
+    if visited::is_visit(cx) {
         return remembered::stack_of_visited(cx, stack, &maps);
     }
     let id = cx.b.copy(EFAULT);
@@ -207,9 +225,11 @@ fn stack_of_task(cx: &mut Body<'_, '_>, stack: StackType) -> VReg {
     id
 }
 
-/// Captures the frames and sets `id` to the number of their entry in the overflow map.
-fn keep_frames(cx: &mut Body<'_, '_>, stack: StackType, maps: &StackMaps, id: VReg) {
+/// Captures the frames and sets `id` to the number of their entry in the overflow map. Yields how a
+/// walk by unwind tables ended, else 0.
+fn keep_frames(cx: &mut Body<'_, '_>, stack: StackType, maps: &StackMaps, id: VReg) -> VReg {
     let keep = stack_functions(cx, maps).keep;
+    let end = cx.b.copy(0);
     cx.b.assign(id, EEXIST);
     in_buffer(cx, maps, |cx, index, buffer| {
         let [none, some] = std::array::from_fn(|_| cx.b.new_block());
@@ -229,26 +249,50 @@ fn keep_frames(cx: &mut Body<'_, '_>, stack: StackType, maps: &StackMaps, id: VR
         cx.b.call_void(Helper::RunApart, &[Arg::Function(keep), Arg::Value(index.into()), Arg::Value(bytes.into())]);
         let number = cx.b.load(Addr::reg(buffer, NUMBER), Size::B8);
         cx.b.assign(id, number);
+        if stack.walk == Walk::Tables {
+            let ended = cx.b.load(Addr::reg(buffer, WalkState::END), Size::B8);
+            cx.b.assign(end, ended);
+        }
     });
+    end
 }
 
 /// Walks the stack by unwind tables into a buffer; yields the size of the frames in bytes, or an
 /// error.
 fn walked_bytes(cx: &mut Body<'_, '_>, maps: &StackMaps, index: VReg, buffer: VReg) -> VReg {
-    let walk = walk_function(cx, maps);
-    cx.b.call_void(Helper::RunApart, &[Arg::Function(walk), Arg::Value(index.into()), Arg::Value(0.into())]);
+    if visited::is_visit(cx) {
+        unwind::walk_visited(cx, maps, buffer);
+    } else {
+        let walk = walk_function(cx, maps);
+        cx.b.call_void(Helper::RunApart, &[Arg::Function(walk), Arg::Value(index.into()), Arg::Value(0.into())]);
+    }
     cx.b.load(Addr::reg(buffer, WalkState::BYTES), Size::B8)
 }
 
-/// The function that walks stacks of up to `limit` frames, shared by all programs.
+/// The function that makes a step of the walk of a visited thread's stack.
+pub(super) fn visit_function(cx: &mut Body<'_, '_>, maps: &StackMaps) -> FunctionId {
+    made_once(cx, maps, |maps| &mut maps.visit, unwind::visit_function)
+}
+
+/// The function that walks stacks of up to `limit` frames.
 fn walk_function(cx: &mut Body<'_, '_>, maps: &StackMaps) -> FunctionId {
+    made_once(cx, maps, |maps| &mut maps.walk, unwind::walk_function)
+}
+
+/// Functions for stacks of up to `limit` frames, made at the first use: all programs share them.
+fn made_once<T: Copy>(
+    cx: &mut Body<'_, '_>,
+    maps: &StackMaps,
+    place: impl Fn(&mut StackMaps) -> &mut Option<T>,
+    make: impl FnOnce(&mut Body<'_, '_>, &StackMaps) -> T,
+) -> T {
     let at = cx.shared.stack_maps.iter().position(|known| known.limit == maps.limit);
-    if let Some(function) = at.and_then(|at| cx.shared.stack_maps[at].walk) {
-        return function;
+    if let Some(known) = at.and_then(|at| *place(&mut cx.shared.stack_maps[at])) {
+        return known;
     }
-    let function = unwind::walk_function(cx, maps);
+    let result = make(cx, maps);
     if let Some(at) = at {
-        cx.shared.stack_maps[at].walk = Some(function);
+        *place(&mut cx.shared.stack_maps[at]) = Some(result);
     }
-    function
+    result
 }

@@ -44,7 +44,10 @@ pub(super) fn lower(cx: &mut Body<'_, '_>, kind: &StmtKind) {
         StmtKind::UpdateField(field, op, value) => records::modify(cx, field, *op, value),
         StmtKind::Aggregate(map, key, args) => aggregates::update(cx, *map, key.as_ref(), args),
         StmtKind::If(cond, then, otherwise) => if_else(cx, cond, then, otherwise),
-        StmtKind::Block(body) => cx.stmts(body),
+        StmtKind::Block(body) => {
+            let inside = body.first().map(|first| first.span);
+            cx.within(inside, |cx| cx.stmts(body));
+        }
         StmtKind::Clear(var) => variables::clear(cx, *var),
         StmtKind::Unroll(copies) => loops::unroll(cx, copies),
         StmtKind::ForRange { var, start, end, body } => loops::for_range(cx, *var, start, end, body),

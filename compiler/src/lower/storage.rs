@@ -114,6 +114,8 @@ pub(super) struct StackMaps {
     pub functions: Option<StackFunctions>,
     /// The function that walks user stacks by unwind tables.
     pub walk: Option<FunctionId>,
+    /// A step of a walk for visited threads.
+    pub visit: Option<FunctionId>,
 }
 
 /// The maps for walking user stacks by unwind tables.

@@ -212,11 +212,12 @@ pub fn length(cx: &mut Body<'_, '_>, text: VReg, most_bytes: u32, space: Space) 
     length
 }
 
-/// Concatenates two strings.
+/// Concatenates two strings; cuts off what the type has no capacity for.
 pub fn joined(cx: &mut Body<'_, '_>, a: Text, b: Text, ty: &Type) -> Value {
     let size_bytes = cx.layout(ty).size_bytes;
+    let whole_bytes = a.capacity_bytes + b.capacity_bytes - 1;
     // Verifier: the second string's offset is variable, which the stack does not allow.
-    let to = cx.memory(size_bytes.max(FIRST_SCRATCH_BYTES), "joined");
+    let to = cx.memory(size_bytes.max(whole_bytes).max(FIRST_SCRATCH_BYTES), "joined");
     cx.zero(to, size_bytes);
     let read = |cx: &mut Body<'_, '_>, to: Arg, text: Text| {
         let from = cx.address(text.at);
@@ -236,6 +237,9 @@ pub fn joined(cx: &mut Body<'_, '_>, a: Text, b: Text, ty: &Type) -> Value {
     let start = cx.address(to);
     let tail = cx.b.bin(BinOp::Add, Width::W64, start, end);
     read(cx, Arg::Value(tail.into()), b);
+    if whole_bytes > size_bytes {
+        cx.b.store(to.plus(size_bytes as i32 - 1), 0, Size::B1);
+    }
     Value::Memory(to)
 }
 

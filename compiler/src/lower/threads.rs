@@ -217,7 +217,7 @@ pub(super) fn for_each(
     word: &str,
     round: impl FnOnce(&mut Body<'_, '_>, VReg, VReg),
 ) {
-    know_walkers(cx);
+    know(cx, &WALKERS);
     let mark_at = cx.shared.ir.maps[id.0 as usize].value_size_bytes - MARK_BYTES;
     let repeated = loops::subprogram(cx, Role::Iteration, word, |cx, given| {
         let walk = cx.b.bin(BinOp::Add, Width::W64, given[1], i64::from(FRAME_BYTES));
@@ -276,13 +276,15 @@ pub(super) fn count(cx: &mut Body<'_, '_>, id: MapId) -> VReg {
     cx.b.load(at, Size::B8)
 }
 
-/// Looks up the BTF ids of the task iterator functions.
-fn know_walkers(cx: &mut Body<'_, '_>) {
-    if let Some(btf) = cx.shared.target.btf()
-        && cx.shared.ir.kernel_functions.is_empty()
-    {
-        let number = |helper: Helper| Some((helper, btf.find(Kind::Function, helper.kernel_function()?)?.0));
-        let known = WALKERS.into_iter().filter_map(number);
-        cx.shared.ir.kernel_functions = known.collect();
+/// Looks up the BTF ids of functions of the kernel that the program calls.
+pub(crate) fn know(cx: &mut Body<'_, '_>, functions: &[Helper]) {
+    let Some(btf) = cx.shared.target.btf() else { return };
+    for helper in functions {
+        let known = &mut cx.shared.ir.kernel_functions;
+        if known.iter().all(|(known, _)| known != helper)
+            && let Some(id) = helper.kernel_function().and_then(|name| btf.find(Kind::Function, name))
+        {
+            known.push((*helper, id.0));
+        }
     }
 }

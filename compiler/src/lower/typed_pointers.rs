@@ -10,7 +10,8 @@
 //! type, and is read with the helper.
 
 use crate::btf::{BtfId, Step};
-use crate::ir::{Addr, BinOp, BlockId, CmpOp, Likely, Size, VReg, Width};
+use crate::catalogue::TypedPointers;
+use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Size, VReg, Width};
 use crate::lower::{Body, Value, memory};
 use crate::typed::{Expr, ExprKind};
 use crate::types::{Space, Type};
@@ -40,55 +41,100 @@ pub(super) fn read(cx: &mut Body<'_, '_>, pointer: &Expr, offset_bytes: u32, ty:
 /// The number at an offset from a pointer or, without a size, its address. 0 if the pointer, or
 /// one on the way to it, is null.
 fn found_or_zero(cx: &mut Body<'_, '_>, pointer: &Expr, offset_bytes: u32, size: Option<Size>) -> VReg {
-    let (null, done, result) = (cx.b.new_block(), cx.b.new_block(), cx.b.new_vreg());
-    let base = typed_pointer(cx, pointer, null);
-    let found = match size {
+    found_or(cx, pointer, 0, |cx, base| match size {
         Some(size) => cx.b.peek(base, offset_bytes as i16, size),
         None => cx.b.bin(BinOp::Add, Width::W64, base, i64::from(offset_bytes)),
-    };
+    })
+}
+
+/// What `read` makes of a typed pointer. `otherwise` if the pointer, or one on the way to it, is
+/// null.
+fn found_or(
+    cx: &mut Body<'_, '_>,
+    pointer: &Expr,
+    otherwise: i64,
+    read: impl FnOnce(&mut Body<'_, '_>, VReg) -> VReg,
+) -> VReg {
+    let (null, done, result) = (cx.b.new_block(), cx.b.new_block(), cx.b.new_vreg());
+    let found = typed_pointer(cx, pointer, null);
+    let found = read(cx, found);
     cx.b.assign(result, found);
     cx.b.jump(done);
     cx.b.switch_to(null);
-    cx.b.assign(result, 0);
+    cx.b.assign(result, otherwise);
     cx.b.jump(done);
     cx.b.switch_to(done);
     result
 }
 
-/// The struct that a pointer points to, if [`Self::typed_pointer`] can yield the pointer.
-fn owner(cx: &Body<'_, '_>, pointer: &Expr) -> Option<BtfId> {
-    let Type::Pointer { to, space: Space::Kernel } = &pointer.ty else { return None };
-    let Type::Struct { id, .. } = **to else { return None };
-    // Failed reads are reported from the helper's result.
-    if cx.shared.program.reports_failures {
-        return None;
-    }
-    let found = match &pointer.kind {
-        ExprKind::Builtin(word, _) => cx.shared.catalogue.builtin_of(word).typed_by().map(|_| id)?,
-        ExprKind::ContextArg(word) => context_pointer(cx, *word)?,
-        ExprKind::Deref { base, offset_bytes, bits: None } => match context_word(cx, base, *offset_bytes) {
-            Some(word) => context_pointer(cx, word)?,
-            None => match step_of(cx, owner(cx, base)?, *offset_bytes, Size::B8)? {
-                Step::Pointer(to) => to,
-                Step::Number => return None,
-            },
-        },
-        _ => return None,
-    };
-    (found == id).then_some(found)
+/// What is known about pointers here. In a loop the context pointer is loaded from memory, and has
+/// no type.
+fn known<'b>(cx: &'b Body<'_, '_>) -> TypedPointers<'b> {
+    let words = if cx.captures.depth() == 0 { cx.probe.context.typed_words.as_slice() } else { &[] };
+    TypedPointers { catalogue: cx.shared.catalogue, btf: cx.shared.target.btf(), words }
 }
 
-/// The struct that a word of the context points to.
-fn context_pointer(cx: &Body<'_, '_>, word: u32) -> Option<BtfId> {
-    // In a loop the context pointer is loaded from memory.
-    let is_here = cx.captures.depth() == 0;
-    let typed = &cx.probe.context.typed_words;
-    typed.iter().find(|(of, _)| is_here && *of == word).map(|(_, to)| *to)
+/// The struct that a pointer points to, if [`typed_pointer`] can yield the pointer.
+fn owner(cx: &Body<'_, '_>, pointer: &Expr) -> Option<BtfId> {
+    // Failed reads are reported from the helper's result.
+    if cx.shared.program.reports_failures { None } else { known(cx).owner(pointer) }
 }
 
 fn step_of(cx: &Body<'_, '_>, owner: BtfId, offset_bytes: u32, size: Size) -> Option<Step> {
-    i16::try_from(offset_bytes).ok()?;
-    cx.shared.target.btf()?.verifier().walk(owner, offset_bytes, size.bytes())
+    known(cx).step(owner, offset_bytes, size.bytes())
+}
+
+/// The result of `call` for a typed pointer, or for the address of a struct in the memory at one; 0
+/// if the pointer, or one on the way to it, is null. The checker has made sure that it is typed.
+pub(crate) fn call_or_zero(
+    cx: &mut Body<'_, '_>,
+    argument: &Expr,
+    call: impl FnOnce(&mut Body<'_, '_>, VReg) -> VReg,
+) -> VReg {
+    call_or(cx, argument, 0, call)
+}
+
+/// As [`call_or_zero`], with another result for a null pointer.
+pub(super) fn call_or(
+    cx: &mut Body<'_, '_>,
+    argument: &Expr,
+    otherwise: i64,
+    call: impl FnOnce(&mut Body<'_, '_>, VReg) -> VReg,
+) -> VReg {
+    let (pointer, offset_bytes) = match &argument.kind {
+        ExprKind::Deref { base, offset_bytes, .. } if matches!(argument.ty, Type::Struct { .. }) => {
+            (base.as_ref(), *offset_bytes)
+        }
+        _ => (argument, 0),
+    };
+    found_or(cx, pointer, otherwise, |cx, found| {
+        let argument = match offset_bytes {
+            0 => found,
+            _ => cx.b.bin(BinOp::Add, Width::W64, found, i64::from(offset_bytes)),
+        };
+        call(cx, argument)
+    })
+}
+
+/// The path of a `struct path`, empty if the kernel cannot say it.
+pub(crate) fn whole_path(cx: &mut Body<'_, '_>, path: &Expr, capacity_bytes: u32) -> Value {
+    // The kernel writes the path to the end of the memory, and then moves it to the start, so it is
+    // copied to where the bytes after the string's end are 0.
+    let wanted = cx.wanted.take();
+    let whole = cx.allocate(&Type::Str { capacity_bytes });
+    let length = call_or_zero(cx, path, |cx, path| {
+        let (to, size) = (cx.address_arg(whole), Arg::Value(i64::from(capacity_bytes).into()));
+        cx.b.call(Helper::DPath, &[Arg::Value(path.into()), to, size])
+    });
+    let (refused, done) = (cx.b.new_block(), cx.b.new_block());
+    cx.b.branch(CmpOp::SLe, Width::W64, length, 0, refused, done, Likely::Otherwise);
+    cx.b.switch_to(refused);
+    cx.b.store(whole, 0, Size::B1);
+    cx.b.jump(done);
+    cx.b.switch_to(done);
+    cx.wanted = wanted;
+    let address = cx.address(whole);
+    memory::read_string(cx, memory::Source { address, space: Space::Kernel }, capacity_bytes)
 }
 
 /// A typed pointer in a register. If it, or one on the way to it, is null, jumps to `null`.
@@ -99,7 +145,7 @@ fn typed_pointer(cx: &mut Body<'_, '_>, pointer: &Expr, null: BlockId) -> VReg {
             None => cx.scalar_reg(pointer),
         },
         ExprKind::ContextArg(word) => load_context(cx, *word),
-        ExprKind::Deref { base, offset_bytes, .. } => match context_word(cx, base, *offset_bytes) {
+        ExprKind::Deref { base, offset_bytes, .. } => match known(cx).context_word(base, *offset_bytes) {
             Some(word) => load_context(cx, word),
             None => {
                 let base = typed_pointer(cx, base, null);
@@ -119,12 +165,6 @@ fn typed_pointer(cx: &mut Body<'_, '_>, pointer: &Expr, null: BlockId) -> VReg {
 fn load_context(cx: &mut Body<'_, '_>, word: u32) -> VReg {
     let context = cx.b.context();
     cx.b.load(Addr::reg(context, word as i32 * 8), Size::B8)
-}
-
-/// The index of the context word at this offset from the context.
-fn context_word(cx: &Body<'_, '_>, base: &Expr, offset_bytes: u32) -> Option<u32> {
-    let ExprKind::Builtin(word, _) = &base.kind else { return None };
-    (cx.shared.catalogue.builtin_of(word).is_context() && offset_bytes.is_multiple_of(8)).then_some(offset_bytes / 8)
 }
 
 /// The size of a number; `None` for pointers.

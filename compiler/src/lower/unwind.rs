@@ -46,6 +46,8 @@ const CODE_OF_32_BITS: i64 = 0x23;
 
 /// Offsets of the addresses that a step gets: the process's mappings, the buffer, the cache.
 const FRAME: [i32; 3] = [0, 8, 16];
+/// For a visited thread, the offset of the thread.
+const FRAME_TASK: i32 = 24;
 
 /// Minimum time between two requests for a process.
 const PAUSE_NS: i64 = 50_000_000;
@@ -95,34 +97,68 @@ pub(super) fn walk_function(cx: &mut Body<'_, '_>, maps: &StackMaps) -> Function
     stack_function(cx, "walk", Role::Apart, maps, |cx, given| walk(cx, maps, step, given[0]))
 }
 
+/// Adds the function that makes a step for a visited thread.
+pub(super) fn visit_function(cx: &mut Body<'_, '_>, maps: &StackMaps) -> FunctionId {
+    stack_function(cx, "visit", Role::Iteration, maps, |cx, given| step::step(cx, maps, given[1]))
+}
+
+/// Whose stack is walked.
+#[derive(Debug, Clone, Copy)]
+struct Walked {
+    /// The thread, as a typed pointer.
+    task: VReg,
+    /// Whether it is another than that in which the program runs.
+    is_other: bool,
+}
+
 fn walk(cx: &mut Body<'_, '_>, maps: &StackMaps, step: FunctionId, index: VReg) {
-    let [user, none, finish] = std::array::from_fn(|_| cx.b.new_block());
     let buffer = super::stacks::buffer_at(cx, maps, index);
+    let task = cx.b.call(Helper::GetCurrentTaskBtf, &[]);
+    walk_into(cx, (maps, step), buffer, Walked { task, is_other: false });
+    cx.b.ret(0);
+}
+
+/// Walks the stack of the visited thread into a buffer.
+///
+/// Verifier: a function that it checks apart takes no pointer to a thread, so this is part of the
+/// program.
+pub(super) fn walk_visited(cx: &mut Body<'_, '_>, maps: &StackMaps, buffer: VReg) {
+    let step = super::stacks::visit_function(cx, maps);
+    let task = super::visited::task(cx);
+    walk_into(cx, (maps, step), buffer, Walked { task, is_other: true });
+}
+
+fn walk_into(cx: &mut Body<'_, '_>, (maps, step): (&StackMaps, FunctionId), buffer: VReg, walked: Walked) {
+    let [user, none, finish, done] = std::array::from_fn(|_| cx.b.new_block());
     // `check` asks for such stacks only where the offsets are known.
-    let Some(offsets) = memory_offsets(cx.shared.target) else { return cx.b.ret(0) };
-    let (memory, identity) = memory_identity(cx, offsets);
+    let Some(offsets) = memory_offsets(cx.shared.target) else {
+        cx.b.jump(done);
+        return cx.b.switch_to(done);
+    };
+    let (memory, identity) = memory_identity(cx, offsets, walked);
     cx.b.branch(CmpOp::Ne, Width::W64, memory, 0, user, none, Likely::Then);
     cx.b.switch_to(none);
     store(cx, buffer, WalkState::BYTES, EFAULT);
-    cx.b.ret(0);
+    cx.b.jump(done);
     cx.b.switch_to(user);
-    take_registers(cx, buffer, finish);
+    take_registers(cx, buffer, walked.task, finish);
     if maps.limit > 1 {
         let process = process_key(cx);
         let start_stack = (memory, offsets.start_stack);
-        find_callers(cx, maps, &Found { step, buffer, process, identity, start_stack }, finish);
+        find_callers(cx, maps, &Found { step, buffer, process, identity, start_stack, walked }, finish);
     } else {
         cx.b.jump(finish);
     }
     cx.b.switch_to(finish);
     end_stack(cx, maps, buffer, identity);
-    cx.b.ret(0);
+    cx.b.jump(done);
+    cx.b.switch_to(done);
 }
 
 /// The address of the thread's memory, 0 for a kernel thread; and a number that also changes if
 /// that memory is replaced by `exec` at the same address.
-fn memory_identity(cx: &mut Body<'_, '_>, offsets: MemoryOffsets) -> (VReg, VReg) {
-    let task = cx.b.call(Helper::GetCurrentTask, &[]);
+fn memory_identity(cx: &mut Body<'_, '_>, offsets: MemoryOffsets, walked: Walked) -> (VReg, VReg) {
+    let task = if walked.is_other { walked.task } else { cx.b.call(Helper::GetCurrentTask, &[]) };
     let memory = prologue::read_kernel_scalar(cx, task, offsets.memory.into(), Size::B8);
     let executed = prologue::read_kernel_scalar(cx, task, offsets.executed.into(), Size::B4);
     // The address is a multiple of 64, and such structures are larger than 1024 bytes.
@@ -130,10 +166,9 @@ fn memory_identity(cx: &mut Body<'_, '_>, offsets: MemoryOffsets) -> (VReg, VReg
     (memory, identity)
 }
 
-/// Stores the registers at the event, with the first frame. Goes to `finish` if they are those of
-/// 32-bit code.
-fn take_registers(cx: &mut Body<'_, '_>, buffer: VReg, finish: BlockId) {
-    let task = cx.b.call(Helper::GetCurrentTaskBtf, &[]);
+/// Stores the registers with which the thread left user space, with the first frame. Goes to
+/// `finish` if they are those of 32-bit code.
+fn take_registers(cx: &mut Body<'_, '_>, buffer: VReg, task: VReg, finish: BlockId) {
     let registers = cx.b.call(Helper::TaskPtRegs, &[Arg::Value(task.into())]);
     let [ip, sp, bp, bx, code] = [SAVED_IP, SAVED_SP, SAVED_BP, SAVED_BX, SAVED_CS]
         .map(|offset| cx.b.load(Addr::reg(registers, offset), Size::B8));
@@ -170,11 +205,12 @@ struct Found {
     identity: VReg,
     /// The memory, and the offset in it of the start of the stack.
     start_stack: (VReg, u32),
+    walked: Walked,
 }
 
 /// Runs the steps, if the process's mappings are known; then goes to `finish`.
 fn find_callers(cx: &mut Body<'_, '_>, maps: &StackMaps, found: &Found, finish: BlockId) {
-    let &Found { step, buffer, process, identity, start_stack: (memory, offset) } = found;
+    let &Found { step, buffer, process, identity, start_stack: (memory, offset), walked } = found;
     let [some, current, unknown] = std::array::from_fn(|_| cx.b.new_block());
     let UnwindMaps { processes, .. } = unwind_maps(cx.shared);
     let mappings = maps::look_up(cx, processes, process);
@@ -197,9 +233,12 @@ fn find_callers(cx: &mut Body<'_, '_>, maps: &StackMaps, found: &Found, finish: 
     let version = cx.b.load(Addr::reg(mappings, VERSION_OFFSET as i32), Size::B8);
     let cache = unwind_maps(cx.shared).cache;
     let cache = cx.cpu_copy(cache, CACHE_BYTES);
-    let frame = cx.b.slot(24, 8, "walk");
+    let frame = cx.b.slot(if walked.is_other { 32 } else { 24 }, 8, "walk");
     for (offset, address) in FRAME.into_iter().zip([mappings, buffer, cache]) {
         cx.b.store(Addr::slot(frame, offset), address, Size::B8);
+    }
+    if walked.is_other {
+        cx.b.store(Addr::slot(frame, FRAME_TASK), walked.task, Size::B8);
     }
     let rounds = i64::from(maps.limit) - 1;
     cx.b.call_void(
@@ -215,15 +254,17 @@ fn find_callers(cx: &mut Body<'_, '_>, maps: &StackMaps, found: &Found, finish: 
     store(cx, buffer, WalkState::COUNT, 1);
     cx.b.jump(unknown);
     cx.b.switch_to(unknown);
-    by_frame_pointers(cx, maps, buffer);
+    if !walked.is_other {
+        by_frame_pointers(cx, maps, buffer, walked.task);
+    }
     store(cx, buffer, WalkState::END, End::NoTable as i64);
     cx.b.jump(finish);
 }
 
-/// Has the kernel walk the stack by frame pointers: better than nothing until there are tables.
-fn by_frame_pointers(cx: &mut Body<'_, '_>, maps: &StackMaps, buffer: VReg) {
+/// Has the kernel walk the stack by frame pointers: better than nothing until there are tables. It
+/// does that for the thread in which the program runs only.
+fn by_frame_pointers(cx: &mut Body<'_, '_>, maps: &StackMaps, buffer: VReg, task: VReg) {
     let [some, none, done] = std::array::from_fn(|_| cx.b.new_block());
-    let task = cx.b.call(Helper::GetCurrentTaskBtf, &[]);
     let frames = cx.b.bin(BinOp::Add, Width::W64, buffer, i64::from(FRAMES));
     // The last place is for the mark.
     let bytes = (i64::from(maps.limit) - 1) * 8;

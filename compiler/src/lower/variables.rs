@@ -60,11 +60,7 @@ pub(super) fn address_as_number(cx: &mut Body<'_, '_>, var: VarIndex) -> Operand
     let (VarPlace::Shared(offset) | VarPlace::SharedScalar(offset)) = place(cx, var) else { return Operand::Imm(0) };
     let at = cx.scratch_at(offset);
     let address = cx.address(at);
-    // Verifier: a pointer that was in memory is a number, with which everything may be calculated.
-    let room = cx.scratch_room(8);
-    let through = cx.scratch_at(room);
-    cx.b.store(through, address, Size::B8);
-    cx.b.load(through, Size::B8).into()
+    memory::as_number(cx, address).into()
 }
 
 pub(super) fn read(cx: &mut Body<'_, '_>, var: VarIndex) -> Value {

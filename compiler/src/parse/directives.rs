@@ -203,6 +203,14 @@ impl Directives {
     }
 }
 
+/// The type that a `#define` names, if its value is an integer type of C of several words, or one
+/// of the words that only types have.
+pub(super) fn integer_type(value: &str) -> Option<String> {
+    const WORDS: [&str; 6] = ["unsigned", "signed", "char", "short", "int", "long"];
+    let words: Vec<&str> = value.split_whitespace().collect();
+    (!words.is_empty() && words.iter().all(|word| WORDS.contains(word))).then(|| words.join(" "))
+}
+
 fn first_word(argument: &str) -> &str {
     argument.split_whitespace().next().unwrap_or("")
 }

@@ -18,7 +18,7 @@ mod token_context;
 mod tokens;
 mod tree;
 
-use crate::ast::{Define, Ident, Module, Script, Use};
+use crate::ast::{Define, Definition, Ident, Module, Script, Use};
 use crate::diagnostic::Diagnostic;
 use crate::source::{Source, Span};
 use directives::DefineLine;
@@ -182,6 +182,10 @@ struct Assembly<'a> {
 impl Assembly<'_> {
     fn define(&mut self, line: &DefineLine) {
         let name = Ident { text: self.source.slice(line.name).to_owned(), span: line.name };
+        if let Some(ty) = directives::integer_type(self.source.slice(line.value)) {
+            self.script.definitions.push(Definition::alias(name, ty, line.value));
+            return;
+        }
         // A backslash at the end of a line is not part of the value.
         let text = self.source.slice(line.value).replace("\\\n", " \n").replace("\\\r\n", " \r\n");
         let lexed = tokens::lex(&text);

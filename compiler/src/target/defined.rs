@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ProgramAnswers, ProgramQuestions, StaticProbe,
-    Target, TargetError, TracepointFormat, Variable,
+    Arch, BpfFunction, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ProgramAnswers, ProgramQuestions,
+    StaticProbe, Target, TargetError, TracepointFormat, Variable,
 };
 use crate::btf::{Added, Btf};
 
@@ -87,6 +87,10 @@ impl Target for Defined<'_> {
         self.machine.kernel_functions(module, function)
     }
 
+    fn bpf_functions(&self) -> Result<Vec<BpfFunction>, TargetError> {
+        self.machine.bpf_functions()
+    }
+
     fn tracepoints(&self, category: &str, event: &str) -> Result<Vec<(String, String)>, TargetError> {
         self.machine.tracepoints(category, event)
     }
@@ -145,5 +149,9 @@ impl Target for Defined<'_> {
 
     fn cgroup_id(&self, path: &str) -> Result<u64, TargetError> {
         self.machine.cgroup_id(path)
+    }
+
+    fn user_id(&self, name: &str) -> Result<u32, TargetError> {
+        self.machine.user_id(name)
     }
 }

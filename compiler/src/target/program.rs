@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ast::TypeTag;
-use crate::btf::{Btf, BtfId};
+use crate::btf::{Btf, BtfId, describe_in_c};
 
 /// What a script asks of the debug information of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl ProgramFunction {
     /// Its parameters as C declares them, and its result if there is one: `struct conn * conn`.
     pub fn described(&self, btf: &Btf) -> Vec<String> {
         let line = |(index, parameter): (usize, &ProgramParameter)| {
-            let ty = btf.describe(parameter.ty);
+            let ty = describe_in_c(btf, parameter.ty);
             match (parameter.name.as_str(), &parameter.place) {
                 ("", _) => format!("{ty} arg{index}"),
                 (name, ParameterPlace::Unreadable(why)) => format!("{ty} {name} (not readable: it {why})"),

@@ -9,9 +9,9 @@ use profiler_compiler::btf::{Added, Btf, BtfId, NewMember};
 use profiler_compiler::glob;
 use profiler_compiler::similar;
 use profiler_compiler::target::{
-    Arch, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ParameterPlace, ProgramAnswers, ProgramFunction,
-    ProgramInstruction, ProgramParameter, ProgramQuestions, ProgramType, StaticProbe, StaticSite, Target, TargetError,
-    TracepointField, TracepointFormat,
+    Arch, BpfFunction, FunctionProbing, FunctionSymbol, KernelFunction, LineSite, ParameterPlace, ProgramAnswers,
+    ProgramFunction, ProgramInstruction, ProgramParameter, ProgramQuestions, ProgramType, StaticProbe, StaticSite,
+    Target, TargetError, TracepointField, TracepointFormat,
 };
 use profiler_compiler::usdt;
 
@@ -275,6 +275,11 @@ impl Target for Machine {
         self.probing.clone()
     }
 
+    fn bpf_functions(&self) -> Result<Vec<BpfFunction>, TargetError> {
+        let function = |(program, name): &(u32, &str)| BpfFunction { program: *program, name: (*name).into() };
+        Ok([(7, "count_packets"), (9, "count_packets"), (9, "drop_packet")].iter().map(function).collect())
+    }
+
     fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError> {
         if function == "do_int3" {
             return Err(TargetError::Invalid("the kernel does not allow tracing this function".into()));
@@ -325,5 +330,9 @@ impl Target for Machine {
             "/etc" => Err(TargetError::Invalid("/etc is not in the cgroup v2 hierarchy at /sys/fs/cgroup".into())),
             _ => Err(TargetError::Missing { near: Vec::new() }),
         }
+    }
+
+    fn user_id(&self, name: &str) -> Result<u32, TargetError> {
+        if name == "nobody" { Ok(65534) } else { Err(TargetError::Missing { near: Vec::new() }) }
     }
 }

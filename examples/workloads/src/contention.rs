@@ -7,7 +7,7 @@
 
 use std::io::{Error, Result};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::sys;
@@ -101,18 +101,20 @@ pub fn conditions(times: u64, hold_us: u64, pause_us: u64) -> Result<()> {
     Ok(())
 }
 
-/// Several readers and one writer of one lock.
+/// Several readers and one writer of one lock, which first asks for it when a reader has it.
 pub fn rwlock(readers: u64, times: u64, hold_us: u64) -> Result<()> {
     let lock = sys::PthreadRwlock::new();
     println!("lock {:#x}", lock.address());
-    let start_line = Barrier::new(readers as usize + 1);
-    let thread = |take: fn(&sys::PthreadRwlock)| {
+    let (start_line, is_taken) = (Barrier::new(readers as usize + 1), AtomicBool::new(false));
+    let thread = |take: fn(&sys::PthreadRwlock), begins: fn(&AtomicBool)| {
         start_line.wait();
+        begins(&is_taken);
         let mut seen = Seen::default();
         for _ in 0..times {
             let asked = Instant::now();
             take(&lock);
             let (waited, taken) = (asked.elapsed(), Instant::now());
+            is_taken.store(true, Ordering::Relaxed);
             sys::sleep_ns(hold_us as i64 * 1000);
             seen.held += taken.elapsed();
             lock.unlock();
@@ -121,8 +123,12 @@ pub fn rwlock(readers: u64, times: u64, hold_us: u64) -> Result<()> {
         seen
     };
     let (writer, read): (Seen, Vec<Seen>) = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..readers).map(|_| scope.spawn(|| thread(sys::PthreadRwlock::read))).collect();
-        let writer = thread(sys::PthreadRwlock::write);
+        let running: Vec<_> = (0..readers).map(|_| scope.spawn(|| thread(sys::PthreadRwlock::read, |_| ()))).collect();
+        let writer = thread(sys::PthreadRwlock::write, |is_taken| {
+            while !is_taken.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        });
         (writer, running.into_iter().map_while(|thread| thread.join().ok()).collect())
     });
     if read.len() < readers as usize {

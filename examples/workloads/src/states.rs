@@ -1,8 +1,10 @@
 //! Threads that are each in one state for a known time: computing, waiting for a CPU, or blocked.
 //!
 //! In: the length of each piece of work in milliseconds, and how many. Out: for each thread a line
-//! `NAME_ns N` with the time in its state by its own clock, and `NAME_thread_ns N` with the time
-//! that it existed.
+//! `NAME_ns N` with the time in its state by its own clock, `NAME_thread_ns N` with the time from
+//! its first instruction to its last, which it existed at least, and `NAME_joined_ns N` with that
+//! from before its start until it was joined, which it existed at most, but for the kernel's part
+//! of its exit.
 //! Guarantee: a thread's name is that of its state; the clock is read just before and after each
 //! call that blocks.
 
@@ -39,7 +41,8 @@ pub fn states(each: Duration, times: u64) -> Result<()> {
     let together = std::sync::Arc::new(Barrier::new(2));
     let compete = |name: &'static str| {
         let together = together.clone();
-        Builder::new().name(name.to_owned()).spawn(move || {
+        let before = Instant::now();
+        let thread = Builder::new().name(name.to_owned()).spawn(move || {
             let begun = Instant::now();
             sys::pin_to_cpu(0)?;
             together.wait();
@@ -47,28 +50,33 @@ pub fn states(each: Duration, times: u64) -> Result<()> {
             while start.elapsed() < each * times as u32 {}
             let waited = start.elapsed().saturating_sub(Duration::from_nanos(sys::thread_cpu_ns() - cpu));
             Ok((name, waited, begun.elapsed()))
-        })
+        })?;
+        Ok::<_, Error>((before, thread))
     };
     let threads = [compete("runnable")?, compete("hog")?];
     threads.into_iter().try_for_each(ended)
 }
 
-type Thread = std::thread::JoinHandle<Result<(&'static str, Duration, Duration)>>;
+/// The time before a thread was started, and the thread.
+type Thread = (Instant, std::thread::JoinHandle<Result<(&'static str, Duration, Duration)>>);
 
 fn start(name: &'static str, each: Duration, times: u64, act: Act) -> Result<Thread> {
-    Builder::new().name(name.to_owned()).spawn(move || {
+    let before = Instant::now();
+    let thread = Builder::new().name(name.to_owned()).spawn(move || {
         let begun = Instant::now();
         let mut spent = Duration::ZERO;
         for _ in 0..times {
             spent += act(each)?;
         }
         Ok((name, spent, begun.elapsed()))
-    })
+    })?;
+    Ok((before, thread))
 }
 
-fn ended(thread: Thread) -> Result<()> {
+fn ended((before, thread): Thread) -> Result<()> {
     let (name, spent, existed) = thread.join().map_err(|_| Error::other("a thread failed"))??;
-    println!("{name}_ns {}\n{name}_thread_ns {}", spent.as_nanos(), existed.as_nanos());
+    let [spent, existed, joined] = [spent, existed, before.elapsed()].map(|time| time.as_nanos());
+    println!("{name}_ns {spent}\n{name}_thread_ns {existed}\n{name}_joined_ns {joined}");
     Ok(())
 }
 

@@ -84,7 +84,7 @@ fn conversion(text: &[u8]) -> Result<Option<(Found, usize)>, String> {
         [b'%', ..] => return Ok(Some((Found::Percent, at + 1))),
         [b'r', b'x', ..] => ('R', 2),
         [b'r', b'h', ..] => ('H', 2),
-        [b'g', b'r', ..] => return Err("the conversion `%gr` is not supported".into()),
+        [b'g', b'r', ..] => ('G', 2),
         [letter @ (b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' | b'p' | b'r'), ..] => {
             (char::from(*letter), 1)
         }

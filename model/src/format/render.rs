@@ -5,7 +5,7 @@
 //! allocation.
 
 use super::number::{write_integer, write_padded};
-use super::{Conversion, Format, Piece};
+use super::{Conversion, Format, Piece, allocation_flags};
 use crate::decode;
 use crate::object::Field;
 use crate::results::Record;
@@ -58,7 +58,7 @@ impl Conversion {
     fn write_field(&self, record: &Record<'_>, field: &Field, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         let bytes = record.field_bytes(field);
         match &field.ty {
-            Type::Int(int) if !matches!(self.letter, 's' | 'c' | 't') => {
+            Type::Int(int) if !matches!(self.letter, 's' | 'c' | 't' | 'G') => {
                 if let Some(number) = decode::integer(*int, bytes) {
                     return write_integer(self, number as u64, out);
                 }
@@ -80,6 +80,10 @@ impl Conversion {
             ('d' | 'i' | 'u' | 'x' | 'X' | 'o' | 'p', Some(bits), _) => write_integer(self, bits, out),
             ('t', Some(bits), value) => {
                 let text = Unit::Duration.text(signed(bits, value));
+                write_padded(&Conversion { precision: None, ..*self }, text.as_bytes(), out);
+            }
+            ('G', Some(bits), _) => {
+                let text = allocation_flags::names(bits);
                 write_padded(&Conversion { precision: None, ..*self }, text.as_bytes(), out);
             }
             ('R', _, Value::Buf(bytes)) => self.write_buffer(bytes, BufferStyle::Escaped, out),

@@ -201,7 +201,7 @@ fn percent_signs_that_begin_nothing_are_text() {
 
 #[test]
 fn unsupported_conversions_are_refused_where_they_start() {
-    for (format, offset, word) in [("a %f", 2, "%f"), ("%d %n", 3, "%n"), ("%gr", 0, "%gr"), ("%099999d", 0, "65536")] {
+    for (format, offset, word) in [("a %f", 2, "%f"), ("%d %n", 3, "%n"), ("%g", 0, "%g"), ("%099999d", 0, "65536")] {
         let error = parse(format.as_bytes()).unwrap_err();
         assert_eq!(error.offset, offset, "{format}");
         assert!(error.message.contains(word), "{}", error.message);
@@ -250,6 +250,7 @@ fn records_render_like_values() {
         max_size_bytes: 64,
         program: 0,
         span: Span { start: 0, end: 0 },
+        expanded_from: vec![],
     };
     let mut bytes = vec![0u8; 48];
     bytes[8..12].copy_from_slice(&4242u32.to_ne_bytes());

@@ -117,6 +117,8 @@ pub enum Attach {
     /// function's arguments.
     Trampoline {
         function: String,
+        /// The id of the BPF program that has the function; `None` for a function of the kernel.
+        program: Option<u32>,
         /// At the exit, where the return value follows the arguments.
         at_return: bool,
     },
@@ -219,12 +221,25 @@ impl Attach {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionSite {
     pub function: String,
-    /// Its module, if the script names one.
+    /// Its module, if the script names one; `vmlinux` is the kernel itself.
     pub module: Option<String>,
+    /// How the kernel finds it.
+    pub found_by: FoundBy,
     /// Byte offset from the function's entry.
     pub offset_bytes: u64,
     /// The value of `bpf_get_attach_cookie` at this site.
     pub cookie: u64,
+}
+
+/// How a kernel function is found when a kprobe is attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FoundBy {
+    /// By its name.
+    Name,
+    /// Each function of this name, since several have it.
+    EachOfName,
+    /// By this address; the name is only printed.
+    Address(u64),
 }
 
 /// One attach point of a uprobe.

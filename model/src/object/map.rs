@@ -26,6 +26,8 @@ pub struct UserMap {
     pub storage: Storage,
     /// Its second buffer, if the map is double-buffered.
     pub alternate: Option<Alternate>,
+    /// The part of the key that is the id of a thread, if the script names one (`tid`).
+    pub thread: Option<usize>,
     /// First use in the script.
     pub span: Span,
 }

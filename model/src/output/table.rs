@@ -22,6 +22,8 @@ pub struct Table {
     pub withheld: Option<String>,
     /// Notes about the numbers.
     pub notes: Vec<String>,
+    /// The column with the widths, if the rows are shown to people as a picture of their stacks.
+    pub flame: Option<usize>,
 }
 
 /// A column heading.

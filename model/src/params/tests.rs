@@ -1,17 +1,25 @@
 //! Tests of [`super`].
 
-use super::{Param, Type, Value, Written};
+use super::{Ids, Param, Type, Value, Written};
 use crate::source::Span;
 
-/// Knows a single cgroup.
-fn groups(path: &str) -> Result<u64, String> {
-    if path == "/a" { Ok(77) } else { Err("there is no such control group here".into()) }
+/// Knows a single cgroup and a single user.
+struct One;
+
+impl Ids for One {
+    fn cgroup(&self, path: &str) -> Result<u64, String> {
+        if path == "/a" { Ok(77) } else { Err("there is no such control group here".into()) }
+    }
+
+    fn user(&self, name: &str) -> Result<u64, String> {
+        if name == "daemon" { Ok(1) } else { Err("there is no such user here".into()) }
+    }
 }
 
 fn read(ty: Type, range: Option<(i64, i64)>, given: &[&str]) -> Result<Value, String> {
     let param = Param { range, ..Param::new("x", ty, Span::default()) };
     let given: Vec<Written> = given.iter().map(|text| Written { text: (*text).into(), quoted: false }).collect();
-    param.read(&given, &groups)
+    param.read(&given, &One)
 }
 
 #[test]
@@ -35,8 +43,9 @@ fn values_are_read_by_type() {
     }
     assert_eq!(read(Type::Pid, None, &["13,12", "14", "12"]), Ok(Value::Set(vec![12, 13, 14])));
     assert_eq!(read(Type::Cgroup, None, &["/a,5"]), Ok(Value::Set(vec![5, 77])));
+    assert_eq!(read(Type::User, None, &["0,daemon", "4294967294"]), Ok(Value::Set(vec![0, 1, 4_294_967_294])));
     assert_eq!(read(Type::String, None, &["a,b"]), Ok(Value::Text("a,b".into())));
-    for ty in [Type::Pid, Type::Cgroup, Type::String, Type::Path, Type::Regex, Type::Glob] {
+    for ty in [Type::Pid, Type::Cgroup, Type::User, Type::String, Type::Path, Type::Regex, Type::Glob] {
         assert_eq!(read(ty, None, &["any"]), Ok(Value::Any));
     }
 }
@@ -77,6 +86,13 @@ fn what_is_wrong_has_name_value_unit_and_range() {
             "`x` cannot be `0.5ns`: it takes a number with a unit (ns, us, ms, s, m, h, d), such as 5ms",
         ),
         (Type::Cgroup, None, &["/b"], "`x` cannot be `/b`: there is no such control group here"),
+        (Type::User, None, &["daemons"], "`x` cannot be `daemons`: there is no such user here"),
+        (
+            Type::User,
+            None,
+            &["4294967295"],
+            "`x` cannot be `4294967295`: it takes login names or user ids, such as postgres or 0,1000",
+        ),
     ] {
         assert_eq!(read(ty, range, given), Err(words.to_string()));
     }

@@ -150,8 +150,12 @@ fn too_much_stack_is_an_error() {
 fn two_slots(first: u32, second: u32) -> Function {
     let mut b = at_line_2("slots");
     let (first, second) = (b.slot(first, 1), b.slot(second, 8));
-    for slot in [first, second, first] {
+    for slot in [first, second] {
         b.store(Addr::slot(slot, 0), 0, Size::B1);
+    }
+    for slot in [first, second] {
+        let dst = b.reg();
+        b.push(Inst::Load { dst, addr: Addr::slot(slot, 0), size: Size::B1 });
     }
     let mut function = b.finish();
     function.span = line(2);
@@ -185,6 +189,17 @@ fn slots_share_bytes_when_that_is_safe() {
     b.at(head);
     clear(&mut b, first, 64);
     clear(&mut b, second, 64);
+    b.jump(head);
+    assert_eq!(stack_bytes(b.finish()), 64);
+
+    let mut b = at_line_2("from_round_to_round");
+    let (first, second, head, value) = (b.slot(64, 8), b.slot(64, 8), b.block(), b.reg());
+    clear(&mut b, first, 64);
+    b.jump(head);
+    b.at(head);
+    clear(&mut b, second, 64);
+    b.push(Inst::Load { dst: value, addr: Addr::slot(first, 56), size: Size::B8 });
+    b.store(Addr::slot(first, 0), value, Size::B8);
     b.jump(head);
     assert_eq!(stack_bytes(b.finish()), 128);
 }

@@ -66,6 +66,10 @@ impl Target for Crowd {
         self.machine.cgroup_id(path)
     }
 
+    fn user_id(&self, name: &str) -> Result<u32, TargetError> {
+        self.machine.user_id(name)
+    }
+
     fn function_probing(&self) -> FunctionProbing {
         self.machine.function_probing()
     }

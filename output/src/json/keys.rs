@@ -90,7 +90,7 @@ fn write_part(part: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
 fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
     let locations = match stack.mode {
         StackMode::Raw => vec![Location::Unknown; stack.frames.len()],
-        StackMode::Bpftrace | StackMode::Perf => symbols.locate_stack(stack),
+        StackMode::Bpftrace | StackMode::Perf | StackMode::BuildId => symbols.locate_stack(stack),
     };
     let frames: Vec<(u64, Location)> = stack.frames.iter().copied().zip(locations).collect();
     out.push(b'{');
@@ -166,12 +166,7 @@ fn write_address(address: u64, location: &Location, out: &mut Vec<u8>) {
         out.extend_from_slice(b", \"module\": ");
         write_string(module.as_bytes(), out);
     }
-    let position = match location {
-        Location::Symbol(_, origin) => origin.position.as_ref(),
-        Location::Module(_, position) => Some(position),
-        Location::NoCode | Location::Unknown => None,
-    };
-    if let Some(FilePosition { build_id, offset }) = position {
+    if let Some(FilePosition { build_id, offset }) = location.position() {
         put(out, format_args!(", \"file_offset\": {offset}"));
         if let Some(build_id) = build_id {
             put(out, format_args!(", \"build_id\": \"{build_id}\""));

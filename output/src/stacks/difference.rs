@@ -2,9 +2,11 @@
 //!
 //! In: text of folded lines. Out: [`Folded`] stacks, or lines with two numbers.
 //! Guarantee: a line that is no stack with a number is an error with its line number, so that
-//! nothing is left out silently. Numbers of the first file are scaled to the total of the second.
+//! nothing is left out silently. Stacks have states if all of them have. Numbers of the first file
+//! are scaled to the total of the second.
 
 use super::Folded;
+use super::states::{self, Placed};
 
 /// A line that is not `FRAME;FRAME NUMBER`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,11 @@ pub(super) fn read(text: &str) -> Result<Folded, Unreadable> {
         // inferno adds signed numbers.
         total = i64::try_from(number).ok().and_then(|number| total.checked_add(number)).ok_or(Unreadable { line })?;
         folded.add(stack.to_owned(), number);
+    }
+    if let Some(depth) = states::position_in_file(folded.rows.keys()) {
+        let state = |stack: &String| states::named(stack.split(';').nth(depth)?);
+        let placed = |stack: &String| Some((stack.clone(), Placed { state: state(stack)?, depth }));
+        folded.states = folded.rows.keys().filter_map(placed).collect();
     }
     Ok(folded)
 }

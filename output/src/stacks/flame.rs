@@ -3,6 +3,7 @@
 //! In: folded stacks. Out: an SVG file.
 //! Guarantee: the same stacks give the same file. It contains everything that it needs.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
@@ -12,11 +13,14 @@ use profiler_model::units::Unit;
 
 use super::Folded;
 use super::fold::{INLINED, JIT, KERNEL};
+use super::legend;
+use super::states::{OffCpu, Zone};
 
 /// Notes below the title are cut after this many characters: more do not fit.
 const MAX_NOTE_CHARS: usize = 160;
-/// The mark of frames of a thread off the CPU: a space without width.
-const WAITING: char = '\u{200b}';
+/// Characters for private use, at the ends of names while inferno draws, which has one colour for
+/// each name: of frames outside of states, and from the next one on, of those in each state.
+const MARKS: std::ops::RangeInclusive<char> = '\u{10ff00}'..='\u{10ffff}';
 const WHITE: (u8, u8, u8) = (255, 255, 255);
 
 pub(super) fn write(folded: &Folded, title: &str, out: &mut dyn Write) -> io::Result<()> {
@@ -31,7 +35,10 @@ pub(super) fn write(folded: &Folded, title: &str, out: &mut dyn Write) -> io::Re
     let mut colours = colours(&stacks);
     options.palette_map = Some(&mut colours);
     let lines: Vec<String> = stacks.iter().map(|(stack, number)| format!("{stack} {number}")).collect();
-    from_lines(&mut options, lines.iter().map(String::as_str), out).map_err(io::Error::other)
+    let mut picture = Vec::new();
+    from_lines(&mut options, lines.iter().map(String::as_str), &mut picture).map_err(io::Error::other)?;
+    let picture: String = String::from_utf8_lossy(&picture).chars().filter(|c| !MARKS.contains(c)).collect();
+    out.write_all(legend::below(&picture, &legend(folded)).as_bytes())
 }
 
 /// Draws lines with two numbers.
@@ -52,20 +59,31 @@ fn options(title: &str) -> Options<'static> {
     options
 }
 
-/// A stack whose frames are marked if its thread is off the CPU. inferno has one colour for each
-/// name.
+/// A stack whose frames are marked.
 fn shown(folded: &Folded, stack: &str) -> String {
-    if !folded.waiting.contains(stack) {
-        return stack.to_owned();
-    }
-    let frames: Vec<String> = stack.split(';').map(marked).collect();
+    let frames: Vec<String> = folded.frames(stack).map(|(frame, zone)| marked(frame, zone)).collect();
     frames.join(";")
 }
 
-/// A frame with a mark before its suffix, which inferno leaves out.
-fn marked(frame: &str) -> String {
+/// A frame with the mark of its zone before its suffix, which inferno leaves out.
+fn marked(frame: &str, zone: Zone) -> String {
+    let number = match zone {
+        Zone::OnCpu => return frame.to_owned(),
+        Zone::Thread => 0,
+        Zone::Waiting(OffCpu(index)) => u32::from(index) + 1,
+    };
+    let mark = char::from_u32(u32::from(*MARKS.start()) + number).unwrap_or(*MARKS.start());
     let suffix = [KERNEL, JIT, INLINED].into_iter().find(|suffix| frame.ends_with(suffix)).unwrap_or_default();
-    format!("{}{WAITING}{suffix}", &frame[..frame.len() - suffix.len()])
+    format!("{}{mark}{suffix}", &frame[..frame.len() - suffix.len()])
+}
+
+/// The zone that a frame is marked with.
+fn zone(frame: &str) -> Zone {
+    let Some(mark) = frame.chars().rev().find(|c| MARKS.contains(c)) else { return Zone::OnCpu };
+    match (u32::from(mark) - u32::from(*MARKS.start())).checked_sub(1) {
+        Some(index) => Zone::Waiting(OffCpu(index as u8)),
+        None => Zone::Thread,
+    }
 }
 
 /// A colour for each frame. inferno's own palettes guess the kind of code from the name.
@@ -79,21 +97,56 @@ fn colours(stacks: &[(String, u64)]) -> PaletteMap {
     colours
 }
 
-/// The hue is that of the kind of code, or of a thread off the CPU; the shade that of the name.
+/// The hue is that of the kind of code, or of the state of a thread off the CPU; the shade that of
+/// the name.
 fn colour(frame: &str) -> Color {
     let shade = |from: u8, width: u8| from + (hash(frame) % u32::from(width)) as u8;
-    if frame.contains(WAITING) {
-        return Color { r: shade(90, 60), g: shade(150, 50), b: shade(215, 35) };
-    }
-    let (r, g, b) = match frame.get(frame.len().saturating_sub(KERNEL.len())..) {
-        Some(KERNEL) => (shade(220, 30), shade(130, 50), 30),
-        Some(JIT) => (shade(80, 50), shade(190, 40), shade(80, 50)),
-        Some(INLINED) => (shade(80, 50), shade(180, 40), shade(190, 40)),
+    let (r, g, b) = match (zone(frame), frame.get(frame.len().saturating_sub(KERNEL.len())..)) {
+        (Zone::Waiting(state), _) => {
+            // Less than what tones differ by, and enough to tell neighbours apart.
+            let (darker, (r, g, b)) = (shade(0, 3) * 8, state.rgb());
+            (r.saturating_sub(darker), g.saturating_sub(darker), b.saturating_sub(darker))
+        }
+        (Zone::OnCpu, Some(KERNEL)) => (shade(220, 30), shade(130, 50), 30),
+        (Zone::OnCpu, Some(JIT)) => (shade(80, 50), shade(190, 40), shade(80, 50)),
+        (Zone::OnCpu, Some(INLINED)) => (shade(80, 50), shade(180, 40), shade(190, 40)),
         // Code without a name, and the ends of stacks.
-        _ if frame.starts_with('[') => (shade(185, 30), shade(185, 30), shade(185, 30)),
-        _ => (shade(225, 25), shade(90, 50), shade(75, 40)),
+        (Zone::OnCpu, _) if frame.starts_with('[') => grey(shade(185, 30)),
+        (Zone::Thread, _) => grey(shade(205, 30)),
+        (Zone::OnCpu, _) => (shade(225, 25), shade(90, 50), shade(75, 40)),
     };
     Color { r, g, b }
+}
+
+fn grey(shade: u8) -> (u8, u8, u8) {
+    (shade, shade, shade)
+}
+
+/// What is in the picture, with its colours: the kinds of code that runs, and the states.
+fn legend(folded: &Folded) -> Vec<(&'static str, (u8, u8, u8))> {
+    let (mut kinds, mut states) = ([false; 4], BTreeSet::new());
+    for (frame, zone) in folded.rows.keys().flat_map(|stack| folded.frames(stack)) {
+        let kind = [KERNEL, INLINED, JIT].iter().position(|suffix| frame.ends_with(suffix));
+        match zone {
+            Zone::OnCpu => kinds[kind.map_or(0, |kind| kind + 1)] = true,
+            Zone::Waiting(state) => {
+                states.insert(state);
+            }
+            Zone::Thread => {}
+        }
+    }
+    let kind = |name, suffix: &str| {
+        let Color { r, g, b } = colour(suffix);
+        (name, (r, g, b))
+    };
+    let kinds = kinds.into_iter().zip([
+        kind("program", ""),
+        kind("kernel", KERNEL),
+        kind("inlined", INLINED),
+        kind("just-in-time code", JIT),
+    ]);
+    let kinds = kinds.filter_map(|(is_there, kind)| is_there.then_some(kind));
+    kinds.chain(states.into_iter().map(|state| (state.name(), state.rgb()))).collect()
 }
 
 /// FNV-1a: <http://www.isthe.com/chongo/tech/comp/fnv/>.

@@ -7,6 +7,7 @@ use profiler_model::units::Unit;
 
 use super::Folded;
 use super::samples::{Frame, Kind, Samples, UnitName};
+use super::states::{self, Placed};
 
 /// Suffixes of frames by the kind of their code, which tools for flame graphs know. Native code has
 /// none.
@@ -14,26 +15,14 @@ pub(super) const KERNEL: &str = "_[k]";
 pub(super) const JIT: &str = "_[j]";
 pub(super) const INLINED: &str = "_[i]";
 
-/// The states of a thread that is not on a CPU, as `wall/threads` and `cpu/offcpu` name them.
-const OFF_CPU: [&str; 13] = [
-    "runnable",
-    "lock",
-    "disk",
-    "network",
-    "poll",
-    "pipe",
-    "sleep",
-    "fault",
-    "child",
-    "stopped",
-    "other",
-    "preempted",
-    "blocked",
-];
-
 /// The stacks of samples. The parts of a key that are not stacks come first. Stacks of several maps
 /// begin with the name of their map.
 pub(super) fn fold(samples: &Samples) -> Folded {
+    fold_with(samples, &state_parts(samples))
+}
+
+/// The same, with the parts of keys that are states.
+pub(super) fn fold_with(samples: &Samples, states: &[Option<usize>]) -> Folded {
     let is_time = samples.rows.keys().all(|site| site.unit == UnitName::Nanoseconds);
     let unit = if is_time { Unit::Duration } else { Unit::None };
     let mut folded = Folded { unit, ..Folded::default() };
@@ -46,12 +35,22 @@ pub(super) fn fold(samples: &Samples) -> Folded {
         }
         frames.splice(0..0, map.map(|name| clean(name)));
         let stack = frames.join(";");
-        if site.labels.iter().any(|label| OFF_CPU.contains(&label.as_str())) {
-            folded.waiting.insert(stack.clone());
+        let part = states.get(site.map).copied().flatten();
+        let state = part.and_then(|part| Some((part, states::named(site.labels.get(part)?)?)));
+        if let Some((part, state)) = state {
+            let depth = part + usize::from(map.is_some());
+            folded.states.insert(stack.clone(), Placed { state, depth });
         }
         folded.add(stack, *number);
     }
     folded
+}
+
+/// For each map, the part of the key that is the state of a thread.
+pub(super) fn state_parts(samples: &Samples) -> Vec<Option<usize>> {
+    let labels = |map| samples.rows.keys().filter(move |site| site.map == map).map(|site| &site.labels);
+    let rows = |map| labels(map).map(|labels| labels.iter().map(String::as_str).collect()).collect::<Vec<_>>();
+    (0..samples.maps.len()).map(|map| states::position(&rows(map))).collect()
 }
 
 /// A frame as tools for flame graphs know it.

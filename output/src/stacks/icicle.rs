@@ -11,10 +11,12 @@ use std::io::{self, Write};
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use profiler_model::text::controls::escaped;
 use profiler_model::units::Unit;
 
 use super::Folded;
 use super::fold::{INLINED, JIT, KERNEL};
+use super::states::Zone;
 
 /// Width of the narrowest cell with a name, with its border.
 const MIN_COLUMNS: usize = 5;
@@ -37,7 +39,7 @@ pub struct Look {
 #[derive(Default)]
 struct Node<'a> {
     number: u128,
-    is_waiting: bool,
+    zone: Zone,
     calls: BTreeMap<&'a str, Node<'a>>,
 }
 
@@ -45,13 +47,12 @@ impl<'a> Node<'a> {
     fn of(folded: &'a Folded) -> Node<'a> {
         let mut root = Node::default();
         for (stack, number) in &folded.rows {
-            let is_waiting = folded.waiting.contains(stack);
             let mut node = &mut root;
             node.number += u128::from(*number);
-            for frame in stack.split(';') {
+            for (frame, zone) in folded.frames(stack) {
                 node = node.calls.entry(frame).or_default();
                 node.number += u128::from(*number);
-                node.is_waiting |= is_waiting;
+                node.zone = zone;
             }
         }
         root
@@ -85,13 +86,17 @@ impl Cell<'_, '_> {
 }
 
 pub(super) fn write(folded: &Folded, title: &str, look: Look, out: &mut dyn Write) -> io::Result<()> {
+    lines(folded, title, look, MAX_LINES).iter().try_for_each(|line| writeln!(out, "{line}"))
+}
+
+/// The title, at most this many lines of the picture, and what is missing from it.
+pub(super) fn lines(folded: &Folded, title: &str, look: Look, most: usize) -> Vec<String> {
     let root = Node::of(folded);
     let look = Look { columns: look.columns.max(MIN_PICTURE_COLUMNS), ..look };
-    writeln!(out, "{}", cut(&format!("{title}: {}", total(folded)), look.columns))?;
+    let mut lines = vec![cut(&format!("{title}: {}", total(folded)), look.columns)];
     let mut line = vec![Cell { start: 0, end: look.columns, content: Content::Frame("all", &root) }];
-    for _ in 0..MAX_LINES {
-        let text = line_of(&line, root.number, look);
-        writeln!(out, "{}", text.trim_end())?;
+    for _ in 0..most.min(MAX_LINES) {
+        lines.push(line_of(&line, root.number, look).trim_end().to_owned());
         line = line.iter().flat_map(below).collect();
         let is_told =
             |cell: &Cell<'_, '_>| matches!(cell.content, Content::Frame(..)) || cell.columns() >= MIN_OTHERS_COLUMNS;
@@ -99,7 +104,8 @@ pub(super) fn write(folded: &Folded, title: &str, look: Look, out: &mut dyn Writ
             break;
         }
     }
-    folded.notes.iter().try_for_each(|note| writeln!(out, "{}", note.trim_end()))
+    lines.extend(folded.notes.iter().map(|note| note.trim_end().to_owned()));
+    lines
 }
 
 /// The cells below a cell: what it calls.
@@ -138,12 +144,13 @@ fn line_of(cells: &[Cell<'_, '_>], all: u128, look: Look) -> String {
             }
         };
         let name = [KERNEL, JIT, INLINED].into_iter().find_map(|suffix| frame.strip_suffix(suffix)).unwrap_or(frame);
+        let name = &escaped(name);
         let share = share(node.number, all);
         let fits = name.width() + 1 + share.width() <= columns;
         let text = padded(&if fits { format!("{name} {share}") } else { cut(name, columns) }, columns);
         // With colours, the border has the colour of the terminal.
         let _ = if look.has_colour {
-            write!(line, " \x1b[30;{}m{text}\x1b[0m", colour(frame, node.is_waiting))
+            write!(line, " \x1b[30;48;5;{}m{text}\x1b[0m", colour(frame, node.zone))
         } else {
             write!(line, "|{text}")
         };
@@ -151,15 +158,16 @@ fn line_of(cells: &[Cell<'_, '_>], all: u128, look: Look) -> String {
     line
 }
 
-/// The background by the kind of code, as in the pictures: of a thread off the CPU blue.
-fn colour(frame: &str, is_waiting: bool) -> &'static str {
-    match frame {
-        _ if is_waiting => "48;5;111",
-        frame if frame.ends_with(KERNEL) => "48;5;214",
-        frame if frame.ends_with(JIT) => "48;5;114",
-        frame if frame.ends_with(INLINED) => "48;5;80",
-        frame if frame.starts_with('[') => "48;5;250",
-        _ => "48;5;209",
+/// The background, as in the pictures: of code by its kind, of a thread off the CPU by its state.
+fn colour(frame: &str, zone: Zone) -> u8 {
+    match (zone, frame) {
+        (Zone::Waiting(state), _) => state.terminal_colour(),
+        (Zone::Thread, _) => 250,
+        (Zone::OnCpu, frame) if frame.ends_with(KERNEL) => 214,
+        (Zone::OnCpu, frame) if frame.ends_with(JIT) => 114,
+        (Zone::OnCpu, frame) if frame.ends_with(INLINED) => 80,
+        (Zone::OnCpu, frame) if frame.starts_with('[') => 250,
+        (Zone::OnCpu, _) => 209,
     }
 }
 

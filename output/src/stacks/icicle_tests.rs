@@ -47,6 +47,20 @@ fn colours_are_those_of_the_kind_of_code() {
 }
 
 #[test]
+fn what_waits_has_the_colour_of_its_state() {
+    let lines = "main;running;a 2\nmain;lock;a 1\nmain;disk;a 1\n";
+    let text = icicle(lines, Look { columns: 60, has_colour: true });
+    let colours = |number: usize| -> Vec<String> {
+        let line = text.lines().nth(number).expect("a line");
+        line.split("\x1b[30;48;5;").skip(1).map(|cell| cell.split('m').next().expect("a number").to_owned()).collect()
+    };
+    assert_eq!(colours(2), ["250"]);
+    for line in [3, 4] {
+        assert_eq!(colours(line), ["209", "33", "63"], "{text}");
+    }
+}
+
+#[test]
 fn a_deep_stack_is_cut() {
     let deep = vec!["f"; 500].join(";") + " 1\n";
     assert_eq!(icicle(&deep, Look { columns: 40, has_colour: false }).lines().count(), 61);

@@ -61,6 +61,8 @@ pub(super) struct Site {
     pub frames: Vec<u32>,
     /// The unit of the number.
     pub unit: UnitName,
+    /// The id of the thread, if it is a part of the key.
+    pub thread: Option<u64>,
 }
 
 /// The size of a sector, for formats that have bytes only.
@@ -96,18 +98,27 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Adds the stacks of a map whose values have this unit.
-    pub(super) fn add(&mut self, map: &MapSnapshot, unit: Unit, symbols: &dyn Symbols) {
+    /// Adds the stacks of a map whose values have this unit, and this part of whose key is the id
+    /// of a thread. If that is 0 in all entries, threads are not kept apart, and it is left out.
+    pub(super) fn add(&mut self, map: &MapSnapshot, unit: Unit, thread: Option<usize>, symbols: &dyn Symbols) {
         let index = self.maps.len();
         let before = self.rows.len();
+        let keeps_apart = map.entries.iter().any(|(key, _)| thread_of(key.as_ref(), thread).is_some_and(|id| id != 0));
         for (key, value) in &map.entries {
             let Some((key, (number, of_value))) = key.as_ref().zip(weight(value)) else { continue };
             let mut parts = Parts::default();
-            parts.add(key, symbols);
+            match (key, thread) {
+                (Value::Tuple(of_key), Some(thread)) if !keeps_apart => {
+                    let others = of_key.iter().enumerate().filter(|(index, _)| *index != thread);
+                    others.for_each(|(_, part)| parts.add(part, symbols));
+                }
+                _ => parts.add(key, symbols),
+            }
+            let thread = thread_of(Some(key), thread).filter(|_| keeps_apart);
             if parts.has_stack && number > 0 {
                 let frames = parts.user.into_iter().chain(parts.kernel).map(|frame| self.frame(frame)).collect();
                 let unit = if of_value { UnitName::of(unit) } else { UnitName::Count };
-                let sum = self.rows.entry(Site { map: index, labels: parts.labels, frames, unit }).or_default();
+                let sum = self.rows.entry(Site { map: index, labels: parts.labels, frames, unit, thread }).or_default();
                 *sum = sum.saturating_add(number);
             }
         }
@@ -129,6 +140,16 @@ impl Samples {
     /// The frames of a sample, from the outermost one.
     pub(super) fn stack<'a>(&'a self, site: &'a Site) -> impl Iterator<Item = &'a Frame> + 'a {
         site.frames.iter().filter_map(|index| self.frames.get(*index as usize))
+    }
+}
+
+/// The id of the thread in this part of a key.
+fn thread_of(key: Option<&Value>, part: Option<usize>) -> Option<u64> {
+    let Some(Value::Tuple(parts)) = key else { return None };
+    match parts.get(part?)? {
+        Value::Uint(id) => Some(*id),
+        Value::Int(id) => u64::try_from(*id).ok(),
+        _ => None,
     }
 }
 

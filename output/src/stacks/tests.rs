@@ -147,30 +147,85 @@ fn what_is_missing_is_kept_without_advice() {
     assert_eq!(output.into_stacks().notes, ["  lost: 3"]);
 }
 
-#[test]
-fn a_flame_graph_of_times_has_units_and_shows_what_waits_in_blue() {
-    let key = |state: &str| {
-        let state = Value::Str(state.as_bytes().to_vec());
-        Value::Tuple(vec![state, stack(Space::User, &[0x10], None), stack(Space::Kernel, &[1], None)])
-    };
-    let rows = vec![(key("running"), 1_500_000), (key("lock"), 500_000)];
-    let mut out = Vec::new();
-    stacks(&[map("@", rows)], Unit::Duration).folded().write_flame_graph("t", &mut out).expect("memory");
-    let svg = String::from_utf8(out).expect("text");
-    for part in ["2 ms in 2 stacks", "<title>leaf:a (1,500 µs, 75.00%)</title>", "<title>vfs_read (1,500 µs, 75.00%)"]
-    {
-        assert!(svg.contains(part), "{part}\n{svg}");
-    }
-    // red, green and blue of the frame with this title
-    let colour = |title: &str| -> Vec<u32> {
-        let (_, rest) = svg.split_once(&format!("<title>{title} (")).expect(title);
+/// The colours of the frames whose title begins with this, as red, green and blue, from the left.
+fn fills(svg: &str, title: &str) -> Vec<Vec<u32>> {
+    let fill = |rest: &str| -> Vec<u32> {
         let (_, rest) = rest.split_once("fill=\"rgb(").expect("a colour");
         rest.split(')').next().expect("its end").split(',').map(|part| part.trim().parse().expect("a number")).collect()
     };
-    for frame in ["leaf:a", "vfs_read"] {
-        let (here, waits) = (colour(frame), colour(&format!("{frame}\u{200b}")));
-        assert!(here[0] > here[2] && waits[2] > waits[0], "{frame}: {here:?} {waits:?}");
+    svg.split(&format!("<title>{title} (")).skip(1).map(fill).collect()
+}
+
+fn flame_graph(stacks: &Folded) -> String {
+    let mut out = Vec::new();
+    stacks.write_flame_graph("t", &mut out).expect("memory");
+    String::from_utf8(out).expect("text")
+}
+
+/// A key of `wall/profile`.
+fn in_state(name: &str, state: &str) -> Value {
+    let text = |text: &str| Value::Str(text.as_bytes().to_vec());
+    let (user, kernel) = (stack(Space::User, &[0x10], None), stack(Space::Kernel, &[1], None));
+    Value::Tuple(vec![text(name), text(state), user, kernel])
+}
+
+#[test]
+fn a_flame_graph_of_times_has_units_and_a_tone_of_blue_for_each_state() {
+    let rows = [("running", 1_500_000), ("lock", 400_000), ("disk", 100_000)];
+    let rows = rows.map(|(state, spent)| (in_state("sleep", state), spent));
+    let svg = flame_graph(&stacks(&[map("@", rows.to_vec())], Unit::Duration).folded());
+    for part in ["2 ms in 3 stacks", "<title>leaf:a (1,500 µs, 75.00%)</title>", "<title>vfs_read (1,500 µs, 75.00%)"]
+    {
+        assert!(svg.contains(part), "{part}\n{svg}");
     }
+    let distance = |a: &[u32], b: &[u32]| a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).max().expect("three");
+    let (disk, lock) = (fills(&svg, "disk").concat(), fills(&svg, "lock").concat());
+    for frame in ["leaf:a", "vfs_read"] {
+        // In the order of the names of their states.
+        let [in_disk, in_lock, runs] = <[_; 3]>::try_from(fills(&svg, frame)).expect("three frames");
+        assert!(runs[0] > runs[2], "{frame}: {runs:?}");
+        for (here, state, other) in [(&in_disk, &disk, &lock), (&in_lock, &lock, &disk)] {
+            assert!(here[2] > here[0] && distance(here, state) < 20, "{frame}: {here:?} {state:?}");
+            assert!(distance(here, other) > 30, "{frame}: {here:?} {other:?}");
+        }
+    }
+    let thread = fills(&svg, "sleep");
+    assert!(thread.len() == 1 && thread[0][0] == thread[0][2], "one frame for the thread, grey: {thread:?}");
+    let (_, legend) = svg.split_once("<g id=\"legend\">").expect("a legend");
+    let texts: Vec<&str> = legend.split("</text>").filter_map(|part| Some(part.rsplit_once('>')?.1)).collect();
+    assert_eq!(texts, ["program", "kernel", "lock", "disk", ""]);
+}
+
+#[test]
+fn the_legend_is_below_everything_else() {
+    let svg = flame_graph(&folded(&[map("@", vec![(stack(Space::User, &[0x10], None), 3)])]));
+    let number = |text: &str, before: &str| -> f64 {
+        let (_, rest) = text.split_once(before).expect(before);
+        rest.split('"').next().expect("its end").parse().expect("a number")
+    };
+    let height = number(&svg, " height=\"");
+    assert!(svg.contains(&format!("viewBox=\"0 0 1200 {height}\"")));
+    assert!(svg.contains(&format!("width=\"100%\" height=\"{height}\" fill=\"url(#background)\"")));
+    let (picture, legend) = svg.split_once("<g id=\"legend\">").expect("a legend");
+    let details = number(picture.split_once("id=\"details\"").expect("details").1, " y=\"");
+    let top = number(legend, " y=\"");
+    assert!(details < top && top + 10.0 < height, "{details} {top} {height}");
+}
+
+#[test]
+fn a_file_of_folded_lines_has_the_states_that_were_written() {
+    let rows = [("running", 2), ("lock", 3)].map(|(state, spent)| (in_state("a", state), spent));
+    let written = folded(&[map("@", rows.to_vec())]);
+    let read = Folded::read(&lines(&written).join("\n")).expect("lines");
+    assert_eq!(read, written);
+    assert!(!read.states.is_empty());
+}
+
+#[test]
+fn a_program_with_the_name_of_a_state_runs() {
+    let key = |name: &str| Value::Tuple(vec![Value::Str(name.into()), stack(Space::User, &[0x10], None)]);
+    let stacks = folded(&[map("@", vec![(key("sleep"), 1), (key("server"), 1)])]);
+    assert!(stacks.states.is_empty());
 }
 
 /// The number of a field, its value if that is a number, its bytes if it is a block.

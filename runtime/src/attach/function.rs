@@ -6,8 +6,9 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use profiler_model::object::{Attach, FunctionSite};
+use profiler_model::object::{Attach, FoundBy, FunctionSite};
 
+use super::addresses::Addresses;
 use super::partial::attach_most;
 use super::{Failure, Links, Skipped, c_string, pmu, tie};
 use crate::sys::link::{self, KprobeSites};
@@ -26,6 +27,7 @@ pub(super) fn attach(
         [only] => Failure::new(&only.function, error),
         sites => Failure::new(&format!("{} functions", sites.len()), error),
     };
+    let before = links.slow.len();
     let refused = if multi {
         let mut attach =
             |part: &[FunctionSite]| attach_multi(program, at_return, part).map(|link| links.slow.push(link));
@@ -34,7 +36,7 @@ pub(super) fn attach(
         attach_each(program, at_return, sites, links)
     };
     let mut refused = refused.map_err(everything)?;
-    if refused.len() < sites.len() || sites.is_empty() {
+    if links.slow.len() > before || sites.is_empty() {
         let mut skipped = Skipped::default();
         skipped.add_sites(refused.into_iter().map(|(site, error)| (site.function.as_str(), error)));
         return Ok(skipped);
@@ -57,23 +59,42 @@ fn attach_each<'s>(
     links: &mut Links,
 ) -> io::Result<Vec<(&'s FunctionSite, io::Error)>> {
     let (kind, config) = pmu::event("kprobe", at_return)?;
+    let addresses = Addresses::of(sites.iter().map(|site| site.function.as_str()));
     let mut refused = Vec::new();
     for site in sites {
-        let attach = || {
-            let name = match site.module.as_deref() {
-                // Functions of the kernel itself have no module prefix.
-                None | Some("vmlinux") => c_string(&site.function)?,
-                Some(module) => c_string(&format!("{module}:{}", site.function))?,
-            };
-            tie(perf::open_kprobe(kind, config, &name, site.offset_bytes)?, program, site.cookie)
-        };
-        match attach() {
-            Ok(link) => links.slow.push(link),
-            Err(error) if is_about_site(&error) => refused.push((site, error)),
-            Err(error) => return Err(error),
+        let events = events((kind, config), site, &addresses);
+        for event in events.unwrap_or_else(|error| vec![Err(error)]) {
+            match event.and_then(|event| tie(event, program, site.cookie)) {
+                Ok(link) => links.slow.push(link),
+                Err(error) if is_about_site(&error) => refused.push((site, error)),
+                Err(error) => return Err(error),
+            }
         }
     }
     Ok(refused)
+}
+
+/// The perf events of a site: one, or one for each function that has its name.
+fn events(
+    (kind, config): (u32, u64),
+    site: &FunctionSite,
+    addresses: &Addresses<'_>,
+) -> io::Result<Vec<io::Result<OwnedFd>>> {
+    let at = |address: u64| perf::open_kprobe_at(kind, config, address.wrapping_add(site.offset_bytes));
+    let of_name = || Ok(addresses.all(&site.function, site.module.as_deref())?.into_iter().map(at).collect());
+    let name = match (site.found_by, site.module.as_deref()) {
+        (FoundBy::Address(address), _) => return Ok(vec![at(address)]),
+        (FoundBy::EachOfName, _) => return of_name(),
+        // Functions of the kernel itself have no module prefix.
+        (FoundBy::Name, None | Some("vmlinux")) => c_string(&site.function)?,
+        (FoundBy::Name, Some(module)) => c_string(&format!("{module}:{}", site.function))?,
+    };
+    match perf::open_kprobe(kind, config, &name, site.offset_bytes) {
+        // One of the functions of this name can be traced, so the compiler knows only that one.
+        // Since 6.6.
+        Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => of_name(),
+        event => Ok(vec![event]),
+    }
 }
 
 /// Whether the error may be due to a single function.
@@ -87,7 +108,6 @@ pub(super) fn meaning(attach: &Attach, error: &io::Error) -> &'static str {
     match attach {
         Attach::Kprobe { .. } => match number {
             libc::ENOENT | libc::ESRCH => "the kernel no longer has this function",
-            libc::EADDRNOTAVAIL => "several functions have this name",
             libc::EILSEQ | libc::EINVAL => {
                 "the kernel does not allow probing this address: it is on its blacklist, or the offset is in the middle of an instruction"
             }

@@ -5,6 +5,7 @@
 //! Guarantee: when one program cannot be attached, none stays attached, unless a `refused` callback
 //! is given.
 
+mod addresses;
 mod function;
 mod iter;
 mod partial;

@@ -89,7 +89,22 @@ impl Functions {
                 "the kernel does not allow tracing this function: it is not in tracefs' available_filter_functions";
             return TargetError::Invalid(words.to_owned());
         }
+        let parts = self.parts(pattern);
+        if !parts.is_empty() {
+            return TargetError::Missing { near: parts };
+        }
         TargetError::Missing { near: similar::nearest(pattern, self.all().map(|(name, _)| name), NEAR_NAMES) }
+    }
+
+    /// What the compiler made of a function that no longer exists as such: copies with fewer
+    /// parameters and parts of it (`name.isra.0`, `name.part.0`, `name.constprop.0`).
+    fn parts(&self, function: &str) -> Vec<String> {
+        let is_part = |name: &&str| name.strip_prefix(function).is_some_and(|rest| rest.starts_with('.'));
+        let mut parts: Vec<String> = self.all().map(|(name, _)| name).filter(is_part).map(str::to_owned).collect();
+        parts.sort_unstable();
+        parts.dedup();
+        parts.truncate(NEAR_NAMES);
+        parts
     }
 }
 
@@ -160,6 +175,9 @@ mod tests {
         assert_eq!(found(Some("n*"), "*"), Ok(vec![nfs]));
         let near = |names: &[&str]| Err(TargetError::Missing { near: names.iter().map(|n| (*n).to_owned()).collect() });
         assert_eq!(found(None, "vfs_raed"), near(&["vfs_read"]));
+        let split = listed("walk_one\nwalk.part.0\nwalk.isra.0\nwalk.isra.0 [nfs]\nwalks\n");
+        let parts = TargetError::Missing { near: vec!["walk.isra.0".to_owned(), "walk.part.0".to_owned()] };
+        assert_eq!(split.find(None, "walk"), Err(parts));
         assert_eq!(found(None, "zz*"), near(&[]));
     }
 

@@ -15,6 +15,7 @@ use super::outcome::system;
 use super::{RunError, Session, traced};
 use crate::attach::Links;
 use crate::ledger;
+use crate::packets::PacketReader;
 use crate::ring::Drained;
 use crate::sys::poll;
 use crate::sys::signal::Counter;
@@ -110,7 +111,8 @@ impl Session<'_> {
                 limit = Some(left.map_or(CAUTIOUS_SLEEP, |left| left.min(CAUTIOUS_SLEEP)));
             }
         }
-        let more: Vec<_> = self.windows.wake_fd().into_iter().chain(self.ring_fds()).collect();
+        let packets = self.packets.as_ref().map(PacketReader::wake_fd);
+        let more: Vec<_> = self.windows.wake_fd().into_iter().chain(packets).chain(self.ring_fds()).collect();
         let ended = if self.rings.pending() { self.wait(Duration::ZERO) } else { self.sources.poll(&more, limit) };
         if let Some(offset) = flag {
             loaded.globals().set_bss_u64(offset, 0);
@@ -128,15 +130,23 @@ impl Session<'_> {
     pub(super) fn ended(&self) -> bool {
         self.actions.exit.is_some()
             || self.actions.failure.is_some()
+            || self.actions.packets.have_failed()
             || self.output_failure.is_some()
             || self.sources.interrupted()
     }
 
     /// Acts on the pending records, and writes out what they print.
     pub(super) fn drain(&mut self) -> Drained {
-        let Session { rings, handlers, actions, received, gate, .. } = self;
+        let Session { rings, packets, handlers, actions, received, gate, .. } = self;
         let tables = actions.tables;
-        let drained = rings.drain(&mut |_, bytes| {
+        // Programs send none once `exit` has been called.
+        let copied = packets
+            .as_mut()
+            .map_or(0, |packets| packets.drain(&mut |bytes| handlers.act(tables, bytes, received, actions)));
+        if copied > 0 {
+            actions.packets.flush();
+        }
+        let mut drained = rings.drain(&mut |_, bytes| {
             // Events after an `exit` are not part of the results.
             if actions.exit.is_none() || gate.is_over {
                 handlers.act(tables, bytes, received, actions);
@@ -145,6 +155,7 @@ impl Session<'_> {
         if drained.records > 0 {
             self.flush();
         }
+        drained.records += copied;
         drained
     }
 

@@ -31,6 +31,7 @@ impl Session<'_> {
             return self.hand_over(links, &successor);
         }
         self.actions.tables.turns.finish();
+        self.actions.has_spoken = false;
         self.run_programs(&Attach::End)?;
         self.drain_finished();
         if let Some(tell) = options.when_collected {
@@ -54,6 +55,9 @@ impl Session<'_> {
         drop(links);
         if let Some((name, error)) = self.actions.failure.take() {
             return Err(RunError::Map { name, error });
+        }
+        if let Some((path, error)) = self.actions.packets.take_failure() {
+            return Err(RunError::Packets { path, error });
         }
         // A reader that closed the pipe has seen enough.
         if let Some(error) = self.output_failure.take().filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {

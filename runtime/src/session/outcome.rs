@@ -54,6 +54,12 @@ pub enum RunError {
         /// The kernel's answer.
         error: io::Error,
     },
+    /// A file of packets could not be written.
+    Packets {
+        path: String,
+        /// The kernel's answer.
+        error: io::Error,
+    },
     /// Results could not be written.
     Output(io::Error),
     /// A call that should never fail.
@@ -81,6 +87,7 @@ impl fmt::Display for RunError {
             RunError::NoTrials(Mode::Bench) => f.write_str("this script has no `bench:NAME` probes"),
             RunError::NoProcess(pid) => write!(f, "there is no process {pid}"),
             RunError::Map { name, error } => write!(f, "cannot access map {name}: {error}"),
+            RunError::Packets { path, error } => write!(f, "cannot write packets to `{path}`: {error}"),
             RunError::Output(error) => write!(f, "cannot write results: {error}"),
             RunError::System { what, error } => write!(f, "{what} failed: {error}"),
         }

@@ -1,19 +1,65 @@
-//! Warnings about probe sites that could not be attached while the rest was.
+//! Warnings about probes and sites that could not be attached while the rest was.
 //!
-//! In: the parts of programs that are missing. Out: notes at their probes.
+//! In: the programs that the kernel refused, and the missing parts of others. Out: notes at their
+//! probes, or an error if nothing is left.
 //! Guarantee: each process and each function is named once. Of many functions, the first ones are
 //! named and all are counted.
 
-use profiler_model::object::Program;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use profiler_model::object::{Attach, Object, Program, RefusedProbes};
 use profiler_model::results::Sink as _;
 
-use super::Session;
-use crate::attach::{Skipped, meaning};
+use super::{RunError, Session};
+use crate::attach::{AttachError, Skipped, meaning};
 
 /// Most functions that a warning names.
 const MOST_NAMED: usize = 8;
 
+/// The programs that the kernel refused to attach, by index, if the script lets the rest run.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut(RefCell<BTreeMap<usize, AttachError>>);
+
+impl LeftOut {
+    /// Remembers a program.
+    pub(super) fn add(&self, index: usize, error: AttachError) {
+        self.0.borrow_mut().insert(index, error);
+    }
+
+    /// All of them; the first one is an error if no other program of the script runs.
+    pub(super) fn unless_nothing_is_left(self, object: &Object) -> Result<BTreeMap<usize, AttachError>, RunError> {
+        let mut left_out = self.0.into_inner();
+        let runs = |(index, program): (usize, &Program)| {
+            !left_out.contains_key(&index) && !matches!(program.attach, Attach::End)
+        };
+        let is_anything_left = object.programs.iter().enumerate().any(runs);
+        match left_out.pop_first() {
+            Some((_, error)) if !is_anything_left => Err(RunError::Attach(error)),
+            Some((index, error)) => {
+                left_out.insert(index, error);
+                Ok(left_out)
+            }
+            None => Ok(left_out),
+        }
+    }
+}
+
 impl Session<'_> {
+    /// Warns about each program that is left out, unless the script ignores them.
+    pub(super) fn warn_of_left_out(&mut self, left_out: &BTreeMap<usize, AttachError>) {
+        let object = self.actions.object;
+        if object.config.refused_probes == RefusedProbes::Ignore {
+            return;
+        }
+        for (index, error) in left_out {
+            let Some(program) = object.programs.get(*index) else { continue };
+            let reason = if error.meaning.is_empty() { error.error.to_string() } else { error.meaning.to_owned() };
+            let words = format!("`{}` cannot be attached and is left out: {reason}", error.probe);
+            self.actions.note("warnf", words.as_bytes(), &[program.span]);
+        }
+    }
+
     pub(super) fn warn_of_skipped(&mut self, skipped: &[(usize, Skipped)]) {
         let mut told: Vec<u32> = Vec::new();
         let object = self.actions.object;
@@ -23,11 +69,11 @@ impl Session<'_> {
                 if !told.contains(pid) {
                     told.push(*pid);
                     let words = format!("there is no process {pid}: nothing is attached for it");
-                    self.actions.note("warnf", words.as_bytes(), program.span);
+                    self.actions.note("warnf", words.as_bytes(), &[program.span]);
                 }
             }
             if let Some(words) = refused_sites(program, skipped) {
-                self.actions.note("warnf", words.as_bytes(), program.span);
+                self.actions.note("warnf", words.as_bytes(), &[program.span]);
             }
         }
     }

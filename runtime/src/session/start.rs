@@ -5,17 +5,19 @@
 //! nothing, but is reported as if it did. Events count for all probes from the same moment on, when
 //! the last one is attached.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use profiler_model::object::Attach;
+use profiler_model::object::{Attach, Object, RefusedProbes};
 
 use super::outcome::system;
 use super::progress::PERIOD;
+use super::skipped::LeftOut;
 use super::{Outcome, RunError, RunOptions, Session, traced};
-use crate::attach::{Links, Skipped, attach};
+use crate::attach::{AttachError, Links, Refused, Skipped, attach};
 use crate::ended::Closer;
 use crate::spans::Pending;
 use crate::sys::bpf::test_run;
@@ -35,9 +37,9 @@ impl Session<'_> {
         self.gate.prepare()?;
         self.begin()?;
         // The output of `BEGIN` follows the line about attached probes, as in bpftrace.
-        if self.begin_may_exit() {
+        if begin_may_exit(self.actions.object) {
             if self.gate.exit_code().is_some() {
-                self.report_attached(&[], options);
+                self.report_attached(&BTreeMap::new(), &[], options);
             }
             self.drain();
             if self.ended() {
@@ -64,7 +66,9 @@ impl Session<'_> {
         if let Some(child) = &mut self.sources.child {
             child.resume().map_err(RunError::Child)?;
         }
-        self.windows.begin();
+        let ticks = timers.ticks();
+        self.windows.begin(ticks.start);
+        self.ticks = Some(ticks);
         if options.progress {
             self.map_bytes = self.map_bytes();
             self.progress_due = Some(Instant::now() + PERIOD);
@@ -93,20 +97,22 @@ impl Session<'_> {
         self.run_programs(&Attach::Begin)
     }
 
-    pub(super) fn begin_may_exit(&self) -> bool {
-        let object = self.actions.object;
-        let is_begin = |program: usize| object.programs.get(program).is_some_and(|it| it.attach == Attach::Begin);
-        object.events.iter().any(|event| event.ends_the_run && is_begin(event.program))
-    }
-
     pub(super) fn attach(&mut self, options: &RunOptions) -> Result<Links, RunError> {
         let object = self.actions.object;
-        let links = attach(object, self.actions.loaded, &self.values, options.when_refused);
+        let left_out = LeftOut::default();
+        let leave_out = |index, error| left_out.add(index, error);
+        let refused = match (options.when_refused, object.config.refused_probes) {
+            (None, RefusedProbes::Warn | RefusedProbes::Ignore) => Some(&leave_out as Refused<'_>),
+            (refused, _) => refused,
+        };
+        let links = attach(object, self.actions.loaded, &self.values, refused);
         let mut links = links.map_err(RunError::Attach)?;
+        let left_out = left_out.unless_nothing_is_left(object)?;
         self.gate.open(&links)?;
+        self.warn_of_left_out(&left_out);
         let skipped = links.take_skipped();
         self.warn_of_skipped(&skipped);
-        self.report_attached(&skipped, options);
+        self.report_attached(&left_out, &skipped, options);
         if let Some(tell) = options.when_attached {
             tell();
         }
@@ -114,10 +120,17 @@ impl Session<'_> {
     }
 
     /// Says how many attach points there are without those that the kernel has refused.
-    fn report_attached(&mut self, skipped: &[(usize, Skipped)], options: &RunOptions) {
+    fn report_attached(
+        &mut self,
+        left_out: &BTreeMap<usize, AttachError>,
+        skipped: &[(usize, Skipped)],
+        options: &RunOptions,
+    ) {
         let object = self.actions.object;
         if !options.quiet {
             let points: u32 = traced(object).map(|program| program.points).sum();
+            let lost = left_out.keys().filter_map(|index| object.programs.get(*index));
+            let points = points.saturating_sub(lost.map(|program| program.points).sum());
             let refused_by = |(index, of): &(usize, Skipped)| of.sites.len() * object.blocks_with(*index).count();
             let refused: usize = skipped.iter().map(refused_by).sum();
             self.actions.output.attached(points.saturating_sub(refused as u32));
@@ -177,4 +190,10 @@ impl Session<'_> {
         }
         Timers::start(timers)
     }
+}
+
+/// Whether a `begin` probe can end the run.
+fn begin_may_exit(object: &Object) -> bool {
+    let is_begin = |program: usize| object.programs.get(program).is_some_and(|it| it.attach == Attach::Begin);
+    object.events.iter().any(|event| event.ends_the_run && is_begin(event.program))
 }

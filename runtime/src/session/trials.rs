@@ -17,6 +17,7 @@ use profiler_model::results::HelperFailure;
 use profiler_model::value::{Symbols, Value};
 
 use crate::actions::Actions;
+use crate::packets::PacketFiles;
 use crate::sys::bpf::test_run;
 use crate::sys::program::{EmptyKind, load_empty};
 use crate::sys::stats::{Measuring, run_time_ns};
@@ -166,9 +167,11 @@ impl Trials<'_, '_> {
             symbols: actions.symbols,
             alike: actions.alike,
             output,
+            packets: PacketFiles::default(),
             allow_unsafe: actions.allow_unsafe,
             locate: actions.locate,
             no_warnings: actions.no_warnings,
+            has_spoken: false,
             exit: None,
             unwatched: Vec::new(),
             commands_left_out: 0,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use profiler_model::output::{Cell, MapPrint, Section, ViewSnapshot, Window};
+use profiler_model::output::{Cell, MapPrint, Section, Table, ViewSnapshot, Window};
 use profiler_model::types::Type;
 use profiler_model::view::View;
 
@@ -95,6 +95,9 @@ impl Display<'_, '_> {
         let table = view::fill(view, &held, window.length.as_secs_f64(), &ledgers, names);
         let is_periodic = view.every.is_some();
         let is_remainder = view.every.as_ref().is_some_and(|every| every.clear) && !is_live;
+        if place.is_some() && !is_periodic && self.says_it_in_words(&table) {
+            return;
+        }
         let snapshot = ViewSnapshot {
             table: &table,
             view: place.unwrap_or(usize::MAX),
@@ -111,6 +114,14 @@ impl Display<'_, '_> {
         }));
         self.actions.output.view(&snapshot, self.actions.symbols);
         self.actions.symbols.expect(&mut std::iter::empty());
+    }
+
+    /// Whether a table has nothing to show, and people read words of `END` in its place.
+    fn says_it_in_words(&self, table: &Table) -> bool {
+        let is_empty = table.rows.is_empty() && table.rest.is_none();
+        let explains = table.withheld.is_some() || !table.notes.is_empty();
+        let is_for_people = !self.actions.output.is_for_machines() && !self.actions.output.wants_tables();
+        is_empty && !explains && is_for_people && self.actions.has_spoken
     }
 
     /// Prints maps that no view shows.
@@ -153,7 +164,8 @@ impl<'a> Session<'a> {
 
     /// Shows the views that are due.
     pub(super) fn turn(&mut self, links: &Links) -> Result<(), RunError> {
-        let turns = self.windows.turns(self.actions.loaded.globals()).map_err(system("closing a window"))?;
+        let turns = self.windows.turns(self.actions.loaded.globals(), self.ticks.as_ref());
+        let turns = turns.map_err(system("closing a window"))?;
         for turn in &turns {
             let quality = self.quality(links);
             self.display(&quality).show_turn(turn);

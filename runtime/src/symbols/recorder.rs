@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::attach::sampling::online_cpus;
 use crate::background::{Background, End};
-use crate::sys::process_events::ProcessEvents;
+use crate::sys::perf_buffer::PerfBuffer;
 use crate::sys::{poll, time};
 
 use super::processes::{FilePlace, Processes};
@@ -47,7 +47,7 @@ pub(super) struct Recording {
 
 #[derive(Debug, Default)]
 struct State {
-    cpus: Vec<ProcessEvents>,
+    cpus: Vec<PerfBuffer>,
     processes: Processes,
 }
 
@@ -102,7 +102,7 @@ impl Recorder {
     /// only `processes`.
     pub(super) fn start(processes: &[u32]) -> Recorder {
         let cpus = online_cpus().unwrap_or_default();
-        let cpus = cpus.into_iter().map_while(|cpu| ProcessEvents::open(cpu).ok()).collect();
+        let cpus = cpus.into_iter().map_while(|cpu| PerfBuffer::of_processes(cpu).ok()).collect();
         let state = Arc::new(Mutex::new(State { cpus, processes: Processes::default() }));
         let began = i64::try_from(time::realtime_ns() / 1_000_000_000).unwrap_or_default();
         let recording = Recording { state, lost: Arc::default(), began };
@@ -122,7 +122,7 @@ impl Recorder {
 }
 
 fn start_thread(recording: &Recording, processes: Vec<u32>) -> io::Result<Background> {
-    let wakes = recording.lock().cpus.iter().map(ProcessEvents::wake_fd).collect::<io::Result<Vec<_>>>()?;
+    let wakes = recording.lock().cpus.iter().map(PerfBuffer::wake_fd).collect::<io::Result<Vec<_>>>()?;
     let shared = recording.clone();
     Background::start("processes", STACK_BYTES, move |end| {
         look(&shared, end, processes);

@@ -5,17 +5,17 @@
 //! Guarantee: libbpf's messages are kept for the caller and never written to standard error.
 
 use std::cell::RefCell;
-use std::ffi::{OsStr, c_void};
+use std::ffi::{CString, OsStr, c_void};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Once;
 
 use libbpf_rs::{AsRawLibbpf as _, MapCore as _, MapFlags, MapHandle, MapType, Object, OpenObject};
 use libbpf_sys as sys;
 
 use super::bss::BssMapping;
-use super::check;
 use super::map::Map;
+use super::{bpf_functions, check, sleepable};
 
 thread_local! {
     /// libbpf's warnings on this thread. The callback takes no user pointer, but it runs on the
@@ -45,6 +45,16 @@ pub struct Preparation {
     pub rodata: Vec<(usize, Vec<u8>)>,
     /// Capacity in entries of maps, by name.
     pub sizes: Vec<(String, u32)>,
+    /// Programs that trace functions of other programs, by name.
+    pub traced: Vec<(String, TracedFunction)>,
+}
+
+/// A function of a loaded BPF program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracedFunction {
+    /// The program's id.
+    pub program: u32,
+    pub function: String,
 }
 
 /// A loaded object. Dropping it closes its programs and maps.
@@ -92,6 +102,8 @@ impl BpfObject {
         let mut open = opened.map_err(|_| io::Error::last_os_error())?;
         let logs = log_bytes.map_or_else(Vec::new, |log_bytes| keep_logs(&mut open, log_bytes));
         prepare(&mut open, preparation)?;
+        // The descriptors are needed until the programs are loaded.
+        let _traced = trace(&mut open, &preparation.traced)?;
         // SAFETY: the object is open and is loaded once. (`OpenObject::load` closes an object that
         // it cannot load, which may change `errno`.)
         if let Err(error) = check(unsafe { sys::bpf_object__load(open.as_libbpf_object().as_ptr()) }) {
@@ -171,6 +183,19 @@ fn prepare(object: &mut OpenObject, preparation: &Preparation) -> io::Result<()>
     Ok(())
 }
 
+/// Says which programs trace functions of other programs; returns the latter.
+fn trace(object: &mut OpenObject, functions: &[(String, TracedFunction)]) -> io::Result<Vec<OwnedFd>> {
+    let one = |(name, traced): &(String, TracedFunction)| {
+        let program = object.progs_mut().find(|program| program.name() == name.as_str());
+        let program = program.ok_or(io::ErrorKind::NotFound)?.as_libbpf_object();
+        let other = bpf_functions::open(traced.program)?;
+        let function = CString::new(traced.function.as_str()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        bpf_functions::set_target(program, other.as_fd(), &function)?;
+        Ok(other)
+    };
+    functions.iter().map(one).collect()
+}
+
 /// Whether a map has this name. libbpf puts the object's name before that of a section, and
 /// libbpf-rs does not look maps up by name, as libbpf does.
 fn is_named(map: &OsStr, name: &str) -> bool {
@@ -245,10 +270,13 @@ impl Grace {
     /// Waits. Updating a map of maps returns after all programs that may have seen the old inner
     /// map have ended: the kernel's `maybe_wait_bpf_programs` waits for an RCU grace period, and
     /// every non-sleepable program runs under the RCU read lock. `membarrier` does nothing with one
-    /// CPU and fails where a CPU runs tickless.
+    /// CPU and fails where a CPU runs tickless. Programs that may sleep
+    /// are run by reads of this process ([`sleepable`]).
     pub fn wait(&self) -> io::Result<()> {
         let inner = self.inner.as_fd().as_raw_fd().to_ne_bytes();
-        self.outer.update(&[0; 4], &inner, MapFlags::ANY).map_err(|_| io::Error::last_os_error())
+        self.outer.update(&[0; 4], &inner, MapFlags::ANY).map_err(|_| io::Error::last_os_error())?;
+        sleepable::wait();
+        Ok(())
     }
 }
 

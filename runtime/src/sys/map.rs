@@ -161,6 +161,11 @@ impl<'a> Map<'a> {
         })
     }
 
+    /// Sets the value of a key to what a descriptor refers to.
+    pub fn insert_fd(&self, key: &[u8], fd: BorrowedFd<'_>) -> io::Result<()> {
+        self.insert(key, &fd.as_raw_fd().to_ne_bytes())
+    }
+
     /// Removes a key; returns false if it did not exist.
     pub fn remove(&self, key: &[u8]) -> io::Result<bool> {
         self.expect_key(key)?;

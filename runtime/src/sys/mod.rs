@@ -7,6 +7,7 @@
 
 pub mod account;
 pub mod bpf;
+pub mod bpf_functions;
 pub mod bss;
 pub mod feature;
 pub mod link;
@@ -14,13 +15,14 @@ pub mod map;
 pub mod mmap;
 pub mod patient;
 pub mod perf;
+pub mod perf_buffer;
 pub mod poll;
 pub mod process;
-pub mod process_events;
 pub mod program;
 pub mod regex;
 pub mod ring;
 pub mod signal;
+pub mod sleepable;
 pub mod stats;
 pub mod terminal;
 pub mod time;

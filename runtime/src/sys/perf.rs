@@ -117,6 +117,15 @@ fn open_events(mut attr: sys::perf_event_attr, place: Where, watermark_bytes: u3
     open(&mut attr, place)
 }
 
+/// An event that receives what programs send with perf helpers; each record makes it readable.
+pub fn open_output(place: Where) -> io::Result<OwnedFd> {
+    let mut attr = attr(sys::PERF_TYPE_SOFTWARE, u64::from(sys::PERF_COUNT_SW_BPF_OUTPUT));
+    attr.sample_type = u64::from(sys::PERF_SAMPLE_RAW);
+    attr.__bindgen_anon_1.sample_period = 1;
+    attr.__bindgen_anon_2.wakeup_events = 1;
+    open(&mut attr, place)
+}
+
 /// Opens a tracepoint by its id.
 pub fn open_tracepoint(id: u64) -> io::Result<OwnedFd> {
     let mut attr = attr(sys::PERF_TYPE_TRACEPOINT, id);
@@ -142,6 +151,13 @@ pub fn open_kprobe(kind: u32, config: u64, function: &CStr, offset_bytes: u64) -
     // The string outlives the call, in which the kernel copies it.
     attr.__bindgen_anon_3.kprobe_func = function.as_ptr() as u64;
     attr.__bindgen_anon_4.probe_offset = offset_bytes;
+    open(&mut attr, Where::Cpu(0))
+}
+
+/// Opens a kprobe at an address of the kernel.
+pub fn open_kprobe_at(kind: u32, config: u64, address: u64) -> io::Result<OwnedFd> {
+    let mut attr = attr(kind, config);
+    attr.__bindgen_anon_4.kprobe_addr = address;
     open(&mut attr, Where::Cpu(0))
 }
 

@@ -40,6 +40,19 @@ fn poll(fds: &[BorrowedFd<'_>], limit: Option<Duration>) -> io::Result<Vec<libc:
     }
 }
 
+/// A descriptor that is readable while one of these is.
+pub fn any_of(fds: &[BorrowedFd<'_>]) -> io::Result<OwnedFd> {
+    // SAFETY: takes a number only.
+    let set = own(check_errno(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?);
+    for fd in fds {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: the event outlives the call, in which the kernel copies it.
+        let ret = unsafe { libc::epoll_ctl(set.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &raw mut event) };
+        check_errno(ret)?;
+    }
+    Ok(set)
+}
+
 /// A descriptor that becomes readable when a process ends. Since 5.3.
 pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: takes numbers only.

@@ -35,8 +35,8 @@ use crate::load::Loaded;
 use crate::ring::Rings;
 use crate::symbols::processes::LOST;
 use crate::sys::map::OwnedMap;
+use crate::sys::perf_buffer::PerfBuffer;
 use crate::sys::poll;
-use crate::sys::process_events::ProcessEvents;
 use crate::sys::ring::MappedRing;
 use cache::Cache;
 use files::Files;
@@ -118,9 +118,8 @@ fn listen(mut server: Server<Maps>, requests: &OwnedMap, mut ahead: Ahead, end: 
     let mut rings = Rings::new(Some(MappedRing::new(&requests, REQUEST_BYTES)?), None);
     let cpus = online_cpus().unwrap_or_default();
     // Without them, new code at the address of old code is noticed when a stack ends there.
-    let mut mapped: Vec<ProcessEvents> =
-        cpus.into_iter().map_while(|cpu| ProcessEvents::of_mappings(cpu).ok()).collect();
-    let wakes = mapped.iter().map(ProcessEvents::wake_fd).collect::<io::Result<Vec<_>>>()?;
+    let mut mapped: Vec<PerfBuffer> = cpus.into_iter().map_while(|cpu| PerfBuffer::of_mappings(cpu).ok()).collect();
+    let wakes = mapped.iter().map(PerfBuffer::wake_fd).collect::<io::Result<Vec<_>>>()?;
     let mut fds = vec![requests.fd(), end.pipe.as_fd()];
     fds.extend(wakes.iter().map(AsFd::as_fd));
     while !end.is_over() {

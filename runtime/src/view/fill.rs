@@ -71,6 +71,7 @@ pub fn fill(view: &View, held: &Held<'_>, seconds: f64, spans: &[SpanLedger], na
         rest: wants_rest.then(|| filling.rest(&others)),
         withheld: None,
         notes,
+        flame: view.flame,
     }
 }
 

@@ -47,6 +47,7 @@ fn map(name: &str, value: MapValue) -> UserMap {
         unit: Unit::None,
         storage,
         alternate: None,
+        thread: None,
         span: Span::default(),
     }
 }

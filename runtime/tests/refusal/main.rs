@@ -184,7 +184,7 @@ fn a_log_that_outgrows_its_buffer_is_kept_whole() {
     }
     // The verifier processes about 16,000 instructions and refuses the last but one. Our log buffer
     // has 1 MiB at first.
-    let (_, stages) = compiled("BEGIN { unroll (50) { unroll (20) { @a[1] = nsecs; } } }\n");
+    let (_, stages) = compiled(&format!("BEGIN {{ {} }}\n", "@a[1] = nsecs; ".repeat(1000)));
     let mut elf = stages.emitted.elf;
     for verifier_log in [false, true] {
         load(&elf, LoadOptions { verifier_log }).unwrap_or_else(|error| panic!("{error}"));

@@ -21,7 +21,7 @@ use profiler_runtime::session::Mode;
 #[derive(Debug)]
 pub(crate) enum Command {
     /// Compile, load, attach, collect, print.
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Compile only and print diagnostics.
     Check(CheckArguments),
     /// List what can be probed.
@@ -133,6 +133,8 @@ pub(crate) struct StackFiles {
     pub speedscope: Option<String>,
     /// A JSON file of the Firefox Profiler.
     pub firefox: Option<String>,
+    /// A directory for the files of each thread.
+    pub per_thread: Option<String>,
 }
 
 /// Arguments of `run`.

@@ -67,7 +67,7 @@ fn stack_file(name: &'static str, value: &'static str, help: &'static str) -> Ar
 fn run_command() -> clap::Command {
     with_script(clap::Command::new("run").about("Runs a script").after_help(help::RUN))
         .arg(option("command", 'c', "CMD", "Runs CMD once all probes are attached;\nends when CMD exits").conflicts_with("pid"))
-        .arg(user())
+        .arg(run_as())
         .arg(option("output", 'o', "FILE", "Writes results to FILE instead of standard output").long("output"))
         .arg(stack_file("flame", "FILE.svg", "Also draws the stacks of all maps as a flame graph:\nan SVG file for a browser"))
         .arg(flag("icicle", "Also draws the stacks of all maps in the terminal:\nfunctions below their callers").long("icicle").conflicts_with_all(["test", "bench", "output", "format"]))
@@ -75,6 +75,7 @@ fn run_command() -> clap::Command {
         .arg(stack_file("pprof", "FILE.pb.gz", "Also writes the stacks of all maps as a profile for\n`go tool pprof`, Pyroscope and Parca"))
         .arg(stack_file("speedscope", "FILE.json", "Also writes the stacks of all maps for speedscope"))
         .arg(stack_file("firefox", "FILE.json", "Also writes the stacks of all maps for the Firefox\nProfiler"))
+        .arg(stack_file("per-thread", "DIR", "Also writes the stacks of each thread to files in\nDIR, with a summary of all threads").value_hint(ValueHint::DirPath))
         .arg(
             option("format", 'f', "FORMAT", "Sets the output format: text, json or csv\n[default: text]")
                 .long("format")
@@ -118,16 +119,16 @@ fn doctor_command() -> clap::Command {
         option("command", 'c', "CMD", "Runs CMD once all probes are attached;\nends when CMD exits")
             .conflicts_with("pid"),
     )
-    .arg(user())
+    .arg(run_as())
     // `doctor` always prints everything.
     .mut_arg("verbose", |verbose| verbose.hide(true))
     .arg(time("duration", "Runs the script for TIME, as in 500ms, 30s or 5m\n[default: 1500ms]"))
     .arg(flag("json", "Prints the report as JSON").long("json"))
 }
 
-fn user() -> Arg {
+fn run_as() -> Arg {
     let help = "Runs CMD as this user, by name or number [default:\nthe user who called sudo, else the current user]";
-    Arg::new("user").long("user").value_name("NAME").help(help).requires("command")
+    Arg::new("run-as").long("run-as").value_name("NAME").help(help).requires("command")
 }
 
 fn time(id: &'static str, help: &'static str) -> Arg {

@@ -84,6 +84,7 @@ pub(crate) enum Question {
     },
     KernelSymbol(String),
     Cgroup(String),
+    User(String),
 }
 
 impl fmt::Display for Question {
@@ -103,6 +104,7 @@ impl fmt::Display for Question {
             | Question::LineSites { path, .. } => write!(f, "`{path}`"),
             Question::KernelSymbol(name) => write!(f, "the address of `{name}`"),
             Question::Cgroup(path) => write!(f, "the control group `{path}`"),
+            Question::User(name) => write!(f, "the user `{name}`"),
         }
     }
 }
@@ -161,6 +163,7 @@ impl Question {
             Question::LineSites { path, file, line } => of_debug(&target.line_sites(path, file, *line)),
             Question::KernelSymbol(name) => of_debug(&target.kernel_symbol(name)),
             Question::Cgroup(path) => of_debug(&target.cgroup_id(path)),
+            Question::User(name) => of_debug(&target.user_id(name)),
         }
     }
 }
@@ -353,5 +356,10 @@ impl Target for Recorded<'_> {
     fn cgroup_id(&self, path: &str) -> Result<u64, TargetError> {
         self.note(Question::Cgroup(path.into()));
         self.target.cgroup_id(path)
+    }
+
+    fn user_id(&self, name: &str) -> Result<u32, TargetError> {
+        self.note(Question::User(name.into()));
+        self.target.user_id(name)
     }
 }

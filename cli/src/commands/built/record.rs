@@ -25,7 +25,7 @@ pub(super) const SECTION: &str = ".profiler";
 /// The version of this profiler.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The version of the section's format. It increases with every change of what an object describes.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 /// Digits of the checksum.
 const SUM_DIGITS: usize = 16;
 

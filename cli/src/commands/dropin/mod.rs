@@ -72,9 +72,18 @@ fn act(action: Action) -> Result<u8, Failure> {
         Action::Version => print(VERSION),
         Action::Info => print(&info::report()),
         Action::List(listing) => list(&listing),
-        Action::Format(origin) => fmt::print(&origin),
+        Action::Format(origin) => print(&in_blanks(&fmt::form(&origin)?.0)),
         Action::Run(arguments) => run_script(*arguments),
     }
+}
+
+/// A script indented by two blanks, as bpftrace does, instead of tabs.
+fn in_blanks(text: &str) -> String {
+    let line = |line: &str| {
+        let rest = line.trim_start_matches('\t');
+        format!("{}{rest}", "  ".repeat(line.len() - rest.len()))
+    };
+    text.split_inclusive('\n').map(line).collect::<Vec<String>>().concat()
 }
 
 fn print(text: &str) -> Result<u8, Failure> {

@@ -21,6 +21,25 @@ const VERSION: &str = "LINUX_VERSION_CODE";
 /// Directories of headers that are not read: types come from BTF, and constants are built in.
 const OF_THE_KERNEL: [&str; 9] = ["linux", "asm", "asm-generic", "net", "uapi", "bpf", "bits", "sys", "netinet"];
 
+/// Headers of C, which are not read either: their types and constants are built in.
+const OF_C: [&str; 15] = [
+    "errno.h",
+    "fcntl.h",
+    "float.h",
+    "inttypes.h",
+    "limits.h",
+    "signal.h",
+    "stdarg.h",
+    "stdbool.h",
+    "stddef.h",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "string.h",
+    "time.h",
+    "unistd.h",
+];
+
 /// The headers of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Headers {
@@ -38,9 +57,11 @@ impl Headers {
         beside.into_iter().chain(given).find(|path| path.is_file())
     }
 
-    /// Whether a header comes with the kernel or with its development files, which are not read.
-    pub(super) fn is_of_the_kernel(name: &str) -> bool {
-        name.split_once('/').is_some_and(|(directory, _)| OF_THE_KERNEL.contains(&directory))
+    /// Whether a header comes with the kernel, with its development files or with C; these are not
+    /// read.
+    pub(super) fn is_of_the_system(name: &str) -> bool {
+        let directory = name.split_once('/').map(|(directory, _)| directory);
+        directory.map_or(OF_C.contains(&name), |directory| OF_THE_KERNEL.contains(&directory))
     }
 }
 

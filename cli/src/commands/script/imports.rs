@@ -54,7 +54,7 @@ pub(super) fn resolve(source: &mut Source, directory: &Path, headers: &Headers) 
             })?,
             Some(is_quoted) => match headers.find(&directory, &path, is_quoted) {
                 Some(file) => vec![file],
-                None if !is_quoted || Headers::is_of_the_kernel(&path) => continue,
+                None if !is_quoted || Headers::is_of_the_system(&path) => continue,
                 None => return Err(not_found(source, &path, span)),
             },
         };

@@ -42,7 +42,7 @@ fn a_line_runs_as_often_as_the_source_says() {
         uprobe:BIN:dwarf/lines.c:{1} {{ @call[func] = count(); @len[args.len] = count(); }}
         uprobe:BIN:{SOURCES}/lines.c:{2} {{ @again[func] = count(); }}
         uprobe:BIN:lines.h:{3} {{ @inlined[func] = count(); }}
-        uprobe:BIN:second/same.c:{4} {{ @second[func, args.value] = count(); }}",
+        uprobe:BIN@second/same.c:{4} {{ @second[func, args.value] = count(); }}",
         line("lines.c", "body"),
         line("lines.c", "first call"),
         line("lines.c", "second call"),

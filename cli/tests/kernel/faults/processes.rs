@@ -251,9 +251,10 @@ fn an_exec_storm_is_counted_exactly_and_costs_no_memory() {
     let printed = lines(&results, "step");
     assert_eq!(printed + dropped, 2 * processes, "{printed} printed, {dropped} dropped");
     // The mappings of ended processes are kept for symbolization, up to a limit: 2 kB each, 11 MB
-    // for the remaining nine tenths of the storm. A page each would be 20 MB more.
+    // for the remaining nine tenths of the storm. A page each would be 20 MB more. On a busy
+    // machine, events that wait to be read add some.
     let grown_kb = most_kb - early_kb.unwrap_or(most_kb);
-    assert!(grown_kb < 18_000 && most_kb < 100_000, "{early_kb:?} kB early, {most_kb} kB at most");
+    assert!(grown_kb < 25_000 && most_kb < 100_000, "{early_kb:?} kB early, {most_kb} kB at most");
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn time_off_the_cpu_is_what_threads_lose() {
     let takes = |truth| [("time", Is::About(truth))];
     Case {
         load: "states 100 2",
-        recipe: &["cpu/offcpu", "--pid", "PID", "--rows", "100"],
+        recipe: &["cpu/offcpu", "--pid", "PID", "--top", "100"],
         rows: &[
             Row { view: "time off the CPU", keys: &locked, cells: &takes("lock_ns") },
             Row { view: "time off the CPU", keys: &piped, cells: &takes("pipe_ns") },
@@ -42,7 +42,7 @@ fn functions_have_their_share_of_the_cpu_time_by_themselves_and_in_total() {
         return;
     }
     for left in (0..TRIES).rev() {
-        let outcome = Outcome::with("cpu/hot-functions", "shares 1500", &["--hz", "997", "--rows", "1000"]);
+        let outcome = Outcome::with("cpu/hot-functions", "shares 1500", &["--hz", "997", "--top", "1000"]);
         let names = ["share_70", "share_20", "share_10"];
         let spent_ns = names.map(|name| outcome.truth(&format!("{name}_ns")));
         let of_name = |name: &str, column| of_function(&outcome, &format!("workload_{name}"), column);

@@ -9,7 +9,7 @@ use super::super::recipes::Outcome;
 use super::{Case, Is, Row, printed};
 
 /// One period for the whole run, and all rows.
-const OVERVIEW: &[&str] = &["host/overview", "--every", "1h", "--rows", "1000"];
+const OVERVIEW: &[&str] = &["host/overview", "--every", "1h", "--top", "1000"];
 
 #[test]
 fn an_overview_has_the_cpus_and_who_uses_them() {

@@ -2,7 +2,7 @@
 
 use super::super::machine::{run_beside, skip};
 use super::super::recipes::Outcome;
-use super::{Case, Is, NOBODY, Row, printed, says_nothing};
+use super::{Case, Is, NOBODY, Row, printed, says_in_words, says_nothing};
 
 #[test]
 fn a_program_is_a_line_with_its_arguments() {
@@ -162,5 +162,5 @@ fn checks_of_capabilities_are_granted_or_denied() {
     let checks = outcome.document("view", "view", "checks of capabilities")["rows"].as_array().expect("rows");
     assert!(checks.iter().all(|row| row["result"] == "denied"), "{}", outcome.text);
     let said = "no capability was checked for a thread that passes the filters";
-    says_nothing("proc/capabilities", NOBODY, &["checks of capabilities", "where capabilities are checked", said]);
+    says_in_words("proc/capabilities", NOBODY, said);
 }

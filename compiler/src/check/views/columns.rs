@@ -30,6 +30,15 @@ impl Reader<'_> {
         }
     }
 
+    /// The type of a part of the maps' keys.
+    pub(super) fn key_type(&self, part: usize) -> Option<&Type> {
+        match self.map(0).key.as_ref()? {
+            Type::Tuple(parts) => parts.get(part),
+            Type::Record(parts) => parts.get(part).map(|(_, ty)| ty),
+            ty => (part == 0).then_some(ty),
+        }
+    }
+
     /// The name of a key part: a record's field, the expression written in the script, or its
     /// number.
     fn key_name(&self, part: usize) -> String {

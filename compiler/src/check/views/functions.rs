@@ -29,12 +29,7 @@ pub(super) fn read(reader: &mut Reader<'_>, by: &Ident) -> Result<(), Diagnostic
         return Err(Diagnostic::error(Code(273), second.span, "a view by function shows one map")
             .help("write a view for each map"));
     }
-    let has_stack = match &reader.map(0).key {
-        Some(Type::Tuple(parts)) => parts.iter().any(is_stack),
-        Some(Type::Record(parts)) => parts.iter().any(|(_, ty)| is_stack(ty)),
-        Some(ty) => is_stack(ty),
-        None => false,
-    };
+    let has_stack = (0..reader.map_parts()).any(|part| reader.key_type(part).is_some_and(is_stack));
     if !has_stack {
         let message = format!("the keys of `{}` have no stack, and so no functions", reader.map(0).name);
         return Err(Diagnostic::error(Code(273), by.span, message)
@@ -47,13 +42,7 @@ pub(super) fn read(reader: &mut Reader<'_>, by: &Ident) -> Result<(), Diagnostic
 /// Refuses a stack as a column: a row is of many stacks.
 pub(super) fn shows_no_stack(reader: &Reader<'_>, source: Source, span: Span) -> Result<(), Diagnostic> {
     let Source::Key(part) = source else { return Ok(()) };
-    let is_stack = match &reader.map(0).key {
-        Some(Type::Tuple(parts)) => parts.get(part).is_some_and(is_stack),
-        Some(Type::Record(parts)) => parts.get(part).is_some_and(|(_, ty)| is_stack(ty)),
-        Some(ty) => part == 0 && is_stack(ty),
-        None => false,
-    };
-    if reader.written.by.is_none() || !is_stack {
+    if reader.written.by.is_none() || !reader.key_type(part).is_some_and(is_stack) {
         return Ok(());
     }
     let message = "a row of a view by function is of many stacks";
@@ -98,6 +87,6 @@ pub(super) fn more_parts(reader: &Reader<'_>) -> usize {
     if reader.written.by.is_some() { PARTS.len() } else { 0 }
 }
 
-fn is_stack(ty: &Type) -> bool {
+pub(super) fn is_stack(ty: &Type) -> bool {
     matches!(ty, Type::Stack(_))
 }

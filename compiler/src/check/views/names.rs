@@ -18,9 +18,6 @@ impl KeyNames {
     /// Collects the names.
     pub(super) fn of(script: &Script) -> KeyNames {
         let mut names = KeyNames::default();
-        if script.views.is_empty() {
-            return names;
-        }
         for state in &script.states {
             let parts = state.key.iter().map(|part| vec![part.name.text.clone()]).collect();
             names.parts.insert(format!("{STATE_MARK}{}", state.name.text), parts);
@@ -50,6 +47,12 @@ impl KeyNames {
     /// The first name of a key part.
     pub(super) fn first(&self, map: &str, part: usize) -> Option<String> {
         self.parts.get(map)?.get(part)?.first().cloned()
+    }
+
+    /// The part of the key that is the id of a thread.
+    pub(super) fn thread(&self, map: &str) -> Option<usize> {
+        let parts = self.parts.get(map)?;
+        parts.iter().position(|names| names.iter().any(|name| name == "tid"))
     }
 
     /// Whether a key part has this name.

@@ -113,11 +113,15 @@ impl Check<'_> {
         let fits = match helper {
             Helper::GetStackid => map.kind == MapKind::StackTrace,
             Helper::RingbufOutput | Helper::RingbufReserve | Helper::RingbufQuery => map.kind == MapKind::RingBuf,
+            Helper::SkbOutput => map.kind == MapKind::PerfEventArray,
             Helper::TaskStorageGet | Helper::TaskStorageDelete => map.kind == MapKind::TaskStorage,
             Helper::MapLookupPercpuElem => {
                 matches!(map.kind, MapKind::PerCpuHash | MapKind::PerCpuArray | MapKind::LruPerCpuHash)
             }
-            _ => !matches!(map.kind, MapKind::StackTrace | MapKind::RingBuf | MapKind::TaskStorage),
+            _ => !matches!(
+                map.kind,
+                MapKind::StackTrace | MapKind::RingBuf | MapKind::TaskStorage | MapKind::PerfEventArray
+            ),
         };
         (!fits).then(|| "the helper does not work on this kind of map".to_string())
     }
@@ -146,15 +150,18 @@ impl Check<'_> {
             Helper::RunApart => [Callback, Any, Any, Any, Any],
             Helper::GetStackid => [Context, Map, Any, Any, Any],
             Helper::TracePrintk | Helper::GetCurrentComm => [Memory(constant(1)), Any, Any, Any, Any],
-            Helper::ProbeReadUser | Helper::ProbeReadKernel | Helper::ProbeReadUserStr | Helper::ProbeReadKernelStr => {
-                [Memory(constant(1)), Any, Any, Any, Any]
-            }
+            Helper::ProbeReadUser
+            | Helper::ProbeReadKernel
+            | Helper::ProbeReadUserStr
+            | Helper::ProbeReadKernelStr
+            | Helper::CopyFromUserTask => [Memory(constant(1)), Any, Any, Any, Any],
             Helper::GetStack => [Context, Memory(constant(2)), Any, Any, Any],
             Helper::GetTaskStack => [Any, Memory(constant(2)), Any, Any, Any],
             Helper::IterTaskNew | Helper::IterTaskNext | Helper::IterTaskDestroy => {
                 [Memory(Some(WALK_BYTES)), Any, Any, Any, Any]
             }
-            Helper::SeqWrite => [Any, Memory(constant(2)), Any, Any, Any],
+            Helper::SeqWrite | Helper::DPath => [Any, Memory(constant(2)), Any, Any, Any],
+            Helper::SkbOutput => [Any, Map, Any, Memory(constant(4)), Any],
             Helper::ProbeWriteUser => [Any, Memory(constant(2)), Any, Any, Any],
             Helper::GetNsCurrentPidTgid => [Any, Any, Memory(constant(3)), Any, Any],
             _ => [Any; 5],

@@ -58,7 +58,7 @@ fn map_faults(map: &Map, earlier: &[Map]) -> Vec<&'static str> {
     } else {
         rule(map.key_size_bytes > 0 && map.value_size_bytes > 0, "key or value have no size");
     }
-    if matches!(map.kind, MapKind::Array | MapKind::PerCpuArray | MapKind::TaskStorage) {
+    if matches!(map.kind, MapKind::Array | MapKind::PerCpuArray | MapKind::PerfEventArray | MapKind::TaskStorage) {
         rule(map.key_size_bytes == 4, "the key of this kind has 4 bytes");
     }
     faults

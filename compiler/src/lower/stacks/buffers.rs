@@ -3,7 +3,7 @@
 //! In: frames in a buffer. Out: the number of the stack.
 //! Guarantee: a buffer belongs to one run of a program at a time, and is zero after its frames.
 
-use super::{EEXIST, EFAULT};
+use super::{EEXIST, EFAULT, made_once};
 use crate::ir::build::FunctionBuilder;
 use crate::ir::{
     Addr, Arg, BinOp, BlockId, CmpOp, Function, FunctionId, Helper, Inst, Likely, Role, Size, VReg, Width,
@@ -105,19 +105,17 @@ pub(in crate::lower) fn buffer_at(cx: &mut Body<'_, '_>, maps: &StackMaps, index
     cx.b.bin(BinOp::Add, Width::W64, own, distance)
 }
 
-/// The functions for stacks of up to `limit` frames, shared by all programs.
+/// The functions that acquire a buffer and store what is in it.
 pub(super) fn stack_functions(cx: &mut Body<'_, '_>, maps: &StackMaps) -> StackFunctions {
-    let at = cx.shared.stack_maps.iter().position(|known| known.limit == maps.limit);
-    if let Some(functions) = at.and_then(|at| cx.shared.stack_maps[at].functions) {
-        return functions;
-    }
-    let claim = stack_function(cx, "claim", Role::Apart, maps, |cx, _| claim_buffer(cx, maps));
-    let keep = stack_function(cx, "keep", Role::Apart, maps, |cx, given| keep_buffer(cx, maps, given));
-    let functions = StackFunctions { claim, keep };
-    if let Some(at) = at {
-        cx.shared.stack_maps[at].functions = Some(functions);
-    }
-    functions
+    made_once(
+        cx,
+        maps,
+        |maps| &mut maps.functions,
+        |cx, maps| StackFunctions {
+            claim: stack_function(cx, "claim", Role::Apart, maps, |cx, _| claim_buffer(cx, maps)),
+            keep: stack_function(cx, "keep", Role::Apart, maps, |cx, given| keep_buffer(cx, maps, given)),
+        },
+    )
 }
 
 /// Adds a function for stacks of up to `limit` frames.

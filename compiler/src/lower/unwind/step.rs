@@ -6,11 +6,12 @@
 
 use super::rare::apply_rare;
 use super::rows::{bits, mapping_of, rule_of};
-use super::{COMPLETE, FRAME, frame_at, store};
+use super::{COMPLETE, FRAME, FRAME_TASK, frame_at, store};
 use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand, Size, VReg, Width};
 use crate::lower::Body;
 use crate::lower::stacks::{MULTIPLIER, WINDOW, WalkState};
 use crate::lower::storage::StackMaps;
+use crate::lower::visited::is_visit;
 use crate::unwind::{
     End, RBP_FLAG, RBP_WORDS_BITS, REALIGNED_FLAG, RSP_WORDS_BITS, RULE_BITS, SAVED_BITS, SPECIAL, Special,
     VERSION_OFFSET,
@@ -43,6 +44,8 @@ pub(super) struct Step<'a> {
     pub cfa: VReg,
     /// Words between the return address and the saved RBP.
     pub slot: VReg,
+    /// The thread, if it is another than that in which the program runs.
+    pub other: Option<VReg>,
 }
 
 /// One step: finds the caller of the last frame. Returns 1 if the stack ends.
@@ -51,7 +54,8 @@ pub(super) fn step(cx: &mut Body<'_, '_>, maps: &StackMaps, frame: VReg) {
     let [cached, unknown, apply_rule, by_pointer, advance] = std::array::from_fn(|_| cx.b.new_block());
     let at = cx.b.load(Addr::reg(buffer, WalkState::AT), Size::B8);
     let (cfa, slot) = (cx.b.copy(0), cx.b.copy(0));
-    let step = Step { maps, buffer, at, cfa, slot };
+    let other = is_visit(cx).then(|| cx.b.load(Addr::reg(frame, FRAME_TASK), Size::B8));
+    let step = Step { maps, buffer, at, cfa, slot, other };
     let rule = cx.b.new_vreg();
     let version = cx.b.load(Addr::reg(mappings, VERSION_OFFSET as i32), Size::B8);
     let (entry, rest) = cache_entry(cx, cache, at);
@@ -265,7 +269,15 @@ pub(super) fn read_user(cx: &mut Body<'_, '_>, step: &Step<'_>, from: VReg, byte
     cx.b.assign(offset, 0);
     let window = cx.b.bin(BinOp::Add, Width::W64, step.buffer, i64::from(WINDOW));
     let read = |cx: &mut Body<'_, '_>, bytes: Operand| {
-        cx.b.call(Helper::ProbeReadUser, &[window.into(), Arg::Value(bytes), Arg::Value(from.into())])
+        let what = [window.into(), Arg::Value(bytes), Arg::Value(from.into())];
+        match step.other {
+            None => cx.b.call(Helper::ProbeReadUser, &what),
+            Some(task) => {
+                let [to, bytes, from] = what;
+                let flags = Arg::Value(0.into());
+                cx.b.call(Helper::CopyFromUserTask, &[to, bytes, from, Arg::Value(task.into()), flags])
+            }
+        }
     };
     let failed = read(cx, WINDOW_BYTES.into());
     cx.b.branch(CmpOp::Eq, Width::W64, failed, 0, whole, short, Likely::Then);

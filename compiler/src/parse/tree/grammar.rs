@@ -106,9 +106,13 @@ fn in_words(rule: Rule) -> &'static str {
         | Rule::step_op => "an operator",
         Rule::type_name | Rule::known_type | Rule::known_name | Rule::c_type => "a type",
         Rule::declarator | Rule::enumerator => "a name",
-        Rule::kw_of | Rule::kw_show | Rule::kw_where | Rule::kw_sort | Rule::kw_top | Rule::kw_every => {
-            "`of`, `show`, `where`, `sort`, `top` or `every`"
-        }
+        Rule::kw_of
+        | Rule::kw_show
+        | Rule::kw_where
+        | Rule::kw_sort
+        | Rule::kw_top
+        | Rule::kw_every
+        | Rule::kw_flame => "`of`, `show`, `where`, `sort`, `top`, `every` or `flame`",
         Rule::column
         | Rule::view_column
         | Rule::column_name

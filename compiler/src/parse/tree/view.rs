@@ -29,6 +29,7 @@ impl Views<'_, '_> {
             sort: None,
             top: None,
             every: None,
+            flame: None,
             span,
         };
         let mut seen: Vec<(Rule, Span)> = Vec::new();
@@ -63,6 +64,7 @@ impl Views<'_, '_> {
                     let clear = pair.as_str().trim_end().ends_with("clear");
                     view.every = self.number_in(pair).map(|period| Every { period, clear });
                 }
+                Rule::view_flame => view.flame = Some(span),
                 _ => {}
             }
         }
@@ -199,6 +201,7 @@ fn clause_word(rule: Rule) -> Option<&'static str> {
         Rule::view_sort => "sort",
         Rule::view_top => "top",
         Rule::view_every => "every",
+        Rule::view_flame => "flame",
         _ => return None,
     })
 }

@@ -1,9 +1,7 @@
 //! `comm`: the name of the current thread, at most 15 characters.
 
-use crate::ast;
 use crate::catalogue::Builtin;
 use crate::check;
-use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{Arg, Helper};
 use crate::lower::{self, Value};
 use crate::object::Constant;
@@ -13,11 +11,11 @@ use crate::typed::{self, ExprKind};
 use crate::types::Type;
 
 /// `TASK_COMM_LEN` of the kernel.
-const COMM_BYTES: u32 = 16;
+pub(crate) const COMM_BYTES: u32 = 16;
 
 /// `comm`.
 #[derive(Debug)]
-pub(super) struct Comm;
+pub(crate) struct Comm;
 
 impl Builtin for Comm {
     word!("comm", "builtins/comm");
@@ -29,12 +27,6 @@ impl Builtin for Comm {
     fn check(&'static self, _cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
         let kind = ExprKind::Builtin(WordName::new(self.name()), Vec::new());
         typed::Expr { kind, ty: Type::Str { capacity_bytes: COMM_BYTES }, span }
-    }
-
-    fn check_with(&'static self, cx: &mut check::Body<'_, '_>, _args: &[ast::Expr], span: Span) -> Option<typed::Expr> {
-        let message = "the name of another process cannot be looked up by its pid";
-        let help = "store the name where it is available: `@name[pid] = comm`";
-        Some(cx.fail(Diagnostic::error(Code(380), span, message).help(help)))
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, ty: &Type, _constants: &[Constant]) -> Value {

@@ -4,7 +4,7 @@ use crate::catalogue::Builtin;
 
 pub(super) mod arg;
 mod cgroup;
-mod comm;
+pub(super) mod comm;
 mod config;
 mod cpid;
 pub(super) mod cpu;

@@ -18,8 +18,11 @@ impl Builtin for Retval {
     word!("retval", "builtins/retval");
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, span: Span) -> typed::Expr {
-        if let (Attach::Trampoline { at_return: true, function }, None) = (&cx.seed.attach, &cx.seed.retval) {
-            let message = format!("`{function}` returns nothing");
+        if let (Attach::Trampoline { at_return: true, function, program }, None) = (&cx.seed.attach, &cx.seed.retval) {
+            let message = match program {
+                None => format!("`{function}` returns nothing"),
+                Some(_) => format!("the result of the BPF program `{function}` cannot be read"),
+            };
             return cx.fail(Diagnostic::error(Code(413), span, message).help("leave `retval` out"));
         }
         if let Some(result) = &cx.seed.retval {

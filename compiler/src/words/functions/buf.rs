@@ -71,5 +71,5 @@ impl Function for Buf {
     }
 }
 
-/// Maximum size of a buffer, which is assembled in scratch memory.
-const MAX_BYTES: i64 = 16 << 10;
+/// Maximum size.
+const MAX_BYTES: i64 = check::MAX_STRING_BYTES as i64;

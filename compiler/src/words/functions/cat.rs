@@ -35,6 +35,6 @@ impl Function for Cat {
 impl Perform for Cat {
     fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
         let Some(text) = formatted::text(event, record, sink) else { return };
-        sink.cat(&String::from_utf8_lossy(&text), event.span);
+        sink.cat(&String::from_utf8_lossy(&text));
     }
 }

@@ -3,7 +3,6 @@
 use crate::ast;
 use crate::catalogue::{Function, WholeMap};
 use crate::check;
-use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Channel, Value};
 use crate::object::{Constant, Event};
 use crate::results::{Perform, Record, Sink};
@@ -23,13 +22,7 @@ impl Function for Clear {
     }
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
-        if !cx.arity("clear", args.len(), 1..=1, span) {
-            return typed::Expr::poison(span);
-        }
-        let Some(map) = cx.whole_map(&args[0]) else {
-            let message = "`clear` takes a whole map";
-            return cx.fail(Diagnostic::error(Code(337), args[0].span, message).help("write `clear(@x)`"));
-        };
+        let Some(map) = cx.only_map("clear", args, span) else { return typed::Expr::poison(span) };
         typed::Expr::call(self.name(), Vec::new(), vec![Constant::Map(map.0)], Type::None, span)
     }
 

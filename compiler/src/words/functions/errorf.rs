@@ -35,6 +35,6 @@ impl Function for Errorf {
 impl Perform for Errorf {
     fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
         let Some(text) = formatted::text(event, record, sink) else { return };
-        sink.note("errorf", &text, event.span);
+        sink.note("errorf", &text, &event.places());
     }
 }

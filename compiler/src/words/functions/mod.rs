@@ -10,15 +10,18 @@ mod cat;
 mod cgroup_path;
 mod cgroupid;
 mod clear;
+mod comm;
 mod container_of;
 mod debugf;
 mod default_str_length;
 mod delete;
 pub(super) mod dw_ustack;
 mod errorf;
+mod exchange;
 mod exit;
 mod fail;
 mod find;
+mod flame;
 mod formatted;
 mod getopt;
 mod has_key;
@@ -44,6 +47,7 @@ mod ntop;
 mod p50;
 mod p90;
 mod p99;
+mod path;
 mod percentile;
 mod percpu_kaddr;
 mod print;
@@ -53,6 +57,8 @@ pub(super) mod reg;
 mod signal;
 mod signal_name;
 mod signal_thread;
+mod skboutput;
+mod socket_cookie;
 mod static_assert;
 mod str;
 mod str_concat;
@@ -66,6 +72,8 @@ mod strstr;
 mod syscall_name;
 mod system;
 mod time;
+mod typed_argument;
+mod typeinfo;
 mod uaddr;
 mod unwatch;
 mod uptr;
@@ -86,15 +94,18 @@ pub(super) const ALL: &[&dyn Function] = &[
     &cgroup_path::CgroupPath,
     &cgroupid::CgroupId,
     &clear::Clear,
+    &comm::Comm,
     &container_of::ContainerOf,
     &debugf::Debugf,
     &default_str_length::DefaultStrLength,
     &delete::Delete,
     &dw_ustack::DwUstack,
     &errorf::Errorf,
+    &exchange::Exchange,
     &exit::Exit,
     &fail::Fail,
     &find::Find,
+    &flame::Flame,
     &getopt::Getopt,
     &has_key::HasKey,
     &inflight::Inflight,
@@ -119,6 +130,7 @@ pub(super) const ALL: &[&dyn Function] = &[
     &p50::P50,
     &p90::P90,
     &p99::P99,
+    &path::Path,
     &percentile::Percentile,
     &percpu_kaddr::PercpuKaddr,
     &print::Print,
@@ -128,6 +140,8 @@ pub(super) const ALL: &[&dyn Function] = &[
     &signal::Signal,
     &signal_name::SignalName,
     &signal_thread::SignalThread,
+    &skboutput::Skboutput,
+    &socket_cookie::SocketCookie,
     &static_assert::StaticAssert,
     &str::Str,
     &str_concat::StrConcat,
@@ -141,6 +155,7 @@ pub(super) const ALL: &[&dyn Function] = &[
     &syscall_name::SyscallName,
     &system::System,
     &time::Time,
+    &typeinfo::Typeinfo,
     &uaddr::Uaddr,
     &unwatch::Unwatch,
     &uptr::Uptr,
@@ -153,12 +168,7 @@ pub(super) const ALL: &[&dyn Function] = &[
 ];
 
 /// bpftrace's functions that are missing here, each with a replacement.
-pub(super) const ABSENT: &[(&str, &str)] = &[
-    (
-        "override",
-        "probes cannot change the results of functions: distribution kernels do not allow it (CONFIG_BPF_KPROBE_OVERRIDE)",
-    ),
-    ("path", "names are read with `str(file.f_path.dentry.d_name.name)`, without their directories"),
-    ("skboutput", "send the bytes with `printf(\"%r\", buf(…))`"),
-    ("socket_cookie", "use the address of the socket as the key: it is the same as long as the socket lives"),
-];
+pub(super) const ABSENT: &[(&str, &str)] = &[(
+    "override",
+    "probes cannot change the results of functions: distribution kernels do not allow it (CONFIG_BPF_KPROBE_OVERRIDE)",
+)];

@@ -72,8 +72,8 @@ impl Function for Str {
     }
 }
 
-/// Maximum size of a string, which is assembled in scratch memory.
-const MAX_BYTES: i64 = 16 << 10;
+/// Maximum size.
+const MAX_BYTES: i64 = check::MAX_STRING_BYTES as i64;
 
 /// The text of `$1`, or its rest after skipped characters: `$1 + 2`.
 fn positional(cx: &mut check::Body<'_, '_>, e: &ast::Expr) -> Option<Vec<u8>> {

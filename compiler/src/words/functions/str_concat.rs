@@ -12,6 +12,10 @@ use crate::types::Type;
 #[derive(Debug)]
 pub(super) struct StrConcat;
 
+/// Rounds of checking in which the result's size is that of both strings together; this is enough
+/// for variables that are made from each other without a circle.
+const ROUNDS_OF_GROWTH: usize = 8;
+
 impl Function for StrConcat {
     word!("str_concat", "functions/str_concat");
 
@@ -26,7 +30,11 @@ impl Function for StrConcat {
         let (Type::Str { capacity_bytes: a }, Type::Str { capacity_bytes: b }) = (&first.ty, &second.ty) else {
             return typed::Expr::poison(span);
         };
-        let ty = Type::Str { capacity_bytes: a + b - 1 };
+        // `$s = str_concat($s, …)` has no size that fits its own result: after some rounds it has
+        // that of other strings, as in bpftrace.
+        let most = cx.env.max_strlen.max(*a).max(*b);
+        let whole = a.saturating_add(*b) - 1;
+        let ty = Type::Str { capacity_bytes: if cx.env.round < ROUNDS_OF_GROWTH { whole } else { most } };
         typed::Expr::call(self.name(), vec![first, second], Vec::new(), ty, span)
     }
 

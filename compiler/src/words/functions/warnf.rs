@@ -36,7 +36,7 @@ impl Function for Warnf {
 impl Perform for Warnf {
     fn perform(&self, event: &Event, record: &Record<'_>, sink: &mut dyn Sink) {
         let Some(text) = formatted::text(event, record, sink) else { return };
-        sink.note("warnf", &text, event.span);
+        sink.note("warnf", &text, &event.places());
     }
 }
 

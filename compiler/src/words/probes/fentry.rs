@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::instead::{self, Mechanism};
 use super::kprobe::{FunctionPattern, slots};
-use super::modules;
+use super::{bpf_programs, modules};
 use crate::ast::AttachPoint;
 use crate::btf::{Btf, BtfId, FunctionProto};
 use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
@@ -72,6 +72,9 @@ impl ProbeKind for Fentry {
 
 /// The programs of an fentry or fexit probe: one per function.
 pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Vec<Seed> {
+    if let Some(seeds) = bpf_programs::expand(cx, point, kind, at_return) {
+        return seeds;
+    }
     let form = format!("{kind}:FUNCTION");
     let Some(place) = FunctionPattern::of(cx, point, &form) else { return Vec::new() };
     if place.part.text != place.function {
@@ -91,8 +94,23 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
     seeds(cx, kind, &place, &found, at_return)
 }
 
+/// A name that several functions have. A trampoline is attached by the number of the function's
+/// type, and the kernel takes the first function that has the type's name.
+fn ambiguous(place: &FunctionPattern<'_>, found: &[KernelFunction], at_return: bool) -> Diagnostic {
+    let mut modules: Vec<&str> = found.iter().map(|f| f.module.as_deref().unwrap_or("vmlinux")).collect();
+    modules.dedup();
+    let message = format!("{} functions of the kernel are named `{}`", found.len(), place.function);
+    let help = if modules.len() == found.len() {
+        format!("write the module before it: {}", modules.join(", "))
+    } else {
+        let word = Mechanism::Kprobe.word(at_return);
+        format!("types do not tell them apart; `{word}:{}` probes each of them", place.part.text)
+    };
+    Diagnostic::error(Code(411), place.part.span, message).help(help)
+}
+
 /// The programs for these functions. For a pattern, functions that a trampoline cannot handle are
-/// skipped.
+/// skipped, and so are names that several functions have.
 pub(super) fn seeds(
     cx: &mut Points<'_, '_>,
     kind: &str,
@@ -102,6 +120,10 @@ pub(super) fn seeds(
 ) -> Vec<Seed> {
     let (target, kernel) = (cx.env.target, cx.env.target.kernel());
     let Some(btf) = target.btf() else { return Vec::new() };
+    if found.len() > 1 && !place.is_pattern() {
+        cx.error(ambiguous(place, found, at_return));
+        return Vec::new();
+    }
     if let ([function], false) = (found, place.is_pattern()) {
         return match typed(btf, function, kernel) {
             Ok(proto) => vec![seed((kind, at_return), place, btf, function, &proto)],
@@ -123,7 +145,8 @@ pub(super) fn seeds(
         let proto = btf.func_proto(*id)?;
         can_be_held(btf, &proto, kernel).then(|| seed((kind, at_return), place, btf, function, &proto))
     };
-    let seeds: Vec<Seed> = found.iter().filter_map(fits).collect();
+    let one_of_name = found.chunk_by(|a, b| a == b).filter_map(|copies| <&[_; 1]>::try_from(copies).ok());
+    let seeds: Vec<Seed> = one_of_name.filter_map(|[function]| fits(function)).collect();
     if seeds.is_empty() {
         let what = format!("a function `{}` whose arguments the kernel's BTF describes", place.part.text);
         cx.refused(place.part.span, &what, TargetError::Missing { near: Vec::new() });
@@ -185,7 +208,7 @@ fn seed(
 ) -> Seed {
     let of_module = function.module.as_ref().map_or_else(String::new, |module| format!("{module}:"));
     let section = format!("{}/{of_module}{}", if at_return { "fexit" } else { "fentry" }, function.name);
-    let attach = Attach::Trampoline { function: function.name.clone(), at_return };
+    let attach = Attach::Trampoline { function: function.name.clone(), at_return, program: None };
     let shown = match (place.module, function.module.is_some()) {
         (None, _) => "",
         (Some(_), true) => of_module.as_str(),

@@ -38,8 +38,10 @@ impl ProbeKind for Fn {
         // A pattern takes one program and one attachment as a kprobe, but one per function as
         // fentry.
         let wants_fentry = !place.is_pattern() || cx.facts.uses("args");
+        let is_one = place.is_pattern() || found.len() == 1;
         let takes_fentry = place.offset_bytes == 0
             && probing.fentry.is_ok()
+            && (is_one || probing.kprobe.is_err())
             && (probing.kprobe.is_err() || wants_fentry && (place.is_pattern() || target.btf().is_some_and(has_types)));
         if takes_fentry {
             fentry::seeds(cx, self.name(), &place, &found, false)

@@ -3,7 +3,7 @@
 use crate::ast::AttachPoint;
 use crate::catalogue::{Listing, Nature, ProbeKind, SelfTest, Trigger};
 use crate::check::{Points, Seed};
-use crate::object::{Attach, Rate};
+use crate::object::Attach;
 use crate::typed::ContextKind;
 use crate::words::probes::listing;
 
@@ -19,11 +19,7 @@ impl ProbeKind for Interval {
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
-        let period_ns = match cx.rate(point, "interval:s:N") {
-            Some(Rate::Period(ns)) => ns,
-            Some(Rate::Hertz(n)) => 1_000_000_000 / n,
-            None => return Vec::new(),
-        };
+        let Some(period_ns) = cx.period_ns(point, "interval:s:N") else { return Vec::new() };
         let name = super::point::full_name(self.name(), point);
         vec![Seed::new(name, "raw_tp".into(), ContextKind::Empty, Attach::Timer { period_ns })]
     }

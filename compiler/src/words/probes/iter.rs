@@ -1,7 +1,7 @@
 //! `iter:OBJECTS`: once for each kernel object of a kind, when the script starts.
 
 use crate::ast::AttachPoint;
-use crate::btf::{Btf, BtfId};
+use crate::btf::{Btf, BtfId, describe_in_c};
 use crate::catalogue::{Advice, Listing, Nature, ProbeKind, Reads, SelfTest, Trigger};
 use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
@@ -90,7 +90,11 @@ impl ProbeKind for Iter {
     fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
         let Some(btf) = target.btf() else { return Vec::new() };
         let Some(iterator) = btf.iterators().find(name) else { return Vec::new() };
-        btf.iterators().fields(iterator).into_iter().map(|(name, ty)| format!("{} {name}", btf.describe(ty))).collect()
+        btf.iterators()
+            .fields(iterator)
+            .into_iter()
+            .map(|(name, ty)| format!("{} {name}", describe_in_c(btf, ty)))
+            .collect()
     }
 
     fn reads(&self) -> Reads {

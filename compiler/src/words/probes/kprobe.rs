@@ -3,6 +3,8 @@
 //! A single function uses a perf event, which provides all registers; a pattern uses one multi
 //! link, whatever it matches.
 
+use std::collections::HashSet;
+
 use super::instead::{self, Mechanism};
 use super::{modules, uprobe};
 use crate::ast::{AttachPoint, Ident};
@@ -11,7 +13,7 @@ use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
 use crate::check::{ArgField, PidFilter, Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
-use crate::object::{Attach, FunctionSite};
+use crate::object::{Attach, FoundBy, FunctionSite};
 use crate::target::{KernelFunction, Target, TargetError};
 use crate::typed::{ContextKind, ExprKind};
 use crate::types::Type;
@@ -119,11 +121,11 @@ impl<'a> FunctionPattern<'a> {
         glob::is_pattern(self.function) || self.module.is_some_and(glob::is_pattern)
     }
 
-    /// The functions that it matches, each once for a pattern. Reports a name that does not exist
-    /// or is ambiguous.
+    /// The functions that it matches, sorted; several may have the same name. Reports a name that
+    /// does not exist.
     pub(super) fn find(&self, cx: &mut Points<'_, '_>) -> Option<Vec<KernelFunction>> {
-        let mut found = match cx.env.target.kernel_functions(self.module, self.function) {
-            Ok(found) => found,
+        match cx.env.target.kernel_functions(self.module, self.function) {
+            Ok(found) => Some(found),
             Err(mut error) => {
                 let calls = instead::system_call(cx, self.function);
                 if let TargetError::Missing { near } = &mut error
@@ -134,29 +136,16 @@ impl<'a> FunctionPattern<'a> {
                 let what = format!("kernel function `{}`", self.function);
                 let instead = instead::help(cx, self, false, None);
                 cx.refused_in_kernel(self.part.span, &what, error, instead);
-                return None;
+                None
             }
-        };
-        if self.is_pattern() {
-            found.dedup_by(|a, b| a.name == b.name);
-        } else if found.len() > 1 {
-            cx.error(ambiguous(self, &found));
-            return None;
         }
-        Some(found)
     }
-}
 
-fn ambiguous(place: &FunctionPattern<'_>, found: &[KernelFunction]) -> Diagnostic {
-    let mut modules: Vec<&str> = found.iter().map(|f| f.module.as_deref().unwrap_or("vmlinux")).collect();
-    modules.dedup();
-    let message = format!("{} functions of the kernel are named `{}`", found.len(), place.function);
-    let help = if modules.len() == found.len() {
-        format!("write the module before it: {}", modules.join(", "))
-    } else {
-        "a probe cannot tell them apart; probe a function that calls them".to_string()
-    };
-    Diagnostic::error(Code(411), place.part.span, message).help(help)
+    /// The address that is written instead of a name.
+    fn address(&self) -> Option<u64> {
+        let starts_with_digit = self.function.starts_with(|c: char| c.is_ascii_digit());
+        uprobe::number(self.function).filter(|_| starts_with_digit && self.module.is_none() && self.offset_bytes == 0)
+    }
 }
 
 /// The programs of a kprobe or kretprobe.
@@ -175,8 +164,23 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
         cx.unsupported(point, Diagnostic::error(Code(410), point.span, message).help(help));
         return Vec::new();
     }
+    if let Some(address) = place.address() {
+        return at_address(cx, (kind, at_return), &place, address);
+    }
     let Some(found) = place.find(cx) else { return Vec::new() };
     seeds(cx, kind, &place, &found, at_return)
+}
+
+/// The program for an address. Nothing checks that an instruction starts there, except the kernel.
+fn at_address(cx: &mut Points<'_, '_>, way: (&str, bool), place: &FunctionPattern<'_>, address: u64) -> Vec<Seed> {
+    if !cx.env.options.allow_unsafe {
+        let message = "an address may be anything in the kernel, so it needs --unsafe";
+        let help = "write the function's name, or run again with --unsafe if that is what you want";
+        cx.error(Diagnostic::error(Code(601), place.part.span, message).help(help));
+        return Vec::new();
+    }
+    let function = KernelFunction { name: place.function.to_owned(), module: None };
+    vec![seed(cx, way, place, &[(&function, FoundBy::Address(address))], false)]
 }
 
 /// A program for the function that an attach point names, whether it exists or not.
@@ -187,10 +191,10 @@ pub(super) fn stand_in(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str,
     cx.env.report.rewind(mark);
     let place = place?;
     let function = KernelFunction { name: place.function.to_owned(), module: None };
-    Some(seed(cx, (kind, at_return), &place, &[&function], false))
+    Some(seed(cx, (kind, at_return), &place, &[(&function, FoundBy::Name)], false))
 }
 
-/// The programs for these functions.
+/// The programs for these functions. A multi link takes only names that one function has.
 pub(super) fn seeds(
     cx: &Points<'_, '_>,
     kind: &str,
@@ -200,7 +204,22 @@ pub(super) fn seeds(
 ) -> Vec<Seed> {
     let multi = place.is_pattern() && cx.env.target.function_probing().kprobe_multi;
     let modules_too = cx.env.target.kernel() >= MULTI_MODULES_SINCE;
-    let (many, single): (Vec<_>, Vec<_>) = found.iter().partition(|f| multi && (modules_too || f.module.is_none()));
+    // A multi link takes no modules, so functions outside of the pattern's modules count too.
+    let everywhere =
+        place.module.filter(|_| multi).and_then(|_| cx.env.target.kernel_functions(None, place.function).ok());
+    let shared = shared_names(everywhere.as_deref().unwrap_or(found));
+    let (mut many, mut single) = (Vec::new(), Vec::new());
+    for named in found.chunk_by(|a, b| a.name == b.name) {
+        for copies in named.chunk_by(|a, b| place.module.is_none() || a.module == b.module) {
+            let function = &copies[0];
+            let is_alone = !shared.contains(function.name.as_str());
+            if multi && is_alone && (modules_too || function.module.is_none()) {
+                many.push((function, FoundBy::Name));
+            } else {
+                single.push((function, if copies.len() == 1 { FoundBy::Name } else { FoundBy::EachOfName }));
+            }
+        }
+    }
     let groups = [(many, true), (single, false)];
     groups
         .into_iter()
@@ -209,30 +228,37 @@ pub(super) fn seeds(
         .collect()
 }
 
+/// The names that several of these functions have, which are sorted.
+fn shared_names(functions: &[KernelFunction]) -> HashSet<&str> {
+    let named = functions.chunk_by(|a, b| a.name == b.name).filter(|named| named.len() > 1);
+    named.map(|named| named[0].name.as_str()).collect()
+}
+
 fn seed(
     cx: &Points<'_, '_>,
     (kind, at_return): (&str, bool),
     place: &FunctionPattern<'_>,
-    functions: &[&KernelFunction],
+    functions: &[(&KernelFunction, FoundBy)],
     multi: bool,
 ) -> Seed {
     let word = if at_return { "kretprobe" } else { "kprobe" };
     let section = if multi { format!("{word}.multi") } else { word.to_string() };
-    let sites = (0..).zip(functions).map(|(cookie, function)| FunctionSite {
+    let sites = (0..).zip(functions).map(|(cookie, (function, found_by))| FunctionSite {
         function: function.name.clone(),
-        module: place.module.and(function.module.clone()),
+        module: place.module.map(|_| function.module.clone().unwrap_or_else(|| "vmlinux".to_owned())),
+        found_by: *found_by,
         offset_bytes: place.offset_bytes,
         cookie,
     });
     let attach = Attach::Kprobe { at_return, sites: sites.collect(), multi };
     let mut seed = Seed::new(String::new(), section, ContextKind::Registers, attach);
-    seed.names = functions.iter().map(|function| name(kind, place, function)).collect();
-    seed.functions = functions.iter().map(|function| function.name.clone()).collect();
+    seed.names = functions.iter().map(|(function, _)| name(kind, place, function)).collect();
+    seed.functions = functions.iter().map(|(function, _)| function.name.clone()).collect();
     seed.points = functions.len() as u32;
     seed.pid_filter = PidFilter::Option;
     seed.no_args = NO_ARGS;
     if !at_return && !place.is_pattern() && place.offset_bytes == 0 && cx.facts.uses("args") {
-        seed.args = register_args(cx, functions[0]);
+        seed.args = register_args(cx, functions[0].0);
     }
     seed
 }

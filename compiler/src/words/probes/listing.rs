@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::btf::{Btf, Kind as BtfKind, Parameter};
+use super::bpf_programs;
+use crate::btf::{Btf, Kind as BtfKind, Parameter, describe_in_c};
 use crate::target::{KernelFunction, Target, TargetError, shown_path};
 use crate::{glob, similar};
 
@@ -23,6 +24,9 @@ pub(super) fn select(names: &[&str], rest: &str) -> Result<Vec<String>, TargetEr
 }
 
 pub(super) fn functions(target: &dyn Target, rest: &str) -> Result<Vec<String>, TargetError> {
+    if let Some(listed) = bpf_programs::listed(target, rest) {
+        return listed;
+    }
     let btf = btf(target)?;
     if rest.contains(':') {
         return described_functions(target, rest);
@@ -93,7 +97,7 @@ pub(super) fn all_function_arguments(target: &dyn Target, names: &[&str], with_r
         });
         for (function, place) in functions {
             let Some(proto) = ids.get(function).and_then(|id| btf.func_proto(*id)) else { continue };
-            let result = with_result.then(|| format!("{} retval", btf.describe(proto.ret)));
+            let result = with_result.then(|| format!("{} retval", describe_in_c(btf, proto.ret)));
             found[place] = parameters(btf, &proto.params).into_iter().chain(result).collect();
         }
     }
@@ -103,7 +107,7 @@ pub(super) fn all_function_arguments(target: &dyn Target, names: &[&str], with_r
 /// `struct file * file`; a parameter without a name is `arg0` and so on.
 pub(super) fn parameters(btf: &Btf, params: &[Parameter<'_>]) -> Vec<String> {
     let line = |(index, param): (usize, &Parameter<'_>)| {
-        let ty = btf.describe(param.ty);
+        let ty = describe_in_c(btf, param.ty);
         if param.name.is_empty() { format!("{ty} arg{index}") } else { format!("{ty} {}", param.name) }
     };
     params.iter().enumerate().map(line).collect()

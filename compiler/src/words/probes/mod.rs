@@ -4,6 +4,7 @@ use crate::catalogue::ProbeKind;
 
 mod begin;
 mod bench;
+mod bpf_programs;
 mod counted;
 mod described;
 mod end;

@@ -4,6 +4,7 @@
 //! Guarantee: a probe of an exact function of the kernel itself costs one lookup in its types, and
 //! no list of functions is read if the attach point names one module exactly.
 
+use super::bpf_programs::BPF;
 use crate::ast::AttachPoint;
 use crate::glob;
 use crate::target::Target;
@@ -14,7 +15,12 @@ const KERNEL: &str = "vmlinux";
 /// The module that an attach point with two parts names exactly.
 pub(super) fn named(point: &AttachPoint) -> Vec<String> {
     match point.parts.as_slice() {
-        [module, _] if module.text != KERNEL && !glob::is_pattern(&module.text) && !module.text.contains('$') => {
+        [module, _]
+            if module.text != KERNEL
+                && module.text != BPF
+                && !glob::is_pattern(&module.text)
+                && !module.text.contains('$') =>
+        {
             vec![module.text.clone()]
         }
         _ => Vec::new(),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::btf::{Added, Btf, BtfId};
+use crate::btf::{Added, Btf, BtfId, describe_in_c};
 use crate::catalogue::DescribedProbe;
 use crate::target::{ProgramAnswers, ProgramFunction, ProgramQuestions, ProgramType, Target};
 use crate::words::probes::uprobe::number;
@@ -56,7 +56,7 @@ fn described_lines(
     for (index, offset) in functions {
         let (Some(Ok(function)), Some(line)) = (answers.functions.get(offset), lines.get_mut(*index)) else { continue };
         *line = if at_return {
-            vec![format!("{} retval", btf.describe(function.result))]
+            vec![format!("{} retval", describe_in_c(&btf, function.result))]
         } else {
             function.described(&btf)
         };

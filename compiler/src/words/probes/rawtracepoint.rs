@@ -1,5 +1,7 @@
 //! `rawtracepoint:EVENT`: a tracepoint with the arguments that the kernel passes to it.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::ast::AttachPoint;
 use crate::btf::{self, Btf};
 use crate::catalogue::{Listing, Nature, ProbeKind, SelfTest, Trigger};
@@ -60,6 +62,20 @@ impl ProbeKind for RawTracepoint {
     fn arguments(&self, target: &dyn Target, name: &str) -> Vec<String> {
         let Some(btf) = target.btf() else { return Vec::new() };
         btf.raw_tracepoints().find(name).map_or_else(Vec::new, |tracepoint| listing::parameters(btf, &tracepoint.args))
+    }
+
+    fn all_arguments(&self, target: &dyn Target, names: &[&str]) -> Vec<Vec<String>> {
+        let [several @ .., _] = names else { return Vec::new() };
+        if several.is_empty() {
+            return names.iter().map(|name| self.arguments(target, name)).collect();
+        }
+        // A search for each would read all types as often.
+        let Some(btf) = target.btf() else { return vec![Vec::new(); names.len()] };
+        let wanted: HashSet<&str> = names.iter().copied().collect();
+        let found = btf.raw_tracepoints().named(|name| wanted.contains(name));
+        let found: HashMap<&str, Vec<String>> =
+            found.iter().map(|tracepoint| (tracepoint.name, listing::parameters(btf, &tracepoint.args))).collect();
+        names.iter().map(|name| found.get(name).cloned().unwrap_or_default()).collect()
     }
 
     fn nature(&self, _name: &str) -> Nature {

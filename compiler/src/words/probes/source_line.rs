@@ -1,4 +1,4 @@
-//! `uprobe:BINARY:FILE:LINE`: a line of a program's source.
+//! `uprobe:BINARY:FILE:LINE`, or `uprobe:BINARY@FILE:LINE`: a line of a program's source.
 //!
 //! In: a binary, the end of a source file's path, a line. Out: programs for the code of the line.
 //! Guarantee: the sites are the first instructions of the line in each copy of the function that
@@ -54,6 +54,21 @@ pub(super) fn expand(
         cx.refused_in_program(file.span.to(line.span), &what, error);
     }
     seeds
+}
+
+/// The binary, file and line of bpftrace's form `BINARY@FILE:LINE`. A file's name has a dot, which
+/// tells it from the rest of a path that contains `@`, and the line from an address.
+pub(super) fn after_at(parts: &[Ident]) -> Option<[Ident; 3]> {
+    let [whole, line] = parts else { return None };
+    let (binary, file) = whole.text.rsplit_once('@')?;
+    let is_line = !line.text.is_empty() && line.text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_line || binary.is_empty() || !file.contains('.') {
+        return None;
+    }
+    let at = whole.span.start + binary.len() as u32;
+    let part = |text: &str, start, end| Ident { text: text.to_owned(), span: Span { start, end } };
+    let binary = part(binary, whole.span.start, at);
+    Some([binary, part(file, at + 1, whole.span.end), line.clone()])
 }
 
 /// The functions that contain the sites, in the order of their first sites.

@@ -5,7 +5,7 @@
 //! by number.
 
 use crate::ast::AttachPoint;
-use crate::btf::Btf;
+use crate::btf::{Btf, Kind};
 use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
 use crate::check::{ArgField, PidFilter, Points, Seed, named_int};
 use crate::glob;
@@ -159,10 +159,10 @@ fn arg(cx: &Points<'_, '_>, field: &TracepointField, space: Space) -> ArgField {
     ArgField { name: field.name.clone(), kind, ty: field_type(field, space, types_for(cx, field)) }
 }
 
-/// The kernel's types, if the body uses this field and its type names a struct or union: looking up
-/// types costs start-up time.
+/// The kernel's types, if the body uses this field and its type names a struct, union or enum:
+/// looking up types costs start-up time.
 pub(super) fn types_for<'a>(cx: &Points<'a, '_>, field: &TracepointField) -> Option<&'a Btf> {
-    let names_type = ["struct ", "union "].iter().any(|tag| field.c_type.contains(tag));
+    let names_type = ["struct ", "union ", "enum "].iter().any(|tag| field.c_type.contains(tag));
     if names_type && cx.facts.takes_arg(&field.name) { cx.env.target.btf() } else { None }
 }
 
@@ -199,11 +199,24 @@ pub(super) fn field_type(field: &TracepointField, space: Space, btf: Option<&Btf
     if let Some(pointee) = field.c_type.strip_suffix('*') {
         return Type::Pointer { to: Box::new(pointed(pointee, space, btf)), space };
     }
+    if let Some(known) = enumeration(field, btf) {
+        return known;
+    }
     let size_bytes = match field.size_bytes {
         size @ (1 | 2 | 4) => size as u8,
         _ => 8,
     };
     Type::Int(Int { size_bytes, signed: field.signed })
+}
+
+/// The enum of a field, if the kernel's types have it with the size that the record has.
+fn enumeration(field: &TracepointField, btf: Option<&Btf>) -> Option<Type> {
+    let (btf, name) = (btf?, field.c_type.trim_start_matches("const ").strip_prefix("enum ")?);
+    let id = btf.find(Kind::Enum, name.trim())?;
+    match btf.to_type(id) {
+        ty @ Type::Enum { int, .. } if u32::from(int.size_bytes) == field.size_bytes => Some(ty),
+        _ => None,
+    }
 }
 
 /// `CATEGORY:EVENT`, both with optional wildcards.

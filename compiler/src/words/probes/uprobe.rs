@@ -79,6 +79,9 @@ impl ProbeKind for Uprobe {
 
 /// The programs of a uprobe or uretprobe: one per file.
 pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, at_return: bool) -> Vec<Seed> {
+    if let Some([binary, file, line]) = source_line::after_at(&point.parts) {
+        return source_line::expand(cx, point.span, [&binary, &file, &line], (kind, at_return));
+    }
     let (binary, language, function) = match point.parts.as_slice() {
         [binary, function] => (binary, None, function),
         [binary, language, function] if LANGUAGES.contains(&language.text.as_str()) => {

@@ -53,7 +53,7 @@ impl ProbeKind for Wall {
     }
 
     fn reads(&self) -> Reads {
-        Reads::Text("state, pid, tid, comm, kstack, curtask")
+        Reads::Text("state, pid, tid, comm, kstack, ustack, curtask")
     }
 
     fn nature(&self, _name: &str) -> Nature {

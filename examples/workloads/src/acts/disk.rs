@@ -35,14 +35,20 @@ pub fn swap(device: &str) -> Result<()> {
     file.sync_all()?;
     let device = path(device)?;
     sys::swap_on(&device)?;
-    let killed = in_small_group(&["refill"]);
+    let before = events(&["pswpin "])?;
+    let killed = in_small_group(&["refill"], Limit::Throttles);
+    let swapped = events(&["pswpin "])? - before;
     sys::swap_off(&device)?;
-    if killed? { Err(Error::other("the kernel did not swap")) } else { Ok(()) }
+    if killed? || swapped == 0 { Err(Error::other("the kernel did not swap")) } else { Ok(()) }
 }
 
 /// Makes a child ask for more memory than its cgroup allows.
 pub fn out_of_memory() -> Result<()> {
-    if in_small_group(&["fill"])? { Ok(()) } else { Err(Error::other("the kernel gave more memory than it was to")) }
+    if in_small_group(&["fill"], Limit::Kills)? {
+        Ok(())
+    } else {
+        Err(Error::other("the kernel gave more memory than it was to"))
+    }
 }
 
 /// Writes pages, and has the kernel forget them.
@@ -68,24 +74,27 @@ pub fn cached(name: &str, pages: u64) -> Result<()> {
     Ok(())
 }
 
+/// The counters of pages that reclaim has freed.
+const STOLEN_PAGES: [&str; 2] = ["pgsteal_anon ", "pgsteal_file "];
+
 /// Makes a child read a file that is larger than its cgroup's limit.
 pub fn reclaim(name: &str, mib: u64) -> Result<()> {
     forgotten(name, mib << 20)?;
-    let before = stolen_pages()?;
-    let killed = in_small_group(&["drain", name]);
-    let stolen = stolen_pages()? - before;
+    let before = events(&STOLEN_PAGES)?;
+    let killed = in_small_group(&["drain", name], Limit::Kills);
+    let stolen = events(&STOLEN_PAGES)? - before;
     fs::remove_file(name)?;
     println!("least_bytes {}\nstolen_bytes {}", mib.saturating_sub(17) << 20, stolen * 4096);
     if killed? { Err(Error::other("the kernel did not free memory")) } else { Ok(()) }
 }
 
-/// The pages that the kernel has freed by reclaim since boot, on the whole machine.
-fn stolen_pages() -> Result<u64> {
+/// The sum of some of the kernel's counters of memory events since boot, on the whole machine.
+fn events(names: &[&str]) -> Result<u64> {
     let text = fs::read_to_string("/proc/vmstat")?;
-    let numbers = ["pgsteal_anon ", "pgsteal_file "].map(|name| {
+    let number = |name: &&str| {
         text.lines().find_map(|line| line.strip_prefix(name)).and_then(|number| number.parse::<u64>().ok())
-    });
-    numbers.into_iter().sum::<Option<u64>>().ok_or_else(|| Error::other("the kernel does not count stolen pages"))
+    };
+    names.iter().map(number).sum::<Option<u64>>().ok_or_else(|| Error::other("the kernel does not count its pages"))
 }
 
 /// Reads a file to its end.
@@ -96,20 +105,32 @@ pub fn drain(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// What the kernel does when a group needs more memory than its limit and cannot free any.
+#[derive(Clone, Copy)]
+enum Limit {
+    Kills,
+    /// It waits, so a slow device does not end the child. Groups of version 1 have no such limit.
+    Throttles,
+}
+
 /// Where groups for memory are, and the name of the limit: version 2, or version 1.
-fn memory_groups() -> Result<(&'static str, &'static str)> {
+fn memory_groups(limit: Limit) -> Result<(&'static str, &'static str)> {
     const GROUPS: &str = "/sys/fs/cgroup";
     const OLD_GROUPS: &str = "/sys/fs/cgroup/memory";
     if fs::exists(format!("{OLD_GROUPS}/memory.limit_in_bytes"))? {
         return Ok((OLD_GROUPS, "memory.limit_in_bytes"));
     }
     fs::write(format!("{GROUPS}/cgroup.subtree_control"), "+memory")?;
-    Ok((GROUPS, "memory.max"))
+    let name = match limit {
+        Limit::Kills => "memory.max",
+        Limit::Throttles => "memory.high",
+    };
+    Ok((GROUPS, name))
 }
 
 /// Runs an act in a child in a new cgroup with 16 MiB; returns whether the child was killed.
-fn in_small_group(act: &[&str]) -> Result<bool> {
-    let (groups, limit) = memory_groups()?;
+fn in_small_group(act: &[&str], limit: Limit) -> Result<bool> {
+    let (groups, limit) = memory_groups(limit)?;
     let group = format!("{groups}/workload-{}-{}", act.first().unwrap_or(&""), std::process::id());
     fs::create_dir(&group)?;
     let killed = fs::write(format!("{group}/{limit}"), "16777216").and_then(|()| act_in(&group, act));

@@ -94,6 +94,8 @@ pub fn static_guarded(a: u64) -> bool {
 pub fn static_forms() {
     const VALUE: u64 = 0xf7f6_f5f4_f3f2_f1f0;
     let memory = std::hint::black_box([10u32, 20, 30, 40]);
+    // Reading it makes its page resident: a probe cannot fault it in.
+    std::hint::black_box(std::hint::black_box(&workload_numbers)[1]);
     static_probe!("forms", "0", "-4@\\0441 8@%rdx", in("rdx") VALUE);
     static_probe!("forms", "0", "-4@\\0442 -8@%r12", in("r12") VALUE);
     static_probe!("forms", "0", "-4@\\0443 4@%r10d", in("r10") VALUE);

@@ -115,6 +115,7 @@ impl Generator {
             sort: None,
             top: None,
             every: Some(every),
+            flame: None,
             span: Span::default(),
         };
         if view.of.is_empty() { Vec::new() } else { vec![view] }

@@ -140,7 +140,7 @@ fn first(bytes: &[u8]) -> Result<(ProgramFunction, Btf), String> {
 #[test]
 fn reads_parameters_types_and_places() {
     let (function, btf) = first(&file()).expect("it describes the function");
-    let lines = ["struct conn * conn", "int32 len", "int32 last"];
+    let lines = ["struct conn * conn", "int len", "int last"];
     let described = function.described(&btf);
     assert!(lines.iter().all(|line| described.iter().any(|found| found == line)), "{described:?}");
     assert_eq!((function.name.as_str(), btf.describe(function.result).as_str()), ("handle", "struct conn *"));
