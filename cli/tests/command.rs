@@ -252,7 +252,13 @@ fn words_and_recipes_are_found_by_name() {
     let help = text(&["help", "futex"]);
     // The whole comment at the start, and the options by their short names, also those of modules.
     assert!(help.contains("\nfutex_wait() and futex_waitv(), which Wine uses, are not seen.\n"), "{help}");
-    assert!(help.contains("\n--slow ") && help.contains("\n--pid ") && !help.contains("--target"), "{help}");
+    assert!(
+        help.contains("\n--min ")
+            && help.contains("\n--every ")
+            && help.contains("\n--pid ")
+            && !help.contains("--target"),
+        "{help}"
+    );
     assert!(text(&["help", "std/target"]).contains("\n--cgroup "));
     let missing = "error[E0005]: there is no recipe `futx`\n  = help: did you mean `lock/futex`?\n";
     let output = profiler(&["cat", "futx"]);

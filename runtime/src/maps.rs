@@ -89,6 +89,15 @@ pub fn contents(map: &UserMap, generation: u64, loaded: &Loaded, take: Take) -> 
     }
 }
 
+/// The contents of a map that no view or handler has taken yet: those of both buffers if the map
+/// has two.
+pub fn not_taken(map: &UserMap, generation: u64, loaded: &Loaded) -> io::Result<Contents> {
+    let contents = of_place(map, map.place(generation), loaded, Take::Copy)?;
+    let Some(alternate) = &map.alternate else { return Ok(contents) };
+    let other = map.place(generation ^ 1 << alternate.bit);
+    Ok(contents.join(&of_place(map, other, loaded, Take::Copy)?))
+}
+
 /// The current contents of one buffer of a map. [`Take::Remove`] also removes them.
 pub fn of_place(map: &UserMap, place: &Storage, loaded: &Loaded, take: Take) -> io::Result<Contents> {
     let mut contents = Contents::default();

@@ -349,10 +349,7 @@ mod tests {
             Ok(Command::Load(Loading { path: path.into(), words }))
         };
         assert_eq!(command(":load my file.prof"), loading("my file.prof", &[]));
-        assert_eq!(
-            command(":load lock/futex --slow 1ms --pid=7"),
-            loading("lock/futex", &["--slow", "1ms", "--pid=7"])
-        );
+        assert_eq!(command(":load lock/futex --min 1ms --pid=7"), loading("lock/futex", &["--min", "1ms", "--pid=7"]));
         assert_eq!(command(":q"), Ok(Command::Quit));
         assert_eq!(command(":stpo 1"), Err("there is no `:stpo`; did you mean `:stop`?".into()));
         assert_eq!(command(":clear x"), Err(":clear needs a map: :clear @x".into()));

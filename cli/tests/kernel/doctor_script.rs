@@ -371,8 +371,8 @@ fn a_script_with_a_mistake_is_not_run() {
     let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!((ended.code(), &document["data"]["verdict"]), (1, &Value::from("does not compile")), "{ended:?}");
     assert_eq!(document["data"]["diagnostics"].as_array().map(Vec::len), Some(1), "{document}");
-    let ended = doctor(&["lock/futex", "--solw", "1ms"]);
-    assert!(ended.code() == 2 && ended.stderr.contains("--slow"), "{ended:?}");
+    let ended = doctor(&["lock/futex", "--mni", "1ms"]);
+    assert!(ended.code() == 2 && ended.stderr.contains("--min"), "{ended:?}");
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn recipes_take_their_parameters_and_the_command_of_c_is_watched() {
     if skip() {
         return;
     }
-    let ended = doctor(&["lock/futex", "--slow", "1h", "--duration", "100ms"]);
+    let ended = doctor(&["lock/futex", "--min", "1h", "--duration", "100ms"]);
     assert!(matches!(ended.code(), 0 | 5), "{ended:?}");
     assert!(
         ended.stdout.contains("tracepoint:syscalls:sys_exit_futex")

@@ -286,7 +286,7 @@ fn tab_completes_programs_recipes_and_parameters() {
         ("use proc/exi\t".into(), "use proc/exits"),
         (":load proc/exi\t".into(), ":load proc/exits"),
         (":load proc/exits --na\t".into(), "--name "),
-        (":load lock/futex --\t".into(), "--slow       duration: only waits of at least this"),
+        (":load lock/futex --\t".into(), "--min        duration: only waits of at least this"),
         ("tracepoint:sched:sched_switch { print(args.prev_com\t".into(), "args.prev_comm"),
         (":dump veri\t".into(), ":dump verifier"),
         ("curtask->group_lea\t".into(), "curtask->group_leader"),

@@ -102,6 +102,12 @@ impl Outcome {
         &self.documents.iter().find(is_it).unwrap_or_else(|| panic!("{title}: {}", self.text))["data"]
     }
 
+    /// The rows of a view in each of its windows.
+    pub fn windows(&self, view: &str) -> Vec<&Vec<Value>> {
+        let is_it = |document: &&Value| document["type"] == "view" && document["data"]["view"] == view;
+        self.documents.iter().filter(is_it).map(|one| one["data"]["rows"].as_array().expect("rows")).collect()
+    }
+
     /// The row of a view that has this value in a column.
     pub fn row(&self, view: &str, column: &str, value: &Value) -> &Value {
         let rows = self.document("view", "view", view)["rows"].as_array().expect("rows");

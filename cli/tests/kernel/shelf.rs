@@ -20,6 +20,7 @@ mod programs;
 mod runtime;
 mod sched;
 mod syscall;
+mod windows;
 
 use serde_json::Value;
 

@@ -101,7 +101,8 @@ impl Samples {
     /// Adds the stacks of a map whose values have this unit, and this part of whose key is the id
     /// of a thread. If that is 0 in all entries, threads are not kept apart, and it is left out.
     pub(super) fn add(&mut self, map: &MapSnapshot, unit: Unit, thread: Option<usize>, symbols: &dyn Symbols) {
-        let index = self.maps.len();
+        // The windows of a view come one by one.
+        let index = self.maps.iter().position(|name| *name == map.name).unwrap_or(self.maps.len());
         let before = self.rows.len();
         let keeps_apart = map.entries.iter().any(|(key, _)| thread_of(key.as_ref(), thread).is_some_and(|id| id != 0));
         for (key, value) in &map.entries {
@@ -122,7 +123,7 @@ impl Samples {
                 *sum = sum.saturating_add(number);
             }
         }
-        if self.rows.len() > before {
+        if self.rows.len() > before && index == self.maps.len() {
             self.maps.push(map.name.clone());
         }
     }

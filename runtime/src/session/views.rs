@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use profiler_model::object::UserMap;
 use profiler_model::output::{Cell, MapPrint, Section, Table, ViewSnapshot, Window};
 use profiler_model::types::Type;
 use profiler_model::view::View;
@@ -30,6 +31,11 @@ impl Display<'_, '_> {
     /// Shows the views of a turn while the session runs.
     fn show_turn(&mut self, turn: &Turn) {
         let contents = self.contents(&turn.views, turn.take);
+        if turn.take.is_some() && self.actions.output.wants_stacks() {
+            for (map, held) in &contents {
+                self.pass_stacks(*map, held);
+            }
+        }
         for view in &turn.views {
             self.show_view(*view, turn.window, &contents, true);
         }
@@ -47,8 +53,7 @@ impl Display<'_, '_> {
             if contents.contains_key(map) {
                 continue;
             }
-            let read =
-                |map: &profiler_model::object::UserMap| maps::contents(map, generation, self.actions.loaded, take);
+            let read = |map: &UserMap| maps::contents(map, generation, self.actions.loaded, take);
             match object.maps.get(*map).map(read) {
                 Some(Ok(read)) => drop(contents.insert(*map, read)),
                 Some(Err(error)) => {
@@ -60,6 +65,15 @@ impl Display<'_, '_> {
         }
         self.merge_alike(&mut contents);
         contents
+    }
+
+    /// Passes a map that has stacks in its keys to an output that wants them.
+    fn pass_stacks(&mut self, map: usize, contents: &Contents) {
+        let Some(of) = self.actions.object.maps.get(map).filter(|of| has_stacks(of)) else { return };
+        let snapshot = maps::snapshot_of(of, contents, self.actions.tables);
+        self.actions.symbols.expect(&mut snapshot.entries.iter().filter_map(|(key, _)| key.as_ref()));
+        self.actions.output.stacks(&snapshot, self.actions.symbols);
+        self.actions.symbols.expect(&mut std::iter::empty());
     }
 
     /// Merges keys of several processes that print alike, except in the drop-in.
@@ -195,20 +209,26 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Passes the maps that have stacks in their keys to an output that wants them.
+    /// Passes the stacks of all maps to an output that wants them; those of windows that were shown
+    /// have been passed.
     pub(super) fn pass_stacks(&mut self) {
         if !self.actions.output.wants_stacks() {
             return;
         }
-        for (index, map) in self.actions.object.maps.iter().enumerate() {
-            let has_stacks = map.key.as_ref().is_some_and(Type::has_stacks);
-            if !has_stacks || map.is_state() {
-                continue;
-            }
-            if let Some(snapshot) = self.actions.snapshot(index) {
-                self.actions.symbols.expect(&mut snapshot.entries.iter().filter_map(|(key, _)| key.as_ref()));
-                self.actions.output.stacks(&snapshot, self.actions.symbols);
-                self.actions.symbols.expect(&mut std::iter::empty());
+        let generation = self.actions.generation();
+        for (map, of) in self.actions.object.maps.iter().enumerate().filter(|(_, of)| has_stacks(of)) {
+            match maps::not_taken(of, generation, self.actions.loaded) {
+                Ok(contents) => {
+                    let mut contents = BTreeMap::from([(map, contents)]);
+                    let mut display = self.display(&[]);
+                    display.merge_alike(&mut contents);
+                    for (map, held) in &contents {
+                        display.pass_stacks(*map, held);
+                    }
+                }
+                Err(error) => {
+                    self.actions.failure.get_or_insert((of.name.clone(), error));
+                }
             }
         }
     }
@@ -269,4 +289,9 @@ impl<'a> Session<'a> {
         let costs = costs.as_deref();
         ledger::sections(&Inputs { object, losses: &losses, resolved, names, costs, unwinding, visits: &visits })
     }
+}
+
+/// Whether a map has stacks in its keys that files of stacks show.
+fn has_stacks(map: &UserMap) -> bool {
+    map.key.as_ref().is_some_and(Type::has_stacks) && !map.is_state()
 }

@@ -7,15 +7,22 @@ use std::process::Command;
 
 use super::super::machine::{PROFILER, run, skip};
 
+/// The names of all recipes.
+pub fn recipes() -> Vec<String> {
+    let listed = Command::new(PROFILER).args(["list", "recipes"]).output().expect("the list");
+    let listed = String::from_utf8(listed.stdout).expect("text");
+    let names: Vec<String> =
+        listed.lines().filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect();
+    assert!(names.len() >= 50, "{listed}");
+    names
+}
+
 #[test]
 fn recipe_loads_here_or_says_why_not() {
     if skip() {
         return;
     }
-    let listed = Command::new(PROFILER).args(["list", "recipes"]).output().expect("the list");
-    let listed = String::from_utf8(listed.stdout).expect("text");
-    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(names.len() >= 40, "{listed}");
+    let names = recipes();
     let mut refused = Vec::new();
     for name in &names {
         let ended = run(&["-q", name, "--dry-run"]);
