@@ -149,6 +149,11 @@ fn the_queue_and_the_pool_are_those_of_the_server() {
         outcome.near(&row["served"], outcome.truth("served_ns") / 1200.0, "time of service");
         let depth = only_row(outcome, "waiting and busy requests");
         assert!(depth["waiting max"].as_f64() >= Some(4.0) && depth["busy max"] == 4, "{}", outcome.text);
+        // Little's law: one is sampled, the other from the rate and the times. The run is longer
+        // than the load.
+        let number = |column: &str| depth[column].as_f64().expect("a number");
+        let (sampled, product) = (number("waiting + busy"), number("rate × time"));
+        assert!((sampled - product).abs() <= 0.25 * sampled, "{}", outcome.text);
     });
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::super::machine::{Directory, patience, run, skip};
 use super::super::recipes::Outcome;
+use super::{NOBODY, says_nothing};
 
 /// The recipes without `--every`, and why.
 const WITHOUT: &[(&str, &str)] = &[
@@ -39,6 +40,22 @@ fn each_recipe_has_windows_unless_it_has_no_table_for_them() {
         };
         assert!(is_expected, "{name}: {}\n{}", with.code(), with.stderr);
     }
+}
+
+#[test]
+fn servers_are_found_by_name_and_their_requests_are_in_one_window_each() {
+    if skip() {
+        return;
+    }
+    let arguments = ["pool/queue-depth", "--comm", "^workload$", "--every", "100ms"];
+    let outcome = Outcome::run(&format!("keepalive tcp 8 50 1 {}", 1000 * patience()), &arguments);
+    let windows = outcome.windows("queue and service");
+    assert!(windows.len() >= 3, "{}", outcome.text);
+    // Loads of other tests have the same name.
+    let mut pids = windows.iter().flat_map(|rows| rows.iter()).map(|row| &row["pid"]);
+    let is_one = pids.any(|pid| total(&windows, "requests", |row| row["pid"] == *pid) == 400.0);
+    assert!(is_one, "{}", outcome.text);
+    says_nothing("pool/queue-depth", NOBODY, &["queue and service", "waiting and busy requests"]);
 }
 
 /// The sum of a column over the rows of all windows that pass a test.
