@@ -53,7 +53,7 @@ fn servers_are_found_by_name_and_their_requests_are_in_one_window_each() {
     assert!(windows.len() >= 3, "{}", outcome.text);
     // Loads of other tests have the same name.
     let mut pids = windows.iter().flat_map(|rows| rows.iter()).map(|row| &row["pid"]);
-    let is_one = pids.any(|pid| total(&windows, "requests", |row| row["pid"] == *pid) == 400.0);
+    let is_one = pids.any(|pid| Some(total(&windows, "requests", |row| row["pid"] == *pid)) == Some(400.0));
     assert!(is_one, "{}", outcome.text);
     says_nothing("pool/queue-depth", NOBODY, &["queue and service", "waiting and busy requests"]);
 }
