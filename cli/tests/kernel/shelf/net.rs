@@ -42,7 +42,16 @@ fn traffic_is_the_bytes_of_the_program() {
         lines: &[],
     }
     .check();
-    says_nothing("net/sockets", NOBODY, &["traffic of sockets"]);
+    // Two for each connection, one for each refusal, and the listener.
+    let created = [("created", Is::Number(61.0)), ("closed", Is::Number(61.0)), ("lived p50", Is::Above(1000.0))];
+    Case {
+        load: "act dials 20",
+        recipe: &["net/sockets", "--pid", "PID"],
+        rows: &[Row { view: "sockets created", keys: &[("process", "workload"), ("family", "IPv4")], cells: &created }],
+        lines: &[],
+    }
+    .check();
+    says_nothing("net/sockets", NOBODY, &["traffic of sockets", "sockets created"]);
 }
 
 #[test]
