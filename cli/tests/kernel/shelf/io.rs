@@ -70,6 +70,17 @@ fn calls_on_a_file_have_its_name_their_bytes_and_errors() {
         lines: &[],
     }
     .check();
+    for (path, name, errors) in
+        [("/proc/version", "/version", Is::Nothing), ("/missing/file", "/missing/file", Is::Number(1.0))]
+    {
+        let row = Row {
+            view: "calls on files",
+            keys: &[("file", name), ("call", "open")],
+            cells: &[("calls", Is::Number(1.0)), ("errors", errors), ("p50", Is::Above(200.0))],
+        };
+        let load = format!("act open {path}");
+        Case { load: &load, recipe: &["io/files", "--pid", "PID"], rows: &[row], lines: &[] }.check();
+    }
     says_nothing("io/files", NOBODY, &["calls on files"]);
 }
 
