@@ -173,6 +173,13 @@ fn runtimes_are_found_with_their_evidence() {
     if build.is_ok_and(|output| output.status.success()) {
         programs.push((Command::new(&go), "Go", "heap at"));
     }
+    // .NET is not in Debian. What it is known by is the name of a library.
+    let coreclr = directory.path("libcoreclr.so");
+    std::fs::copy("/lib/x86_64-linux-gnu/libm.so.6", &coreclr).expect("a library");
+    let mut dotnet = Command::new("sh");
+    // It looks when it has attached, as it says.
+    dotnet.args(["-c", "echo ready; read _; sleep 1; exit 0"]).env("LD_PRELOAD", &coreclr);
+    programs.push((dotnet, ".NET", "libcoreclr.so"));
     for (mut program, runtime, evidence) in programs {
         let Some(outcome) = beside(&mut program, &["runtime/identify", "--pid", "PID"]) else { continue };
         let row = only(&outcome, "runtimes of processes");
