@@ -4,6 +4,8 @@
 //! Guarantee: the process never outlives the session. A command that does not exist is reported
 //! before anything is attached.
 
+mod loading;
+
 use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
 use std::io;
@@ -16,11 +18,13 @@ use std::time::Duration;
 use crate::sys::account::Account;
 use crate::sys::poll;
 use crate::sys::process::{self, Program, Stopped};
+use crate::sys::ptrace::Followed;
 
 /// A child process; killed when dropped.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
+    program: PathBuf,
     /// A pidfd; readable when the process has ended.
     ended: OwnedFd,
     stopped: Option<Stopped>,
@@ -52,18 +56,24 @@ impl Child {
         let path =
             find(name, &std::env::var("PATH").unwrap_or_default()).ok_or_else(|| ChildError::NotFound(name.clone()))?;
         let invalid = |_| ChildError::System(io::ErrorKind::InvalidInput.into());
+        let file = path.clone();
         let path = CString::new(path.as_os_str().as_bytes()).map_err(invalid)?;
         let words: Vec<CString> = words.into_iter().map(CString::new).collect::<Result<_, _>>().map_err(invalid)?;
         let environment = environment(std::env::vars_os(), account);
         let program = Program { path: &path, arguments: &words, environment: &environment, account };
         let stopped = process::fork_stopped(program).map_err(ChildError::System)?;
         let ended = poll::pidfd(stopped.pid).map_err(ChildError::System)?;
-        Ok(Child { pid: stopped.pid, ended, stopped: Some(stopped), status: None })
+        Ok(Child { pid: stopped.pid, program: file, ended, stopped: Some(stopped), status: None })
     }
 
     /// Its process id (`cpid`).
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// The file that it will run.
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// Lets the process run.
@@ -72,6 +82,19 @@ impl Child {
             Some(stopped) => stopped.resume().map_err(ChildError::System),
             None => Ok(()),
         }
+    }
+
+    /// The same. Before it runs any code, and when its libraries are mapped, it waits for
+    /// `prepare`.
+    pub(crate) fn resume_prepared(&mut self, prepare: &dyn Fn()) -> Result<(), ChildError> {
+        // A process that may not be followed, as in some containers, runs at once.
+        let followed = Followed::new(self.pid).ok();
+        self.resume()?;
+        if let Some(followed) = followed {
+            // After an error it has ended, or runs.
+            self.status = loading::hold(followed, self.pid, prepare).unwrap_or(None);
+        }
+        Ok(())
     }
 
     /// Its wait status; `None` while it runs.

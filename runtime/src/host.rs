@@ -17,6 +17,7 @@ mod kernel;
 mod kernel_config;
 pub mod library;
 mod mapped;
+pub(crate) mod needed;
 mod probing;
 mod replaced;
 pub(crate) mod stat;

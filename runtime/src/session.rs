@@ -176,7 +176,8 @@ pub fn run(
 fn start_unwinder(object: &Object, loaded: &Loaded, options: &RunOptions, symbols: &dyn Symbols) -> Option<Unwinder> {
     let unwinding = object.unwinding.as_ref().filter(|_| !options.dry_run)?;
     let files = (options.unwind_cache.clone(), symbols.kept_files());
-    Unwinder::start(unwinding, loaded, &options.pids, files).ok()
+    let expected = options.child.as_ref().map(|child| (child.pid(), crate::host::needed::files(child.program())));
+    Unwinder::start(unwinding, loaded, (&options.pids, expected), files).ok()
 }
 
 fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>> {

@@ -8,7 +8,7 @@ mod shares;
 
 use std::collections::BTreeMap;
 
-use super::machine::{Directory, patience, profiler, skip, workload};
+use super::machine::{Directory, patience, profiler, run, skip, workload};
 use crate::machine::Running;
 
 /// Frames of a stack at most.
@@ -82,11 +82,18 @@ impl Traced {
     }
 }
 
-/// Takes stacks until the tables of the process are there, which are built when it needs them.
-/// Before, a stack is walked by frame pointers, and so has the length of such a stack. A program
-/// begins with events of id 0, and goes on when it gets SIGUSR1.
+/// Takes stacks until the tables of the process are there, also of code that it has mapped since it
+/// began. Before, a stack is walked by frame pointers, and so has the length of such a stack. A
+/// program begins with events of id 0, and goes on when it gets SIGUSR1.
 fn until_warm(probe: &str, id: &str) -> String {
-    format!("{probe} / {id} == 0 && len(dw_ustack) != len(ustack(fp)) / {{ signal(\"USR1\"); @warm = 1; }}\n")
+    let settled = format!("{}ms", 100 * patience());
+    format!(
+        "{probe} / {id} == 0 && len(dw_ustack) != len(ustack(fp)) / {{
+            $memory = (uint64)curtask->mm;
+            if (!has_key(@since, $memory)) {{ @since[$memory] = nsecs; }}
+            if (nsecs - @since[$memory] > {settled}) {{ signal(\"USR1\"); @warm = 1; }}
+        }}\n"
+    )
 }
 
 /// Traces a command, which gets the limit of its first phase in milliseconds as last argument.
@@ -239,6 +246,35 @@ fn chains_that_are_interrupted_at_any_instruction_are_complete() {
             chain.len() <= truth.len() + 1 && chain.ends_with(&truth.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(is_true && stack.reaches("_start"), "{id}: {truth:?}\n{stack:#?}");
         assert!(stack.names().take(2).eq(["workload_leaf", "workload_interrupt"]), "{stack:#?}");
+    }
+}
+
+/// `ls` runs for a millisecond. It is held until its tables are there.
+#[test]
+fn the_first_stacks_of_a_command_are_complete() {
+    if skip_walks() {
+        return;
+    }
+    let script = "uprobe:libc:malloc { @calls = count(); @[ustack(127)] = count(); }";
+    for command in ["ls /", "sh -c 'exit 0'"] {
+        let ended = run(&["-e", script, "-c", command]);
+        let calls = ended.stdout.lines().find_map(|line| line.strip_prefix("@calls: ")?.parse::<u64>().ok());
+        assert!(calls > Some(10) || command.starts_with("sh"), "{command}: {}", ended.stdout);
+        assert!(!ended.stdout.contains("stack ends here"), "{command}: {}\n{}", ended.stdout, ended.stderr);
+    }
+}
+
+/// A command ends as it does without being held.
+#[test]
+fn a_command_that_is_held_ends_with_its_own_status() {
+    if skip_walks() {
+        return;
+    }
+    let script = "uprobe:libc:malloc { @[ustack] = count(); } tracepoint:sched:sched_process_exit /pid == cpid/ \
+        { printf(\"code %d\\n\", curtask->exit_code); }";
+    for (command, code) in [("sh -c 'exit 7'", 7 << 8), ("sh -c 'kill -9 $$'", 9)] {
+        let ended = run(&["-e", script, "-c", command]);
+        assert!(ended.stdout.contains(&format!("code {code}\n")), "{command}: {}{}", ended.stdout, ended.stderr);
     }
 }
 

@@ -64,7 +64,12 @@ impl Session<'_> {
         let closer = Closer::start(self.actions.object, self.actions.loaded);
         let closer = closer.map_err(system("starting to close the keys of ended threads"))?;
         if let Some(child) = &mut self.sources.child {
-            child.resume().map_err(RunError::Child)?;
+            let child_pid = child.pid();
+            match &self.unwinder {
+                Some(unwinder) => child.resume_prepared(&|| unwinder.prepare(child_pid)),
+                None => child.resume(),
+            }
+            .map_err(RunError::Child)?;
         }
         let ticks = timers.ticks();
         self.windows.begin(ticks.start);

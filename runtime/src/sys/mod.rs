@@ -19,6 +19,7 @@ pub mod perf_buffer;
 pub mod poll;
 pub mod process;
 pub mod program;
+pub mod ptrace;
 pub mod regex;
 pub mod ring;
 pub mod signal;

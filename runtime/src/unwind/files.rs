@@ -7,8 +7,9 @@
 
 use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -111,6 +112,14 @@ impl Files {
         match file.and_then(|file| Some((key(&file.metadata().ok()?), file))) {
             Some((key, file)) => self.read(Some(key), &Bounded::new(file, MAX_TABLE_BYTES)),
             None => Known::bare(),
+        }
+    }
+
+    /// Reads a file before it is mapped; one that is not regular is left out.
+    pub(super) fn read_ahead(&mut self, path: &Path) {
+        let file = path.metadata().ok().filter(Metadata::is_file).and_then(|_| File::open(path).ok());
+        if let Some((key, file)) = file.and_then(|file| Some((key(&file.metadata().ok()?), file))) {
+            self.read(Some(key), &Bounded::new(file, MAX_TABLE_BYTES));
         }
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Tables {
 }
 
 /// The program that a process runs: what a value of it follows from.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Program<'a> {
     pub code: Vec<Region<'a>>,
     /// Start of its stack, which `exec` chooses at random; 0 if it is hidden.

@@ -19,11 +19,11 @@ mod store;
 pub(crate) mod used;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use profiler_model::unwind::{REQUEST_BYTES, Unwinding};
@@ -55,18 +55,21 @@ const UNFINISHED: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct Unwinder {
     written: Arc<Written>,
+    orders: Sender<Order>,
+    /// Wakes the thread for an order.
+    wake: PipeWriter,
     _thread: Background,
 }
 
 impl Unwinder {
     /// Starts the thread for a loaded object. Tables of large files are kept in the private
     /// directory `cache`, if there is one; the files that were read, in `kept`. Returns when these
-    /// processes have tables, or the busiest ones if none is named; but waits no longer than
-    /// [`PATIENCE`] or [`PREPARATION`].
+    /// processes have tables, or the busiest ones if none is named, and the files of a process that
+    /// is about to run them; but waits no longer than [`PATIENCE`] or [`PREPARATION`].
     pub(crate) fn start(
         unwinding: &Unwinding,
         loaded: &Loaded,
-        processes: &[u32],
+        (processes, expected): (&[u32], Option<(u32, Vec<PathBuf>)>),
         (cache, kept): (Option<PathBuf>, Option<Arc<dyn KeepFiles>>),
     ) -> io::Result<Unwinder> {
         let maps = Maps::open(unwinding, loaded)?;
@@ -74,17 +77,34 @@ impl Unwinder {
         let written = Arc::new(Written::default());
         let counted = Arc::clone(&written);
         let (named, (prepared, is_prepared)) = (processes.to_vec(), channel());
+        let ((orders, ordered), (woken, wake)) = (channel(), io::pipe()?);
         // Without an answer, stacks say that there is no table yet.
         let thread = Background::start("unwinder", STACK_BYTES, move |end| {
             let first = if named.is_empty() { busy::busiest() } else { named };
-            let ahead = Ahead { processes: first.into(), is_done: Some(prepared) };
             let cache = cache.and_then(|directory| Cache::open(&directory).ok());
-            drop(listen(Server::new(maps, Files::new(cache, kept), counted), &requests, ahead, end));
+            let mut server = Server::new(maps, Files::new(cache, kept), counted);
+            let mut early: VecDeque<Early> = first.into_iter().map(Early::Process).collect();
+            if let Some((pid, files)) = expected {
+                server.expect(pid);
+                files.into_iter().rev().for_each(|file| early.push_front(Early::File(file)));
+            }
+            let ahead = Ahead { early, is_done: Some(prepared) };
+            drop(listen(server, &requests, ahead, (&ordered, woken), end));
         })?;
         let patience = if processes.is_empty() { PREPARATION } else { PATIENCE };
         // The thread drops its end when it is done.
         let _ = is_prepared.recv_timeout(patience);
-        Ok(Unwinder { written, _thread: thread })
+        Ok(Unwinder { written, orders, wake, _thread: thread })
+    }
+
+    /// Makes tables for what a process has mapped now. Waits until they are there, but no longer
+    /// than [`PATIENCE`].
+    pub(crate) fn prepare(&self, pid: u32) {
+        let (done, is_done) = channel();
+        if self.orders.send(Order { pid, _done: done }).is_ok() && (&self.wake).write_all(&[1]).is_ok() {
+            // The thread drops its end when it is done.
+            let _ = is_done.recv_timeout(PATIENCE);
+        }
     }
 
     /// The memory of its tables so far.
@@ -93,18 +113,34 @@ impl Unwinder {
     }
 }
 
-/// Processes that get tables before they ask.
+/// A process that gets tables at once.
+#[derive(Debug)]
+struct Order {
+    pid: u32,
+    /// Dropped when it has them.
+    _done: Sender<()>,
+}
+
+/// What gets tables before anything asks.
+#[derive(Debug)]
+enum Early {
+    /// A file that will be mapped.
+    File(PathBuf),
+    Process(u32),
+}
+
+/// What is left of it.
 #[derive(Debug)]
 struct Ahead {
-    processes: VecDeque<u32>,
+    early: VecDeque<Early>,
     /// Dropped as soon as all of them have tables.
     is_done: Option<Sender<()>>,
 }
 
 impl Ahead {
     /// The next of them.
-    fn next(&mut self) -> Option<u32> {
-        let next = self.processes.pop_front();
+    fn next(&mut self) -> Option<Early> {
+        let next = self.early.pop_front();
         if next.is_none() {
             self.is_done = None;
         }
@@ -112,8 +148,14 @@ impl Ahead {
     }
 }
 
-/// Answers requests until the run ends; in between, serves the processes ahead.
-fn listen(mut server: Server<Maps>, requests: &OwnedMap, mut ahead: Ahead, end: &End) -> io::Result<()> {
+/// Answers requests until the run ends; in between, makes the tables ahead.
+fn listen(
+    mut server: Server<Maps>,
+    requests: &OwnedMap,
+    mut ahead: Ahead,
+    (ordered, mut woken): (&Receiver<Order>, PipeReader),
+    end: &End,
+) -> io::Result<()> {
     let requests = requests.borrow();
     let mut rings = Rings::new(Some(MappedRing::new(&requests, REQUEST_BYTES)?), None);
     let cpus = online_cpus().unwrap_or_default();
@@ -122,9 +164,11 @@ fn listen(mut server: Server<Maps>, requests: &OwnedMap, mut ahead: Ahead, end: 
     let wakes = mapped.iter().map(PerfBuffer::wake_fd).collect::<io::Result<Vec<_>>>()?;
     let mut fds = vec![requests.fd(), end.pipe.as_fd()];
     fds.extend(wakes.iter().map(AsFd::as_fd));
+    let orders = woken.try_clone()?;
+    fds.push(orders.as_fd());
     while !end.is_over() {
         let early = ahead.next();
-        poll::wait_for_any(&fds, early.map(|_| Duration::ZERO))?;
+        poll::wait_for_any(&fds, early.is_some().then_some(Duration::ZERO))?;
         let (mut changed, mut is_lossy) = (BTreeSet::new(), false);
         for events in &mut mapped {
             events.drain(&mut |record| match kind_of(record) {
@@ -140,14 +184,19 @@ fn listen(mut server: Server<Maps>, requests: &OwnedMap, mut ahead: Ahead, end: 
         for &pid in &changed {
             let _ = server.refresh(pid);
         }
+        for order in ordered.try_iter() {
+            woken.read_exact(&mut [0])?;
+            let _ = server.refresh(order.pid);
+        }
         // Of several requests of a process, the last one counts.
         let mut asked = BTreeMap::new();
         rings.drain(&mut |_, record| asked.extend(request(record)));
-        if let Some(pid) = early {
-            let _ = server.prepare(pid);
-        } else if asked.is_empty() {
+        match early {
+            Some(Early::Process(pid)) => drop(server.prepare(pid)),
+            Some(Early::File(path)) => drop(server.read(&path)),
             // Processes that only start and end must not keep a CPU busy here.
-            poll::wait(&[end.pipe.as_fd()], Some(UNFINISHED))?;
+            None if asked.is_empty() => drop(poll::wait(&[end.pipe.as_fd()], Some(UNFINISHED))?),
+            None => {}
         }
         for (pid, identity) in asked {
             if end.is_over() {

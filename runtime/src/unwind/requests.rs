@@ -5,7 +5,7 @@
 //! addresses that have no mapping.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::time::Duration;
 
 use profiler_model::unwind::UNCLAIMED;
@@ -27,6 +27,9 @@ struct Request {
     identity: u64,
     /// A hash of the program.
     code: u64,
+    start_stack: u64,
+    /// A hash of the code that the process has until it runs the program that it is to run.
+    before: Option<u64>,
     pause: Duration,
     is_answered: bool,
 }
@@ -45,6 +48,8 @@ impl Requests {
     pub(super) fn ask(&mut self, pid: u32, identity: u64, program: &Program<'_>) -> Verdict {
         let code = hash_of(program);
         match self.last.get_mut(&pid) {
+            // It still runs what it was before.
+            Some(last) if last.before == Some(hash_of(&program.code)) => Verdict { pause: None, is_new: false },
             // It has claimed what was prepared for it.
             Some(last) if (last.identity, last.code) == (UNCLAIMED, code) => {
                 last.identity = identity;
@@ -55,17 +60,31 @@ impl Requests {
                 Verdict { pause: Some(last.pause), is_new: !last.is_answered }
             }
             _ => {
-                let request = Request { identity, code, pause: Duration::ZERO, is_answered: false };
+                let start_stack = program.start_stack;
+                let pause = Duration::ZERO;
+                let request = Request { identity, code, start_stack, before: None, pause, is_answered: false };
                 self.last.insert(pid, request);
                 Verdict { pause: None, is_new: true }
             }
         }
     }
 
-    /// The identity of a process that has asked, if its code is no longer the same.
+    /// A process that is still `program` will run another one.
+    pub(super) fn expect(&mut self, pid: u32, program: &Program<'_>) {
+        let (start_stack, before) = (program.start_stack, Some(hash_of(&program.code)));
+        let (code, pause) = (hash_of(program), Duration::ZERO);
+        let request = Request { identity: UNCLAIMED, code, start_stack, before, pause, is_answered: false };
+        self.last.insert(pid, request);
+    }
+
+    /// The identity of a process that has asked, if its code is no longer the same: none yet if it
+    /// runs another program.
     pub(super) fn changed(&self, pid: u32, program: &Program<'_>) -> Option<u64> {
         let last = self.last.get(&pid)?;
-        (last.code != hash_of(program)).then_some(last.identity)
+        // Another memory has another stack.
+        let identity = if last.start_stack == program.start_stack { last.identity } else { UNCLAIMED };
+        let is_same = last.code == hash_of(program) || last.before == Some(hash_of(&program.code));
+        (!is_same).then_some(identity)
     }
 
     /// The processes that have asked.
@@ -96,9 +115,9 @@ impl Requests {
     }
 }
 
-fn hash_of(program: &Program<'_>) -> u64 {
+fn hash_of(it: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
-    program.hash(&mut hasher);
+    it.hash(&mut hasher);
     hasher.finish()
 }
 
@@ -128,6 +147,23 @@ mod tests {
         assert_eq!((pauses[0], &pauses[1..]), (None, &expected[..]));
         assert_eq!((ask(1, &both), ask(1, &both)), (None, Some(100)), "other code");
         assert_eq!((ask(2, &both), ask(2, &both)), (None, Some(100)), "another program");
+    }
+
+    #[test]
+    fn what_is_expected_is_answered_when_it_runs_its_program() {
+        let maps = "1000-2000 r-xp 0 08:01 12 /bin/a\n5000-6000 r-xp 0 08:01 13 /lib/b\n";
+        let regions = Regions::parse(maps);
+        let (before, after) = (program(&[regions.get(0)]), program(&[regions.get(1)]));
+        let mut requests = Requests::default();
+        requests.expect(7, &before);
+        // It may have the new stack already, and still the old code.
+        let between = Program { start_stack: 2, ..before.clone() };
+        for program in [&before, &between] {
+            assert!(!requests.ask(7, 1, program).is_new && requests.changed(7, program).is_none());
+        }
+        let after = Program { start_stack: 2, ..after };
+        assert_eq!(requests.changed(7, &after), Some(UNCLAIMED));
+        assert!(requests.ask(7, UNCLAIMED, &after).is_new);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! and tables that do not fit are dropped rarely.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -76,6 +77,18 @@ impl<S: Store> Server<S> {
         if self.requests.knows(pid) { Ok(()) } else { self.serve(pid, UNCLAIMED) }
     }
 
+    /// A process is about to run another program. It gets tables when it has mapped its code.
+    pub(super) fn expect(&mut self, pid: u32) {
+        let maps = read_maps(pid).unwrap_or_default();
+        self.requests.expect(pid, &Program::of(pid, &Regions::parse(&maps)));
+    }
+
+    /// Reads a file that processes will map.
+    pub(super) fn read(&mut self, path: &Path) -> io::Result<()> {
+        self.files.read_ahead(path);
+        self.write_segments()
+    }
+
     /// The processes that have asked.
     pub(super) fn processes(&self) -> impl Iterator<Item = u32> + '_ {
         self.requests.processes()
@@ -123,12 +136,18 @@ impl<S: Store> Server<S> {
     /// The mappings of a process, whose segments are written.
     fn map(&mut self, pid: u32, code: &[Region<'_>]) -> io::Result<Mapped> {
         let mapped = self.files.map(pid, code);
+        self.write_segments()?;
+        Ok(mapped)
+    }
+
+    /// Writes the tables that were read since the last time.
+    fn write_segments(&mut self) -> io::Result<()> {
         for segment in self.files.segments().take() {
             let written = self.store.write_segment(segment.number, &segment.words);
             // Files whose rows are not in the store must not be taken for known.
             written.inspect_err(|_| self.files.forget())?;
         }
-        Ok(mapped)
+        Ok(())
     }
 
     fn write(&mut self, pid: u32, value: &[u8]) -> io::Result<()> {
