@@ -63,6 +63,8 @@ fn decode_present(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value>
         Type::Bool => Value::Bool(*bytes.first()? != 0),
         Type::Int(int) if int.signed => Value::Int(integer(*int, bytes)?),
         Type::Int(int) => Value::Uint(integer(*int, bytes)? as u64),
+        Type::Float { size_bytes: 4 } => Value::Float(widened(f32::from_ne_bytes(first(bytes)?)).to_bits()),
+        Type::Float { .. } => Value::Float(f64::from_ne_bytes(first(bytes)?).to_bits()),
         Type::Str { capacity_bytes } => Value::Str(owned_string(bytes, *capacity_bytes, lookup)),
         Type::Buf { capacity_bytes } => {
             let len = word32(bytes, 0)?.min(*capacity_bytes) as usize;
@@ -102,6 +104,11 @@ fn decode_present(ty: &Type, bytes: &[u8], lookup: &dyn Lookup) -> Option<Value>
         }
         Type::ProbeName => Value::Str(lookup.probe_name(word64(bytes, 0)?)?.as_bytes().to_vec()),
     })
+}
+
+/// The number of 64 bits that is printed as this one is: 0.1, not 0.10000000149011612.
+fn widened(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or_else(|_| number.into())
 }
 
 /// An integer of `int`'s size, sign- or zero-extended to 64 bits.

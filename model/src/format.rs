@@ -54,8 +54,8 @@ pub struct Conversion {
     pub width: Option<u32>,
     /// Number of digits, or maximum number of characters of a string.
     pub precision: Option<u32>,
-    /// The letter: `d i u x X o c s p`, `r` (buffer), `t` (a duration in ns); `R` stands for `rx`,
-    /// `H` for `rh`, `G` for `gr` (flags of an allocation).
+    /// The letter: `d i u x X o c s p f`, `r` (buffer), `t` (a duration in ns); `R` stands for
+    /// `rx`, `H` for `rh`, `G` for `gr` (flags of an allocation).
     pub letter: char,
     /// Size from the length modifier (`hh` 1, `h` 2, none 4, `l`, `ll`, `j`, `z` and `t` 8):
     /// integers are truncated to it before printing. Pointers (`%p`) are never truncated.
@@ -101,6 +101,7 @@ pub fn accepts(conversion: &Conversion, ty: &Type) -> bool {
         ('r' | 'R' | 'H', _) => false,
         (letter, Type::Statistic { .. }) => letter != 'c' && letter != 'p',
         ('t', ty) => matches!(ty, Type::Int(_)),
+        ('f', ty) => matches!(ty, Type::Float { .. }),
         ('G', ty) => matches!(ty, Type::Int(_) | Type::Enum { .. }),
         (_, ty) => ty.is_scalar(),
     }

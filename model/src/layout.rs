@@ -40,6 +40,7 @@ pub fn of(ty: &Type, records: &dyn Records) -> Layout {
         Type::Unknown | Type::None => Layout { size_bytes: 0, align_bytes: 1 },
         Type::Bool => plain(1),
         Type::Int(int) | Type::Enum { int, .. } => plain(u32::from(int.size_bytes)),
+        Type::Float { size_bytes } => plain(u32::from(*size_bytes)),
         Type::Pointer { .. } | Type::KernelSymbol | Type::Username | Type::ProbeName | Type::MacAddress => plain(8),
         Type::Str { capacity_bytes } => Layout { size_bytes: *capacity_bytes, align_bytes: 1 },
         Type::Buf { capacity_bytes } => Layout { size_bytes: 4 + capacity_bytes.next_multiple_of(4), align_bytes: 4 },

@@ -25,6 +25,7 @@ pub fn write_value(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
         Value::Int(n) | Value::Average { average: n } => put(out, format_args!("{n}")),
         Value::Uint(n) => put(out, format_args!("{n}")),
+        Value::Float(bits) => put(out, format_args!("{:?}", f64::from_bits(*bits))),
         Value::Str(text) => out.extend_from_slice(text),
         Value::Buf(bytes) => write_buffer(bytes, BufferStyle::Ascii, out),
         Value::Pointer(address) => put(out, format_args!("{address:#x}")),

@@ -51,6 +51,8 @@ pub enum Type {
     Bool,
     /// An integer.
     Int(Int),
+    /// A floating-point number of 4 or 8 bytes. Programs only copy it; it is decoded for printing.
+    Float { size_bytes: u8 },
     /// A NUL-terminated string with a fixed capacity, NUL-padded wherever it is compared or hashed.
     Str {
         /// Capacity in bytes including the terminating NUL.
@@ -292,6 +294,7 @@ impl Type {
             Type::None => "no value".into(),
             Type::Bool => "bool".into(),
             Type::Int(int) => int.to_string(),
+            Type::Float { size_bytes } => if *size_bytes == 4 { "float" } else { "double" }.into(),
             Type::Str { capacity_bytes } => format!("string[{capacity_bytes}]"),
             Type::Buf { capacity_bytes } => format!("buffer[{capacity_bytes}]"),
             Type::Pointer { to, .. } => match to.as_ref() {

@@ -28,6 +28,8 @@ pub enum Value {
     Int(i64),
     /// An unsigned integer.
     Uint(u64),
+    /// A floating-point number: the bits of an `f64`.
+    Float(u64),
     /// A string up to its NUL; not necessarily UTF-8.
     Str(Vec<u8>),
     /// Raw bytes.

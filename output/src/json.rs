@@ -230,6 +230,11 @@ fn write_json(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         Value::Int(n) | Value::Average { average: n } | Value::Enum { number: n, .. } => {
             write_integer(i128::from(*n), out);
         }
+        Value::Float(bits) => match f64::from_bits(*bits) {
+            number if number.is_finite() => put(out, format_args!("{number:?}")),
+            // JSON has no infinity.
+            number => write_string(format!("{number:?}").as_bytes(), out),
+        },
         Value::Uint(n) | Value::Pointer(n) => write_integer(i128::from(*n), out),
         Value::Str(text) => write_string(text, out),
         Value::Buf(bytes) => write_list(bytes, out, |byte, out| put(out, format_args!("{byte}"))),

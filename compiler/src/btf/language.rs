@@ -66,6 +66,10 @@ impl<'a> Conversion<'a> {
                 let signed = self.btf.enum_signed(id).unwrap_or_default();
                 register_int(self.btf.size_bytes(id), signed).map_or(Type::Unknown, |int| Type::Enum { id, int })
             }
+            Some(Kind::Float) => match self.btf.size_bytes(id) {
+                size_bytes @ (4 | 8) => Type::Float { size_bytes: size_bytes as u8 },
+                _ => Type::Unknown,
+            },
             Some(Kind::Variable) => self.btf.record(id).map_or(Type::Unknown, |record| inner.to_type(record.target())),
             _ => Type::Unknown,
         }

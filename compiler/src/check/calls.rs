@@ -122,7 +122,7 @@ impl Body<'_, '_> {
         let parsed = match format::parse(&text) {
             Ok(parsed) => parsed,
             Err(error) => {
-                let help = "conversions: %d %i %u %x %X %o %c %p for numbers, %s for everything, %r %rx %rh for buffers, %gr for \
+                let help = "conversions: %d %i %u %x %X %o %c %p for numbers, %s for everything, %f for float and double, %r %rx %rh for buffers, %gr for \
                      flags of an allocation";
                 self.error(Diagnostic::error(Code(345), args[0].span, error.message).help(help));
                 return None;

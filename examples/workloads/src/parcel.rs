@@ -14,6 +14,8 @@
 //!     char name[12];
 //!     struct parcel *before;
 //!     union { unsigned long whole; unsigned char bytes[8]; } seal;
+//!     double weight;
+//!     float shares[2];
 //! };
 //! ```
 
@@ -50,6 +52,10 @@ pub struct Parcel {
     before: *const Parcel,
     /// Eight bytes, from the number up.
     seal: [u8; 8],
+    /// A quarter of the number.
+    weight: f64,
+    /// A tenth of the number, once positive and once negative.
+    shares: [f32; 2],
 }
 
 /// Sends parcels; each stays allocated until all are sent.
@@ -81,5 +87,7 @@ fn parcel(number: u64, before: Option<&Parcel>) -> Parcel {
         name,
         before: before.map_or(ptr::null(), ptr::from_ref),
         seal: std::array::from_fn(|at| small as u8 + at as u8),
+        weight: f64::from(small) / 4.0,
+        shares: [f32::from(small as u16) / 10.0, -f32::from(small as u16) / 10.0],
     }
 }

@@ -85,10 +85,10 @@ fn conversion(text: &[u8]) -> Result<Option<(Found, usize)>, String> {
         [b'r', b'x', ..] => ('R', 2),
         [b'r', b'h', ..] => ('H', 2),
         [b'g', b'r', ..] => ('G', 2),
-        [letter @ (b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' | b'p' | b'r'), ..] => {
+        [letter @ (b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' | b'p' | b'r' | b'f'), ..] => {
             (char::from(*letter), 1)
         }
-        [letter, ..] if b"eEfFgGaAn".contains(letter) => {
+        [letter, ..] if b"eEFgGaAn".contains(letter) => {
             return Err(format!("unsupported conversion `%{}`", char::from(*letter)));
         }
         _ => return Ok(None),

@@ -15,6 +15,9 @@ use crate::types::Type;
 use crate::units::Unit;
 use crate::value::{Symbols, Value};
 
+/// Digits after the point of `%f`, as in C.
+const FLOAT_DIGITS: usize = 6;
+
 impl Format {
     /// Appends the text; `arg(n)` is the value of the n-th conversion.
     pub fn render(&self, mut arg: impl FnMut(usize) -> Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
@@ -84,6 +87,12 @@ impl Conversion {
             }
             ('G', Some(bits), _) => {
                 let text = allocation_flags::names(bits);
+                write_padded(&Conversion { precision: None, ..*self }, text.as_bytes(), out);
+            }
+            ('f', _, Value::Float(bits)) => {
+                let digits = self.precision.map_or(FLOAT_DIGITS, |digits| digits as usize);
+                let (number, is_signed) = (f64::from_bits(*bits), self.plus);
+                let text = if is_signed { format!("{number:+.digits$}") } else { format!("{number:.digits$}") };
                 write_padded(&Conversion { precision: None, ..*self }, text.as_bytes(), out);
             }
             ('R', _, Value::Buf(bytes)) => self.write_buffer(bytes, BufferStyle::Escaped, out),

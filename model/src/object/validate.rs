@@ -240,6 +240,10 @@ impl Checked<'_> {
                 number("the size of an integer", matches!(int.size_bytes, 1 | 2 | 4 | 8))?;
                 8
             }
+            Type::Float { size_bytes } => {
+                number("the size of a floating-point number", matches!(size_bytes, 4 | 8))?;
+                8
+            }
             Type::Str { capacity_bytes } | Type::Buf { capacity_bytes } => u64::from(*capacity_bytes) + 8,
             Type::Array { of, len } => self.size_of(of)?.saturating_mul(u64::from(*len)),
             Type::Tuple(parts) => self.sum_of(&mut parts.iter())?,

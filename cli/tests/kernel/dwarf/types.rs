@@ -51,10 +51,10 @@ fn variables_have_their_types() {
         printf("%d %d %d ", *uaddr("counter"), *uaddr("small"), *uaddr("flag"));
         printf("%d %d ", uaddr("server")->clients->fd, uaddr("server")->count);
         printf("%d %s ", (*uaddr("chosen"))->clients->fd, *uaddr("label"));
-        printf("%d %d\n", (*uaddr("table"))[2], *uaddr("ratio") == 0x3fe0000000000000);
+        printf("%d %f %d\n", (*uaddr("table"))[2], *uaddr("ratio"), *(uint64 *)uaddr("ratio") == 0x3fe0000000000000);
     }
     uprobe:BIN:in_other { printf("%d\n", uaddr("apart")->value); }"#;
-    assert_prints(script, "-7 -3 1 -4 3 -4 a label 65535 1\n11");
+    assert_prints(script, "-7 -3 1 -4 3 -4 a label 65535 0.500000 1\n11");
 }
 
 /// Since Linux 6.6; on older kernels it is an error.
