@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 
 use crate::sys::account::Account;
@@ -86,15 +87,19 @@ impl Child {
 
     /// The same. Before it runs any code, and when its libraries are mapped, it waits for
     /// `prepare`.
-    pub(crate) fn resume_prepared(&mut self, prepare: &dyn Fn()) -> Result<(), ChildError> {
-        // A process that may not be followed, as in some containers, runs at once.
-        let followed = Followed::new(self.pid).ok();
-        self.resume()?;
-        if let Some(followed) = followed {
-            // After an error it has ended, or runs.
-            self.status = loading::hold(followed, self.pid, prepare).unwrap_or(None);
-        }
-        Ok(())
+    pub(crate) fn resume_prepared(&mut self, prepare: &(dyn Fn() + Sync)) -> Result<(), ChildError> {
+        // The kernel releases the process when the thread that follows it ends, however it ends.
+        thread::scope(|scope| {
+            let following = thread::Builder::new().name("loading".into()).spawn_scoped(scope, || {
+                // A process that may not be followed, as in some containers, runs at once.
+                let followed = Followed::new(self.pid).ok();
+                self.resume()?;
+                self.status = followed.and_then(|followed| loading::hold(followed, self.pid, prepare).ok().flatten());
+                Ok(())
+            });
+            let ended = following.map_err(ChildError::System)?.join();
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     }
 
     /// Its wait status; `None` while it runs.

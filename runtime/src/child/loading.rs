@@ -3,7 +3,8 @@
 //! In: a child that is about to execute its program. Out: the same child, running.
 //! Guarantee: the first stacks of a command are complete, but for those of constructors that make
 //! no system call. The command is followed until its first system call outside of the dynamic
-//! loader, or for [`LIMIT`]; what cannot be followed runs at once.
+//! loader, or for [`LIMIT`]; what cannot be followed runs at once. It must be called by a thread of
+//! its own: a child that this does not release is released when the thread ends.
 
 use std::fs;
 use std::io;
@@ -44,16 +45,8 @@ pub(super) fn hold(child: Followed, pid: u32, prepare: &dyn Fn()) -> io::Result<
             Some(Stop::Signal(signal)) => return child.release(signal).map(|()| None),
             Some(Stop::Other) => return child.release(0).map(|()| None),
             Some(Stop::Ended(status)) => return Ok(Some(status)),
-            None => {
-                child.interrupt()?;
-                return match child.wait(Instant::now() + LIMIT)? {
-                    Some(Stop::Ended(status)) => Ok(Some(status)),
-                    // It is released when this thread ends.
-                    None => Ok(None),
-                    Some(Stop::Signal(signal)) => child.release(signal).map(|()| None),
-                    Some(_) => child.release(0).map(|()| None),
-                };
-            }
+            // It runs, or waits in a system call, and does so when it is released.
+            None => return Ok(None),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Following a child from its `execve` through its first system calls.
 //!
 //! In: a child of the calling thread. Out: where it stops.
-//! Guarantee: a child that is no longer followed runs on, also if this process ends.
+//! Guarantee: a child runs on when the thread that follows it has ended, wherever it was.
 
 use std::io;
 use std::ptr;
@@ -99,11 +99,5 @@ impl Followed {
         // SAFETY: takes numbers only.
         let released = unsafe { libc::ptrace(libc::PTRACE_DETACH, self.pid, 0_usize, signal as usize) };
         check_errno(released as i32).map(drop)
-    }
-
-    /// Asks the child to stop, wherever it is.
-    pub fn interrupt(&self) -> io::Result<()> {
-        // SAFETY: takes numbers only.
-        check_errno(unsafe { libc::ptrace(libc::PTRACE_INTERRUPT, self.pid, 0_usize, 0_usize) } as i32).map(drop)
     }
 }

@@ -186,7 +186,7 @@ fn listen(
         }
         for order in ordered.try_iter() {
             woken.read_exact(&mut [0])?;
-            let _ = server.refresh(order.pid);
+            let _ = server.begun(order.pid);
         }
         // Of several requests of a process, the last one counts.
         let mut asked = BTreeMap::new();

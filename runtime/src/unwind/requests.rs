@@ -77,6 +77,13 @@ impl Requests {
         self.last.insert(pid, request);
     }
 
+    /// A process runs the program that it was to run, which may have the same code as before.
+    pub(super) fn begun(&mut self, pid: u32) {
+        if let Some(last) = self.last.get_mut(&pid) {
+            last.before = None;
+        }
+    }
+
     /// The identity of a process that has asked, if its code is no longer the same: none yet if it
     /// runs another program.
     pub(super) fn changed(&self, pid: u32, program: &Program<'_>) -> Option<u64> {
@@ -161,6 +168,10 @@ mod tests {
         for program in [&before, &between] {
             assert!(!requests.ask(7, 1, program).is_new && requests.changed(7, program).is_none());
         }
+        let mut same = Requests::default();
+        same.expect(7, &before);
+        same.begun(7);
+        assert_eq!(same.changed(7, &between), Some(UNCLAIMED), "the same program again");
         let after = Program { start_stack: 2, ..after };
         assert_eq!(requests.changed(7, &after), Some(UNCLAIMED));
         assert!(requests.ask(7, UNCLAIMED, &after).is_new);

@@ -83,6 +83,12 @@ impl<S: Store> Server<S> {
         self.requests.expect(pid, &Program::of(pid, &Regions::parse(&maps)));
     }
 
+    /// A process that was expected runs its program now.
+    pub(super) fn begun(&mut self, pid: u32) -> io::Result<()> {
+        self.requests.begun(pid);
+        self.refresh(pid)
+    }
+
     /// Reads a file that processes will map.
     pub(super) fn read(&mut self, path: &Path) -> io::Result<()> {
         self.files.read_ahead(path);

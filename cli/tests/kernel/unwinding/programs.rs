@@ -64,6 +64,23 @@ fn assert_chains(traced: &Traced, is_complete: bool) {
     }
 }
 
+/// The command of `-c` is held while its loader works, but not for ever, and it ends as it would.
+#[test]
+fn a_command_whose_loader_is_slow_is_released() {
+    if skip_walks() {
+        return;
+    }
+    let directory = Directory::new("unwinding-loader");
+    let alone = ["-nostdlib", "-static-pie", "-fPIE"];
+    let Some(loader) = compiled(&directory, "cc", &alone, "slow_loader.c", "loader") else { return };
+    let named = format!("-Wl,--dynamic-linker={loader}");
+    let Some(program) = compiled(&directory, "cc", &[&named], "empty.c", "program") else { return };
+    let script = "uprobe:libc:malloc { @[ustack] = count(); } tracepoint:sched:sched_process_exit /pid == cpid/
+        { printf(\"code %d, followed %d\\n\", curtask->exit_code >> 8, curtask->ptrace); }";
+    let ended = run(&["-e", script, "-c", &program]);
+    assert!(ended.stdout.contains("code 3, followed 0\n"), "{}{}", ended.stdout, ended.stderr);
+}
+
 #[test]
 fn a_chain_in_c_is_complete_with_and_without_frame_pointers() {
     if skip_walks() {

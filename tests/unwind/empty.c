@@ -1,0 +1,5 @@
+// A program that does nothing.
+int main(void)
+{
+	return 0;
+}
