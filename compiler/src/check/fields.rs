@@ -218,7 +218,7 @@ fn member_type(cx: &mut Body<'_, '_>, id: BtfId, space: Space, field: &Ident) ->
     if !has_value(&ty) {
         let message =
             format!("`{}` cannot be read: `{}` has no value in scripts", field.text, btf.describe(unit_of.ty));
-        let help = "programs in the kernel have no floating-point numbers";
+        let help = "of the floating-point types, only members that are `float` or `double` can be read";
         cx.fail(Diagnostic::error(Code(378), field.span, message).help(help));
         return None;
     }

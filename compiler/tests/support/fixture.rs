@@ -220,7 +220,9 @@ impl Target for Machine {
         let instructions = questions.instructions.iter().map(|at| (*at, described(&at.file_offset))).collect();
         let conn = types.reserve();
         let fd = NewMember { name: "fd".into(), ty: int, bit_offset: 0, width: None };
-        types.record_type(conn, "conn", false, 4, &[fd]);
+        let long_double = types.float("long double", 16);
+        let weight = NewMember { name: "weight".into(), ty: long_double, bit_offset: 128, width: None };
+        types.record_type(conn, "conn", false, 32, &[fd, weight]);
         let named = |ty: &ProgramType| match (questions.path.as_str(), ty.name.as_str()) {
             ("/bin/app", "conn") => Ok(Some(conn)),
             ("/bin/app", "twice") => Err("it has several different types of this name".to_owned()),
