@@ -48,6 +48,7 @@ pub const LANGUAGE: &[LanguageWord] = &[
         Role::Else,
         part("else", "if cond { … } else { … }", "what runs when the condition is 0", SYNTAX, Some("## Statements")),
     ),
+    part("empty", "empty \"TEXT\"", "what a view says if it has no rows", VIEW, Some("## `empty \"text\"`")),
     reserved(
         Role::Tag,
         part("enum", "enum NAME { A, B }", "defines names of numbers, as C does", TYPES, Some("## Definitions")),

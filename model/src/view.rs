@@ -47,6 +47,8 @@ pub struct View {
     pub every: Option<Every>,
     /// The column with the widths, if the rows are shown to people as a picture of their stacks.
     pub flame: Option<usize>,
+    /// What people read instead of a table without rows; nothing if it is empty.
+    pub empty: Option<String>,
 }
 
 /// A column.

@@ -93,7 +93,8 @@ impl SnapshotSink for Csv {
             let fields: Vec<Vec<u8>> = fields.into_iter().chain(cells).collect();
             write_line(fields.iter().map(Vec::as_slice), out);
         }
-        for note in table.withheld.iter().chain(&table.notes) {
+        let empty = table.empty.iter().filter(|text| !text.is_empty());
+        for note in table.withheld.iter().chain(empty).chain(&table.notes) {
             self.notes.remark(&format!("{}: {note}", table.title));
         }
         self.out.settle();

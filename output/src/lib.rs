@@ -106,6 +106,7 @@ mod entries;
 pub mod escaping;
 #[cfg(test)]
 mod fixtures;
+mod idle;
 pub mod json;
 pub mod progress;
 pub mod screen;

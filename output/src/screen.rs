@@ -91,7 +91,12 @@ impl Screen {
         if !self.drawn.is_empty() {
             return;
         }
-        for (_, lines) in self.views.iter().filter(|(_, lines)| !lines.is_empty()) {
+        for (at, (_, lines)) in self.views.iter().enumerate() {
+            // Views without rows may all say the same.
+            let is_said = self.views[..at].iter().any(|(_, above)| above == lines);
+            if lines.is_empty() || is_said {
+                continue;
+            }
             for line in lines {
                 out.extend_from_slice(line.text.as_bytes());
                 out.push(b'\n');

@@ -56,7 +56,8 @@ pub fn lines(table: &Table, title: &str, layout: Layout, symbols: &dyn Symbols) 
         return lines;
     }
     if table.rows.is_empty() && table.rest.is_none() {
-        lines.push(dim("(no rows)"));
+        let empty = table.empty.as_ref().map_or_else(|| vec!["(no rows)".to_owned()], said);
+        lines.extend(empty.iter().map(|text| dim(text)));
         lines.extend(notes);
         return lines;
     }
@@ -99,6 +100,12 @@ pub fn lines(table: &Table, title: &str, layout: Layout, symbols: &dyn Symbols) 
     }
     lines.extend(notes);
     lines
+}
+
+/// The lines of a sentence that replaces a table.
+pub fn sentence(text: &str, layout: Layout) -> Vec<Line> {
+    let lines = wrapped(&cells::printable(text), layout.width.unwrap_or(usize::MAX));
+    lines.into_iter().map(plain).collect()
 }
 
 /// Wraps a sentence at this width.

@@ -16,6 +16,7 @@ use profiler_model::value::{Symbols, Value};
 
 use super::buffer::Buffer;
 use super::entries::{arranged, write_key};
+use super::idle::Idle;
 use super::screen::{Screen, Terminal};
 use super::stacks::picture;
 use super::table::{self, Layout, Line};
@@ -32,8 +33,12 @@ pub struct Text {
     is_below_maps: bool,
     /// The terminal that results go to, if any.
     screen: Option<Screen>,
-    /// The latest table of each live view, with its title.
-    live: Vec<(usize, Table, String)>,
+    /// The latest table of each live view, with the window that it covers.
+    live: Vec<(usize, Table, Option<String>)>,
+    /// Tables without rows that are yet to be printed.
+    idle: Idle,
+    /// Whether the last output was about tables without rows.
+    is_below_idle: bool,
     coloured: bool,
     /// Whether control characters of traced programs are escaped in results, and in notes.
     escapes: bool,
@@ -52,6 +57,8 @@ impl Text {
             is_below_maps: false,
             screen: None,
             live: Vec::new(),
+            idle: Idle::default(),
+            is_below_idle: false,
             escapes: false,
             escapes_notes: false,
         }
@@ -88,7 +95,26 @@ impl Text {
         if let Some(screen) = &mut self.screen {
             screen.erase(out);
         }
+        let idle = std::mem::take(&mut self.idle);
+        if !idle.is_empty() {
+            if std::mem::take(&mut self.is_below_maps) {
+                out.push(b'\n');
+            }
+            let layout = self.screen.as_ref().map_or(Layout::default(), |screen| screen.layout(false));
+            write_lines(&idle_lines(&idle, layout), out);
+            self.is_below_idle = true;
+        }
         out
+    }
+
+    /// Empty lines that separate a table from what is above it.
+    fn separate(&mut self) {
+        // Sentences that wait are above it too.
+        self.results();
+        let is_below = std::mem::take(&mut self.is_below_maps) | std::mem::take(&mut self.is_below_idle);
+        if is_below {
+            self.out.bytes().push(b'\n');
+        }
     }
 
     /// Sets whether the results of tests are coloured.
@@ -159,6 +185,8 @@ impl EventSink for Text {
     }
 
     fn text(&mut self, kind: &'static str, bytes: &[u8]) {
+        self.results();
+        self.is_below_idle = false;
         if kind == "printf" {
             // The values are already escaped; the rest is the script's own text.
             self.results().extend_from_slice(bytes);
@@ -221,7 +249,9 @@ impl SnapshotSink for Text {
         if let Some(unit) = print.flame {
             let layout = self.screen.as_ref().map_or(Layout::default(), |screen| screen.layout(false));
             if let Some(lines) = picture::of_map(map, unit, layout, symbols) {
-                write_lines(&lines, self.results());
+                let out = self.results();
+                write_lines(&lines, out);
+                out.push(b'\n');
             }
             return self.out.settle();
         }
@@ -243,16 +273,13 @@ impl SnapshotSink for Text {
     }
 
     fn view(&mut self, shown: &ViewSnapshot<'_>, symbols: &dyn Symbols) {
-        let mut title = shown.table.title.clone();
-        if shown.is_periodic {
-            title = format!("{title}, {}", window::for_people(&shown.window, symbols));
-        }
+        let window = shown.is_periodic.then(|| window::for_people(&shown.window, symbols));
         if let Some(screen) = self.screen.as_mut().filter(|screen| shown.is_live && screen.redraws()) {
             screen.expect(shown.view);
-            let lines = view_lines(shown.table, &title, screen.layout(true), symbols);
+            let lines = view_lines(shown.table, window.as_ref(), screen.layout(true), symbols);
             screen.update(shown.view, lines);
             self.live.retain(|(view, ..)| *view != shown.view);
-            self.live.push((shown.view, shown.table.clone(), title));
+            self.live.push((shown.view, shown.table.clone(), window));
             self.results();
         } else {
             let layout = self.screen.as_mut().map_or(Layout::default(), |screen| screen.layout(false));
@@ -260,23 +287,30 @@ impl SnapshotSink for Text {
                 screen.forget(shown.view);
             }
             let drawn = self.live.extract_if(.., |(view, ..)| *view == shown.view).last();
-            let mut lines = Vec::new();
-            if let Some((_, table, title)) = drawn.filter(|_| shown.is_remainder) {
-                // The last full window was only drawn; it now stays, above the remainder.
-                lines = view_lines(&table, &title, layout, symbols);
+            // The last full window was only drawn; it now stays, above the remainder.
+            let stays = drawn.filter(|(_, table, window)| shown.is_remainder && !Idle::is(table, window.as_ref()));
+            let mut lines =
+                stays.map_or(Vec::new(), |(_, table, window)| view_lines(&table, window.as_ref(), layout, symbols));
+            let is_idle = Idle::is(shown.table, window.as_ref());
+            if !is_idle {
+                lines.extend(view_lines(shown.table, window.as_ref(), layout, symbols));
             }
-            lines.extend(view_lines(shown.table, &title, layout, symbols));
-            // An empty line separates tables from the maps above them.
-            if std::mem::take(&mut self.is_below_maps) {
-                self.results().push(b'\n');
+            if !lines.is_empty() {
+                self.separate();
+                write_lines(&lines, self.out.bytes());
+                self.out.bytes().push(b'\n');
             }
-            write_lines(&lines, self.results());
+            if is_idle && !self.idle.add(shown.table, window.clone()) {
+                self.results();
+                self.idle = Idle::of(shown.table, window);
+            }
         }
         self.out.settle();
     }
 
     fn spans(&mut self, spans: &[SpanLedger]) {
         // Earlier results must precede the notes if both go to one terminal.
+        self.results();
         let _ = self.out.flush();
         for span in spans {
             self.note(format_args!("span {}: {}\n", span.name, span.summary()));
@@ -299,8 +333,8 @@ impl SnapshotSink for Text {
 
     fn resized(&mut self, symbols: &dyn Symbols) {
         let Some(screen) = &mut self.screen else { return };
-        for (view, table, title) in &self.live {
-            let lines = view_lines(table, title, screen.layout(true), symbols);
+        for (view, table, window) in &self.live {
+            let lines = view_lines(table, window.as_ref(), screen.layout(true), symbols);
             screen.update(*view, lines);
         }
         if !self.live.is_empty() {
@@ -312,6 +346,9 @@ impl SnapshotSink for Text {
 
 impl Flush for Text {
     fn flush(&mut self) -> io::Result<()> {
+        if !self.idle.is_empty() {
+            self.results();
+        }
         let out = self.out.bytes();
         if let Some(screen) = &mut self.screen {
             screen.draw(out);
@@ -320,18 +357,24 @@ impl Flush for Text {
     }
 }
 
-/// A view as lines: a table, or a picture of its stacks.
-fn view_lines(table: &Table, title: &str, layout: Layout, symbols: &dyn Symbols) -> Vec<Line> {
-    picture::of_view(table, title, layout, symbols).unwrap_or_else(|| table::lines(table, title, layout, symbols))
+/// A view as lines: a table, a picture of its stacks, or what replaces a table without rows.
+fn view_lines(table: &Table, window: Option<&String>, layout: Layout, symbols: &dyn Symbols) -> Vec<Line> {
+    if Idle::is(table, window) {
+        return idle_lines(&Idle::of(table, window.cloned()), layout);
+    }
+    let title = window.map_or_else(|| table.title.clone(), |window| format!("{}, {window}", table.title));
+    picture::of_view(table, &title, layout, symbols).unwrap_or_else(|| table::lines(table, &title, layout, symbols))
 }
 
-/// Writes a block of lines followed by an empty one.
+fn idle_lines(idle: &Idle, layout: Layout) -> Vec<Line> {
+    idle.lines().iter().flat_map(|line| table::sentence(line, layout)).collect()
+}
+
 fn write_lines(lines: &[Line], out: &mut Vec<u8>) {
     for line in lines {
         out.extend_from_slice(line.text.as_bytes());
         out.push(b'\n');
     }
-    out.push(b'\n');
 }
 
 #[cfg(test)]

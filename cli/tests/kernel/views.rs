@@ -222,6 +222,37 @@ fn maps_with_a_view_are_not_printed_beside_it() {
 }
 
 #[test]
+fn a_view_without_rows_says_its_sentence() {
+    if skip() {
+        return;
+    }
+    let script = |every: &str, end: &str| {
+        format!(
+            r#"view "v" {{ of @a {every} empty "none: is it idle?" }} view "w" {{ of @b {every} empty "none: is it idle?" }}
+            BEGIN {{ if (pid == 0) {{ @a[1] = 5; @b[1] = 5; }} }} interval:150ms {{ exit(); }} END {{ {end} }}"#
+        )
+    };
+    let at_end = script("", "");
+    assert_eq!(run(&["-q", "-e", &at_end]).stdout, "none: is it idle?\n");
+    // Words of `END` do not replace it.
+    assert_eq!(run(&["-q", "-e", &script("", r#"printf("end\n");"#)]).stdout, "end\nnone: is it idle?\n");
+    let windows = run(&["-q", "-e", &script("every 50ms clear", "")]).stdout;
+    assert!(windows.lines().count() >= 2, "{windows}");
+    assert!(windows.lines().all(|line| line.ends_with("): none: is it idle?")), "{windows}");
+    let for_programs = run(&["-q", "-f", "json", "-e", &at_end]).stdout;
+    assert_eq!(
+        for_programs.matches(r#""rows": [], "empty": "none: is it idle?", "quality""#).count(),
+        2,
+        "{for_programs}"
+    );
+    let sheet = run(&["-q", "-f", "csv", "-e", &at_end]);
+    assert!(sheet.stderr.contains("v: none: is it idle?"), "{}", sheet.stderr);
+    assert!(!sheet.stdout.contains("none"), "{}", sheet.stdout);
+    let some = r#"view "v" { of @a empty "none" } BEGIN { @a[1] = 5; exit(); }"#;
+    assert_eq!(run(&["-q", "-e", some]).stdout, "v\nkey  value\n1        5\n\n");
+}
+
+#[test]
 fn words_of_the_end_replace_tables_without_rows() {
     if skip() {
         return;
@@ -242,5 +273,5 @@ fn words_of_the_end_replace_tables_without_rows() {
     let for_programs = run(&["-q", "-f", "json", "-e", &said]).stdout;
     assert!(for_programs.contains(r#""v""#) && for_programs.contains(r#""w""#), "{for_programs}");
     let every = r#"view "v" { of @a every 1h } BEGIN { if (pid == 0) { @a[1] = 5; } exit(); } END { printf("x\n"); }"#;
-    assert!(run(&["-q", "-e", every]).stdout.ends_with("\n(no rows)\n\n"));
+    assert!(run(&["-q", "-e", every]).stdout.ends_with("): v (no rows)\n"));
 }

@@ -27,6 +27,8 @@ pub struct View {
     pub every: Option<Every>,
     /// The word that asks for a picture of the stacks.
     pub flame: Option<Span>,
+    /// What is said instead of a table without rows.
+    pub empty: Option<Ident>,
     /// All of it.
     pub span: Span,
 }

@@ -38,6 +38,9 @@ impl Printer {
             if view.flame.is_some() {
                 p.line("flame");
             }
+            if let Some(empty) = &view.empty {
+                p.line(&format!("empty {:?}", empty.text));
+            }
         });
     }
 }

@@ -173,6 +173,7 @@ impl Reader<'_> {
             top,
             every,
             flame,
+            empty: self.written.empty.as_ref().map(|empty| empty.text.clone()),
         })
     }
 

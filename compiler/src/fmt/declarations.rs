@@ -10,7 +10,7 @@ use super::tokens::Class;
 use std::ops::Range;
 
 /// Words that begin a clause of a view.
-const CLAUSES: [&str; 8] = ["of", "by", "show", "where", "sort", "top", "every", "flame"];
+const CLAUSES: [&str; 9] = ["of", "by", "show", "where", "sort", "top", "every", "flame", "empty"];
 
 impl Printer<'_, '_> {
     /// Writes words, separated by a blank unless they were adjacent.

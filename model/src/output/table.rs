@@ -24,6 +24,9 @@ pub struct Table {
     pub notes: Vec<String>,
     /// The column with the widths, if the rows are shown to people as a picture of their stacks.
     pub flame: Option<usize>,
+    /// What the view says about having no rows, if there are none. People read it instead of the
+    /// table; if the text is empty, they read nothing.
+    pub empty: Option<String>,
 }
 
 /// A column heading.

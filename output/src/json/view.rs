@@ -39,6 +39,10 @@ pub(super) fn write_view(shown: &ViewSnapshot<'_>, symbols: &dyn Symbols, out: &
         out.extend_from_slice(b", \"withheld\": ");
         write_string(why.as_bytes(), out);
     }
+    if let Some(empty) = &table.empty {
+        out.extend_from_slice(b", \"empty\": ");
+        write_string(empty.as_bytes(), out);
+    }
     if !table.notes.is_empty() {
         out.extend_from_slice(b", \"notes\": ");
         write_list(&table.notes, out, |note, out| write_string(note.as_bytes(), out));

@@ -133,7 +133,7 @@ impl Display<'_, '_> {
     /// Whether a table has nothing to show, and people read words of `END` in its place.
     fn says_it_in_words(&self, table: &Table) -> bool {
         let is_empty = table.rows.is_empty() && table.rest.is_none();
-        let explains = table.withheld.is_some() || !table.notes.is_empty();
+        let explains = table.withheld.is_some() || table.empty.is_some() || !table.notes.is_empty();
         let is_for_people = !self.actions.output.is_for_machines() && !self.actions.output.wants_tables();
         is_empty && !explains && is_for_people && self.actions.has_spoken
     }

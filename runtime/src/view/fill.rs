@@ -60,6 +60,7 @@ pub fn fill(view: &View, held: &Held<'_>, seconds: f64, spans: &[SpanLedger], na
     rows.sort_by(|a, b| compare(order.is_some_and(|(_, ascending)| ascending), a, b));
     let most = view.top.map_or(usize::MAX, |top| top.rows as usize);
     let others = rows.split_off(rows.len().min(most));
+    let empty = view.empty.clone().filter(|_| rows.is_empty());
     let wants_rest = view.top.is_some_and(|top| top.rest) && !others.is_empty();
     Table {
         title: view.title.clone(),
@@ -72,6 +73,7 @@ pub fn fill(view: &View, held: &Held<'_>, seconds: f64, spans: &[SpanLedger], na
         withheld: None,
         notes,
         flame: view.flame,
+        empty,
     }
 }
 

@@ -112,7 +112,8 @@ fn in_words(rule: Rule) -> &'static str {
         | Rule::kw_sort
         | Rule::kw_top
         | Rule::kw_every
-        | Rule::kw_flame => "`of`, `show`, `where`, `sort`, `top`, `every` or `flame`",
+        | Rule::kw_flame
+        | Rule::kw_empty => "`of`, `show`, `where`, `sort`, `top`, `every`, `flame` or `empty`",
         Rule::column
         | Rule::view_column
         | Rule::column_name

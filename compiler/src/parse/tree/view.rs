@@ -30,6 +30,7 @@ impl Views<'_, '_> {
             top: None,
             every: None,
             flame: None,
+            empty: None,
             span,
         };
         let mut seen: Vec<(Rule, Span)> = Vec::new();
@@ -65,6 +66,10 @@ impl Views<'_, '_> {
                     view.every = self.number_in(pair).map(|period| Every { period, clear });
                 }
                 Rule::view_flame => view.flame = Some(span),
+                Rule::view_empty => {
+                    let text = pair.into_inner().find(|pair| pair.as_rule() == Rule::string);
+                    view.empty = text.map(|text| self.code.reader.text(&text));
+                }
                 _ => {}
             }
         }
@@ -202,6 +207,7 @@ fn clause_word(rule: Rule) -> Option<&'static str> {
         Rule::view_top => "top",
         Rule::view_every => "every",
         Rule::view_flame => "flame",
+        Rule::view_empty => "empty",
         _ => return None,
     })
 }

@@ -116,6 +116,7 @@ impl Generator {
             top: None,
             every: Some(every),
             flame: None,
+            empty: None,
             span: Span::default(),
         };
         if view.of.is_empty() { Vec::new() } else { vec![view] }
