@@ -147,12 +147,18 @@ pub fn says_in_words(recipe: &str, arguments: &[&str], sentence: &str) {
     assert_eq!(ended.stdout, format!("{sentence}\n"), "{recipe}: {}", ended.stderr);
 }
 
-/// Runs a recipe that sees nothing: each of the texts must be in its output, for a view its title.
+/// Runs a recipe that sees nothing, and says so in sentences: each of the texts is a line of its
+/// output, or the title of a view whose sentence is.
 pub fn says_nothing(recipe: &str, arguments: &[&str], texts: &[&str]) {
     let ended = run(&[&["-q", recipe, "--duration", "20ms"], arguments].concat());
     assert_eq!(ended.code(), 0, "{recipe}: {}", ended.stderr);
-    for text in texts {
-        let is_said = ended.stdout.contains(&format!("{text}\n(no rows)\n")) || ended.lines(text) == 1;
-        assert!(is_said, "{recipe}: {text}\n{}", ended.stdout);
+    assert!(!ended.stdout.contains("(no rows)"), "{recipe}: {}", ended.stdout);
+    let machine = run(&[&["-q", "-f", "json", recipe, "--duration", "20ms"], arguments].concat());
+    let outcome = Outcome::read(machine.stdout);
+    for text in texts.iter().filter(|text| ended.lines(text) == 0) {
+        let document = outcome.document("view", "view", text);
+        let sentence = document["empty"].as_str().unwrap_or_else(|| panic!("{recipe}: {text}\n{}", ended.stdout));
+        let is_said = sentence.is_empty() || ended.lines(sentence) == 1;
+        assert!(is_said && document["rows"] == Value::Array(Vec::new()), "{recipe}: {text}\n{}", ended.stdout);
     }
 }
