@@ -219,6 +219,9 @@ fn maps_with_a_view_are_not_printed_beside_it() {
     assert_eq!(run(&["-q", "-e", only]).stdout, "v\nkey  value\n1        5\n\n");
     let empty = r#"view "v" { of @a } BEGIN { if (pid == 0) { @a[1] = 5; } exit(); }"#;
     assert_eq!(run(&["-q", "-e", empty]).stdout, "v\n(no rows)\n\n");
+    // Nor is one without entries that no view shows, of which bpftrace prints an empty line.
+    let cleared = r#"view "v" { of @a } BEGIN { @a[1] = 5; @b[1] = count(); exit(); } END { clear(@b); }"#;
+    assert_eq!(run(&["-q", "-e", cleared]).stdout, "v\nkey  value\n1        5\n\n");
 }
 
 #[test]

@@ -160,13 +160,19 @@ impl Display<'_, '_> {
             }
             return;
         }
+        let mut snapshots: Vec<_> = maps.iter().filter_map(|map| self.actions.snapshot(*map)).collect();
+        let has_views = !object.views.is_empty();
+        // People read an empty line for a map without entries, as in bpftrace. Above views it would
+        // say nothing.
+        if has_views {
+            snapshots.retain(|snapshot| !snapshot.entries.is_empty());
+        }
         // At a prompt there is no run output above to separate from the maps.
-        if !at_prompt {
+        if !at_prompt && (!has_views || !snapshots.is_empty()) {
             self.actions.output.end_of_run();
         }
-        let snapshots: Vec<_> = maps.iter().map(|map| self.actions.snapshot(*map)).collect();
         for snapshot in snapshots {
-            self.actions.show(snapshot, MapPrint::default());
+            self.actions.show(Some(snapshot), MapPrint::default());
         }
     }
 }
