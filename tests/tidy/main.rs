@@ -9,6 +9,7 @@ mod imports;
 mod lexer;
 mod names;
 mod prose;
+mod recipes;
 mod rooms;
 mod tree;
 

@@ -90,12 +90,12 @@ fn launches_copies_and_waits_are_those_of_the_program() {
             assert_eq!((row["calls"].as_u64(), row["bytes"].as_u64()), (Some(count), bytes), "{}", outcome.text);
         }
         // Calls within calls are not counted again.
-        let all = outcome.document("view", "view", "GPU calls")["rows"].as_array().expect("rows");
+        let all = outcome.rows("GPU calls");
         assert_eq!(all.len(), counts.len(), "{}", outcome.text);
         let work = outcome.row("launch to synchronise", "process", &"load".into());
         assert_eq!(work["times"].as_u64(), Some(2 * ROUNDS), "{}", outcome.text);
         assert_eq!(work["launches"].as_u64(), Some(4 * ROUNDS), "{}", outcome.text);
-        let stacks = outcome.document("view", "view", "where work is launched")["rows"].as_array().expect("rows");
+        let stacks = outcome.rows("where work is launched");
         let launched: u64 = stacks.iter().filter_map(|row| row["launches"].as_u64()).sum();
         assert_eq!(launched, 4 * ROUNDS, "{}", outcome.text);
         // On a busy machine, a process that has just begun may have no unwind tables yet.

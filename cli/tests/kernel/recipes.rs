@@ -102,6 +102,11 @@ impl Outcome {
         &self.documents.iter().find(is_it).unwrap_or_else(|| panic!("{title}: {}", self.text))["data"]
     }
 
+    /// The rows of a view.
+    pub fn rows(&self, view: &str) -> &Vec<Value> {
+        self.document("view", "view", view)["rows"].as_array().expect("rows")
+    }
+
     /// The rows of a view in each of its windows.
     pub fn windows(&self, view: &str) -> Vec<&Vec<Value>> {
         let is_it = |document: &&Value| document["type"] == "view" && document["data"]["view"] == view;
@@ -110,9 +115,8 @@ impl Outcome {
 
     /// The row of a view that has this value in a column.
     pub fn row(&self, view: &str, column: &str, value: &Value) -> &Value {
-        let rows = self.document("view", "view", view)["rows"].as_array().expect("rows");
         let is_it = |row: &&Value| row[column] == *value;
-        rows.iter().find(is_it).unwrap_or_else(|| panic!("{view}: {}", self.text))
+        self.rows(view).iter().find(is_it).unwrap_or_else(|| panic!("{view}: {}", self.text))
     }
 
     /// Whether these rows are of that many holders. A mutex is not fair: a thread that waits until
@@ -159,7 +163,7 @@ fn the_queue_and_the_pool_are_those_of_the_server() {
 
 /// The only row of a view.
 fn only_row<'a>(outcome: &'a Outcome, view: &str) -> &'a Value {
-    let rows = outcome.document("view", "view", view)["rows"].as_array().expect("rows");
+    let rows = outcome.rows(view);
     assert_eq!(rows.len(), 1, "{view}: {}", outcome.text);
     &rows[0]
 }
@@ -212,7 +216,7 @@ impl Outcome {
     /// long.
     fn rows_of_condition(&self, view: &str) -> Vec<&Value> {
         let condition = self.address("condition");
-        let rows = self.document("view", "view", view)["rows"].as_array().expect("rows");
+        let rows = self.rows(view);
         let is_of_it =
             |row: &&Value| row["word"].as_u64().is_some_and(|word| (condition..condition + 48).contains(&word));
         rows.iter().filter(is_of_it).collect()
@@ -349,7 +353,7 @@ fn readers_and_writers_of_a_rwlock_have_rows_of_their_own() {
     }
     check("lock/latency", &format!("rwlock 3 50 {}", work_us(1000)), |outcome| {
         let lock = outcome.address("lock");
-        let rows = outcome.document("view", "view", "waits for locks")["rows"].as_array().expect("rows");
+        let rows = outcome.rows("waits for locks");
         let row = |kind: &str| {
             let found = rows.iter().find(|row| row["lock"] == lock && row["kind"] == kind);
             found.unwrap_or_else(|| panic!("{kind}: {}", outcome.text))

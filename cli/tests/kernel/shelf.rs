@@ -113,7 +113,7 @@ fn find<'a>(outcome: &'a Outcome, row: &Row<'_>) -> &'a Value {
         let number = key.strip_prefix('=').map(|name| outcome.truth(name)).or_else(|| key.parse().ok());
         value == key || number.is_some() && value.as_f64() == number
     };
-    let rows = outcome.document("view", "view", row.view)["rows"].as_array().expect("rows");
+    let rows = outcome.rows(row.view);
     let found = rows.iter().find(|found| row.keys.iter().all(|key| is_key(found, key)));
     found.unwrap_or_else(|| panic!("{}: no row {:?}\n{}", row.view, row.keys, outcome.text))
 }

@@ -42,7 +42,7 @@ fn tolerance() -> f64 {
 }
 
 fn rows(outcome: &Outcome) -> &[Value] {
-    outcome.document("view", "view", "time by thread")["rows"].as_array().expect("rows")
+    outcome.rows("time by thread")
 }
 
 fn number(row: &Value, column: &str) -> f64 {
@@ -280,7 +280,7 @@ fn the_stacks_of_waits_have_all_the_time_of_their_states() {
 /// Each state has stacks with the function that waits.
 fn expect_stacks_of_waits(outcome: &Outcome) {
     for (state, function) in FUNCTIONS {
-        let stacks = outcome.document("view", "view", "time by stack")["rows"].as_array().expect("rows");
+        let stacks = outcome.rows("time by stack");
         let is_it = |row: &&Value| row["state"] == state && row["user stack"].to_string().contains(function);
         let there: f64 = stacks.iter().filter(is_it).map(|row| number(row, "time")).sum();
         // On emulated processors, unwind tables of a new process take longer than it lives.
@@ -308,7 +308,7 @@ fn threads_are_followed_while_they_have_a_name_that_was_asked_for() {
     // The thread `child` starts a program for each piece of work.
     let programs = rows(&outcome).iter().filter(|row| row["thread"] == "sleep" && row["pid"] == row["tid"]);
     assert_eq!(programs.filter(|row| number(row, "sleep") > 80e6).count(), 4, "{}", outcome.text);
-    let states = outcome.document("view", "view", "time by state")["rows"].as_array().expect("rows");
+    let states = outcome.rows("time by state");
     assert!(!states.is_empty() && states.iter().all(|row| row["state"] == "lock"), "{}", outcome.text);
 }
 
@@ -326,7 +326,7 @@ fn stacks_are_of_the_user_or_of_the_kernel_if_that_is_asked_for() {
                 "cpu/offcpu" => "time off the CPU by stack",
                 _ => "CPU time by stack",
             };
-            let rows = outcome.document("view", "view", view)["rows"].as_array().expect("rows");
+            let rows = outcome.rows(view);
             let (which, other) = (format!("{which} stack"), format!("{other} stack"));
             assert!(rows.iter().any(|row| is_there(row, &which)), "{recipe} {which}: {}", outcome.text);
             assert!(!rows.iter().any(|row| is_there(row, &other)), "{recipe} {which}: {}", outcome.text);
@@ -357,7 +357,7 @@ fn threads_of_the_kernel_and_of_programs_are_chosen() {
             let which = ["--kernel_threads", if kernel { "true" } else { "false" }];
             let programs = ["--user_threads", if kernel { "false" } else { "true" }, "--top", "1000"];
             let outcome = Outcome::run("act pingpong 20000", &[&[recipe][..], &which, &programs].concat());
-            let rows = outcome.document("view", "view", view)["rows"].as_array().expect("rows");
+            let rows = outcome.rows(view);
             let known: Vec<bool> = rows.iter().filter_map(is_of_kernel).collect();
             assert!(
                 !known.is_empty() && known.iter().all(|of_kernel| *of_kernel == kernel),

@@ -40,11 +40,6 @@ fn outcome(recipe: &[&str], load: impl FnOnce()) -> Outcome {
     Outcome::read(ended.stdout)
 }
 
-/// The rows of a view.
-fn rows<'a>(outcome: &'a Outcome, view: &str) -> &'a Vec<serde_json::Value> {
-    outcome.document("view", "view", view)["rows"].as_array().expect("rows")
-}
-
 /// A number of `redis-cli info commandstats`, as `calls` of `cmdstat_get`.
 fn statistic(text: &str, command: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:")));
@@ -96,7 +91,7 @@ fn redis_commands_are_those_of_its_own_statistics() {
     let row = outcome.row("commands", "command", &"eval".into());
     assert_eq!((row["calls"].as_u64(), row["time"].is_null()), (Some(5), false), "{}", outcome.text);
     let counted = |row: &serde_json::Value| row["calls"].as_u64().unwrap_or(0);
-    let all: u64 = rows(&outcome, "commands").iter().map(counted).sum();
+    let all: u64 = outcome.rows("commands").iter().map(counted).sum();
     assert!(all < 100, "{}", outcome.text);
     says_nothing("db/redis", NOBODY, &["commands"]);
 }
@@ -161,7 +156,7 @@ fn postgres_queries_are_those_of_its_own_statistics() {
             psql(&ask).and_then(|text| text.trim().parse().ok()).expect("a number")
         };
         // The prepared text has a parameter, so it is another than that with numbers.
-        let rows = outcome.document("view", "view", "queries")["rows"].as_array().expect("rows");
+        let rows = outcome.rows("queries");
         let of = |text: &str| {
             rows.iter()
                 .filter(|row| row["query"].as_str().is_some_and(|query| query.starts_with(text)))
@@ -226,11 +221,11 @@ fn sqlite_statements_are_those_of_the_program() {
     });
     // With a minimum, the steps that take as long, and their runs.
     let directory = Directory::new("sqlite-min");
-    let arguments = ["db/sqlite", "--pid", "PID", "--min", "5ms"];
+    let arguments = ["db/sqlite", "--pid", "PID", "--min", "2ms"];
     let outcome = beside(&mut python("statements.py", &directory.path("db")), &arguments).expect("the program ran");
     let slow = outcome.row("statements", "statement", &"select count(*) from t a, t b where a.n < b.n + ?".into());
     assert_eq!(slow["runs"].as_u64(), Some(5), "{}", outcome.text);
-    let inserts = rows(&outcome, "statements").iter().find(|row| row["statement"] == "insert into t values (?, ?)");
+    let inserts = outcome.rows("statements").iter().find(|row| row["statement"] == "insert into t values (?, ?)");
     assert!(inserts.is_none_or(|row| row["runs"].as_u64() < Some(100)), "{}", outcome.text);
     says_nothing("db/sqlite", NOBODY, &["statements"]);
 }

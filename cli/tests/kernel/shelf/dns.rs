@@ -98,7 +98,7 @@ fn look_ups_have_their_names() {
     let load = "getent ahosts localhost; getent ahosts localhost; getent ahosts no.such.invalid || true";
     let ended = run_beside(&["-q", "-f", "json", "net/dns", "--comm", "^getent$"], load);
     let outcome = Outcome::read(ended.stdout);
-    let rows = outcome.document("view", "view", "look-ups of names")["rows"].as_array().expect("rows");
+    let rows = outcome.rows("look-ups of names");
     let count = |name: &str, column: &str| -> u64 {
         rows.iter().filter(|row| row["name"] == name).filter_map(|row| row[column].as_u64()).sum()
     };

@@ -105,7 +105,7 @@ fn an_overview_has_the_disks() {
     let outcome =
         Case { load: &format!("act direct {path} 100 8192"), recipe: OVERVIEW, rows: &[], lines: &[] }.check();
     // Other programs may write at the same time, and to other disks.
-    let disks = outcome.document("view", "view", "disks")["rows"].as_array().expect("rows");
+    let disks = outcome.rows("disks");
     let is_it = |row: &&serde_json::Value| {
         let at_least = |column: &str, truth: &str| row[column].as_f64() >= Some(outcome.truth(truth));
         at_least("requests", "writes") && at_least("bytes", "written") && row["served p50"].as_f64() > Some(100.0)

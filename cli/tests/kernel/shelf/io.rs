@@ -224,6 +224,6 @@ fn reads_hit_what_is_in_the_page_cache_and_miss_the_rest() {
         lines: &[],
     }
     .check();
-    let said = "no file was read by a thread that passes the filters";
+    let said = "no read of a file passes the filters";
     says_in_words("io/page-cache", NOBODY, said);
 }

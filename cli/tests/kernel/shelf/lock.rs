@@ -16,7 +16,7 @@ fn address(outcome: &Outcome, name: &str) -> u64 {
 /// The rows of a view whose column has the address that the load printed.
 fn rows_of<'a>(outcome: &'a Outcome, view: &str, name: &str) -> Vec<&'a Value> {
     let address = address(outcome, name);
-    let rows = outcome.document("view", "view", view)["rows"].as_array().expect("rows");
+    let rows = outcome.rows(view);
     rows.iter().filter(|row| row[name].as_u64() == Some(address)).collect()
 }
 
@@ -43,7 +43,7 @@ fn a_wait_for_a_lock_of_the_kernel_lasts_until_it_is_free() {
     .check();
     let stack = &outcome.row("where threads wait", "kind", &"mutex".into())["stack"];
     assert!(stack.as_str().is_some_and(|stack| stack.contains("pipe_write")), "{}", outcome.text);
-    let said = "no thread that passes the filters waited for a lock of the kernel";
+    let said = "no wait for a lock of the kernel passes the filters";
     says_in_words("lock/kernel", NOBODY, said);
 }
 
@@ -81,7 +81,7 @@ fn each_side_of_a_rwlock_has_its_waits_its_holds_and_whom_it_finds() {
     assert!(found("write", "found writer") == 0.0, "{}", outcome.text);
     assert!(found("write", "found readers") > 0.0, "{}", outcome.text);
     assert!(found("read", "found readers") > 10.0 && found("read", "found readers") <= 150.0, "{}", outcome.text);
-    let said = "no reader-writer lock was taken by a thread that passes the filters";
+    let said = "no use of a reader-writer lock passes the filters";
     says_in_words("lock/rwlock", NOBODY, said);
 }
 
@@ -108,7 +108,7 @@ fn waits_and_wake_ups_of_a_condition_are_those_of_its_threads() {
     // A wake-up finds the thread in its wait, still at work, or about to return from a wait.
     let number = |column: &str| rows[0][column].as_f64().unwrap_or(0.0);
     assert!((20.0..=40.0).contains(&number("waits")) && number("for none") <= 20.0, "{}", outcome.text);
-    let said = "no thread that passes the filters woke another by a condition variable";
+    let said = "no wait for a condition variable passes the filters, and no wake-up";
     says_in_words("lock/condvar", NOBODY, said);
 }
 
@@ -137,6 +137,6 @@ fn a_queue_for_short_holds_is_a_convoy_and_a_wait_for_a_long_one_is_not() {
         let last = tries.last().map_or("", |outcome| outcome.text.as_str());
         assert!(tries.len() < super::TRIES as usize, "{verdict}: {last}");
     }
-    let said = "no thread that passes the filters waited 20 µs or longer for a mutex";
+    let said = "no wait for a mutex passes the filters";
     says_in_words("lock/convoy", NOBODY, said);
 }

@@ -21,7 +21,7 @@ fn faults_are_those_of_the_pages_that_are_touched() {
         lines: &[],
     }
     .check();
-    let rows = outcome.document("view", "view", "where memory is touched first")["rows"].as_array().expect("rows");
+    let rows = outcome.rows("where memory is touched first");
     let is_it = |row: &&serde_json::Value| row["stack"].as_str().is_some_and(|stack| stack.contains("touches"));
     let faults: u64 = rows.iter().filter(is_it).filter_map(|row| row["faults"].as_u64()).sum();
     // The allocator touches the first page, and a page that it has already may be the last.
@@ -165,7 +165,7 @@ fn stalls_for_memory_free_what_a_group_has_too_much() {
     if skip() {
         return;
     }
-    let said = "no thread that passes the filters waited for memory to be freed";
+    let said = "no stall for memory passes the filters";
     says_in_words("mem/reclaim", NOBODY, said);
     if !has_groups() {
         println!("SKIPPED: no group with a limit of memory can be made here");

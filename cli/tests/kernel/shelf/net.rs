@@ -96,7 +96,7 @@ fn connections_are_counted_with_their_handshakes_and_refusals() {
     let is_told = is_since(TELLS_OF_REFUSALS);
     let told = if is_told { &rows[..] } else { &rows[..rows.len() - 1] };
     let outcome = Case { load: "act dials 20", recipe: &["net/tcp", "--pid", "PID"], rows: told, lines: &[] }.check();
-    let trouble = outcome.document("view", "view", "trouble")["rows"].as_array().expect("rows");
+    let trouble = outcome.rows("trouble");
     assert_eq!(trouble.iter().any(|row| row["what"] == "refused"), is_told, "{}", outcome.text);
     says_nothing("net/tcp", NOBODY, &["who opens connections"]);
 }
@@ -151,7 +151,7 @@ fn latency_fault(outcome: &Outcome, requests: f64) -> Option<String> {
     let truth = (outcome.truth("queued_ns") + outcome.truth("served_ns")) / requests;
     let mut fault = None;
     for view in ["requests by port", "requests by thread"] {
-        let rows = outcome.document("view", "view", view)["rows"].as_array().expect("rows");
+        let rows = outcome.rows(view);
         let counted: f64 = rows.iter().filter_map(|row| row["requests"].as_f64()).sum();
         assert_eq!(Some(counted), Some(requests), "{view}: {}", outcome.text);
         let weighted = |row: &serde_json::Value| Some(row["latency"].as_f64()? * row["requests"].as_f64()?);
@@ -181,7 +181,7 @@ fn requests_last_from_their_arrival_to_the_answer() {
             left -= 1;
             let outcome = Outcome::with("net/requests", load, &[]);
             let fault = latency_fault(&outcome, requests);
-            let rows = outcome.document("view", "view", "requests by thread")["rows"].as_array().expect("rows");
+            let rows = outcome.rows("requests by thread");
             assert_eq!(rows.len(), if load.starts_with("pool") { 4 } else { 1 }, "{}", outcome.text);
             if fault.is_none() {
                 break;

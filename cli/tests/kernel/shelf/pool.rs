@@ -6,13 +6,9 @@ use super::super::machine::{patience, skip};
 use super::super::recipes::{Outcome, tolerance};
 use super::says_in_words;
 
-fn rows<'a>(outcome: &'a Outcome, view: &str) -> &'a Vec<Value> {
-    outcome.document("view", "view", view)["rows"].as_array().expect("rows")
-}
-
 /// The sum of a column over all workers.
 fn total(outcome: &Outcome, column: &str) -> f64 {
-    rows(outcome, "workers").iter().filter_map(|row| row[column].as_f64()).sum()
+    outcome.rows("workers").iter().filter_map(|row| row[column].as_f64()).sum()
 }
 
 /// The verdict that the recipe's description gives for these shares of the time.
@@ -32,12 +28,12 @@ fn verdict(row: &Value) -> &'static str {
 fn crew(kind: &str, pieces: u32) -> Option<Outcome> {
     let load = format!("act crew {kind} 4 {pieces}");
     let outcome = Outcome::run(&load, &["pool/utilisation", "--pid", "PID", "--worker", "^crew$"]);
-    let pools = rows(&outcome, "pools");
+    let pools = outcome.rows("pools");
     assert_eq!(pools.len(), 1, "{}", outcome.text);
     let pool = &pools[0];
     assert_eq!((&pool["process"], &pool["workers"]), (&"workload".into(), &4.into()), "{}", outcome.text);
     assert_eq!(pool["pid"].as_f64(), Some(outcome.truth("pid")), "{}", outcome.text);
-    assert_eq!(rows(&outcome, "workers").len(), 4, "{}", outcome.text);
+    assert_eq!(outcome.rows("workers").len(), 4, "{}", outcome.text);
     let shares = ["running %", "wait for CPU %", "blocked %", "idle %"].map(|name| pool[name].as_f64().unwrap_or(0.0));
     assert!((shares.iter().sum::<f64>() - 100.0).abs() < 0.1, "{}", outcome.text);
     assert_eq!(pool["verdict"], verdict(pool), "{}", outcome.text);
@@ -61,7 +57,7 @@ fn workers_that_wait_for_a_cpu_are_starved() {
         return;
     }
     let outcome = checked("spin", 40 * patience());
-    assert_eq!(rows(&outcome, "pools")[0]["verdict"], "starved", "{}", outcome.text);
+    assert_eq!(outcome.rows("pools")[0]["verdict"], "starved", "{}", outcome.text);
     assert!(total(&outcome, "blocked") < 0.1 * outcome.truth("busy_ns"), "{}", outcome.text);
 }
 
@@ -90,7 +86,7 @@ fn workers_that_sleep_at_work_are_blocked_and_those_without_work_idle() {
         assert!(tries.len() < super::TRIES as usize, "{}", tries[0].text);
     }
     let outcome = checked("idle", 30);
-    assert_eq!(rows(&outcome, "pools")[0]["verdict"], "healthy", "{}", outcome.text);
+    assert_eq!(outcome.rows("pools")[0]["verdict"], "healthy", "{}", outcome.text);
     assert!(total(&outcome, "idle") > 0.5 * outcome.truth("idle_ns"), "{}", outcome.text);
     let said = "no thread of these processes ran or waited for work";
     says_in_words("pool/utilisation", &["--worker", "^nobody-has-this-name$"], said);

@@ -59,7 +59,7 @@ fn an_end_of_a_process_has_its_life_and_result() {
     );
     let outcome = Outcome::read(ended.stdout);
     for (result, number) in [("Killed", 9), ("exit", 77)] {
-        let rows = outcome.document("view", "view", "ends of processes")["rows"].as_array().expect("rows");
+        let rows = outcome.rows("ends of processes");
         let found = rows.iter().find(|row| row["result"] == result && row["number"] == number);
         assert!(found.is_some_and(|row| row["ended"].as_u64() >= Some(1)), "{result}: {}", outcome.text);
     }
@@ -159,8 +159,8 @@ fn checks_of_capabilities_are_granted_or_denied() {
         lines: &[],
     }
     .check();
-    let checks = outcome.document("view", "view", "checks of capabilities")["rows"].as_array().expect("rows");
+    let checks = outcome.rows("checks of capabilities");
     assert!(checks.iter().all(|row| row["result"] == "denied"), "{}", outcome.text);
-    let said = "no capability was checked for a thread that passes the filters";
+    let said = "no check of a capability passes the filters";
     says_in_words("proc/capabilities", NOBODY, said);
 }

@@ -12,13 +12,9 @@ use super::super::recipes::Outcome;
 use super::programs::{PROGRAMS, beside, in_one_of_several_runs, off};
 use super::{NOBODY, says_nothing};
 
-fn rows<'a>(outcome: &'a Outcome, view: &str) -> &'a Vec<Value> {
-    outcome.document("view", "view", view)["rows"].as_array().expect("rows")
-}
-
 /// The only row of a view.
 fn only<'a>(outcome: &'a Outcome, view: &str) -> &'a Value {
-    let rows = rows(outcome, view);
+    let rows = outcome.rows(view);
     assert_eq!(rows.len(), 1, "{view}: {}", outcome.text);
     &rows[0]
 }
@@ -40,8 +36,7 @@ fn python_s_lock_and_collector_are_those_that_it_measures() {
         let collected = only(&outcome, "garbage collections");
         // The interpreter collects again at its end.
         assert!(collected["collections"].as_f64() >= Some(outcome.truth("collections")), "{}", outcome.text);
-        let longest =
-            |view: &str| rows(&outcome, view).iter().filter_map(|row| row["max"].as_f64()).fold(0.0, f64::max);
+        let longest = |view: &str| outcome.rows(view).iter().filter_map(|row| row["max"].as_f64()).fold(0.0, f64::max);
         // The thread that waits wakes at some time of the call, which then is not the only one.
         let waited = longest("waits for the GIL");
         assert!(waited > 0.0 && waited < 2.0 * outcome.truth("longest_ns"), "{}", outcome.text);
@@ -135,7 +130,7 @@ fn the_jvm_stops_for_collections_and_threads_wait_for_a_monitor() {
         );
         let stops = only(&outcome, "safepoints");
         assert!(stops["stopped"].as_f64() >= collected["paused"].as_f64(), "{}", outcome.text);
-        let rows = rows(&outcome, "waits for monitors");
+        let rows = outcome.rows("waits for monitors");
         let waited: f64 = rows.iter().filter_map(|row| row["waited"].as_f64()).sum();
         // The JVM may stop for other reasons before the recipe starts.
         let (least, most) = (safepoints_ns(&outcome, "\"GenCollectFull\""), safepoints_ns(&outcome, ""));

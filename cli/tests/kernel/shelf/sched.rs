@@ -23,7 +23,7 @@ fn waits_for_a_cpu_are_the_time_without_one() {
     }
     .check();
     // Whoever ran, the waits are the same.
-    let rows = outcome.document("view", "view", "who ran instead")["rows"].as_array().expect("rows");
+    let rows = outcome.rows("who ran instead");
     let of_it = rows.iter().filter(|row| row["thread that waited"] == "crowd" && row["ran instead"] != "idle");
     let waited: f64 = of_it.filter_map(|row| row["waited"].as_f64()).sum();
     assert!(waited > 0.7 * outcome.truth("waited_ns"), "{}", outcome.text);
