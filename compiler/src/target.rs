@@ -40,6 +40,10 @@ pub trait Target: std::fmt::Debug {
     fn btf_with_modules(&self, _modules: &[String]) -> Option<Btf> {
         None
     }
+    /// Whether programs may call kernel functions (kfuncs), which needs the JIT compiler.
+    fn calls_kernel_functions(&self) -> bool {
+        true
+    }
     /// Offset in `task_struct` of the status word with the 32-bit system-call flag; `None` if the
     /// kernel does not run 32-bit programs.
     fn compat_status_offset(&self) -> Option<u32>;

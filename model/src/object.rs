@@ -36,6 +36,10 @@ pub struct Object {
     /// The relocatable BPF ELF; not part of the serialised form, which is a section of it.
     #[serde(skip)]
     pub elf: Vec<u8>,
+    /// By the name of a program: the BTF id of the kernel's function that it is loaded for, if that
+    /// is known. Ids of another kernel differ, so they are not serialised.
+    #[serde(skip)]
+    pub loaded_for: BTreeMap<String, u32>,
     /// Its programs, in script order.
     pub programs: Vec<Program>,
     /// The script's maps (`@x`), sorted by name.

@@ -230,6 +230,7 @@ impl Perform for HelperError {
         };
         let words = match usize::try_from(code.unsigned_abs()).ok().and_then(|number| ERRORS.get(number)) {
             _ if code == 0 => "Can't lookup map element because it does not exist.",
+            _ if helper == "map_delete_elem" => "Can't delete map element because it does not exist.",
             Some(words) => words,
             None => "Unknown error",
         };

@@ -77,6 +77,7 @@ struct Numbers {
     kernel: OnceLock<(u32, u32)>,
     possible_cpus: OnceLock<u32>,
     page_size_bytes: OnceLock<u32>,
+    has_jit: OnceLock<bool>,
     compat_status_offset: OnceLock<Option<u32>>,
     pid_namespace: OnceLock<Option<(u64, u64)>>,
 }
@@ -179,6 +180,10 @@ impl Target for Host {
         // A module that was built without BTF, or that is unloaded by now, contributes no types.
         let read = |name: &String| Some((name.clone(), fs::read(Path::new(BTF_DIRECTORY).join(name)).ok()?));
         Btf::joined(self.btf()?, &modules.iter().filter_map(read).collect::<Vec<_>>())
+    }
+
+    fn calls_kernel_functions(&self) -> bool {
+        *self.numbers.has_jit.get_or_init(kernel::has_jit)
     }
 
     fn compat_status_offset(&self) -> Option<u32> {

@@ -126,6 +126,7 @@ mod tests {
             elf: Vec::new(),
             programs: vec![program],
             maps: Vec::new(),
+            loaded_for: std::collections::BTreeMap::new(),
             enums: std::collections::BTreeMap::new(),
             events: Vec::new(),
             probe_names: Vec::new(),

@@ -16,10 +16,11 @@ use std::os::fd::BorrowedFd;
 use profiler_model::object::{Attach, Object, Program};
 
 use crate::params::Values;
-use crate::sys::bpf::{BpfObject, Preparation, TracedFunction, take_warnings, translated_size_bytes, verified_insns};
+use crate::sys::bpf::{BpfObject, Preparation, take_warnings, translated_size_bytes, verified_insns};
 use crate::sys::bss::BssMapping;
 use crate::sys::map::Map;
 use crate::sys::ring::MappedRing;
+use crate::sys::tracing::Traced;
 
 /// Load options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,15 +83,16 @@ pub fn load_with(object: &Object, values: &Values, options: LoadOptions) -> Resu
     Ok(loaded)
 }
 
-/// The programs that trace functions of other programs.
-fn traced(object: &Object) -> Vec<(String, TracedFunction)> {
-    let one = |program: &Program| match &program.attach {
+/// What programs are loaded for, as far as the compiler knows it.
+fn traced(object: &Object) -> Vec<(String, Traced)> {
+    let of_program = |program: &Program| match &program.attach {
         Attach::Trampoline { program: Some(id), function, .. } => {
-            Some((program.runs_in.clone(), TracedFunction { program: *id, function: function.clone() }))
+            Some((program.runs_in.clone(), Traced::Program { id: *id, function: function.clone() }))
         }
         _ => None,
     };
-    object.programs.iter().filter_map(one).collect()
+    let of_kernel = object.loaded_for.iter().map(|(program, id)| (program.clone(), Traced::Kernel(*id)));
+    object.programs.iter().filter_map(of_program).chain(of_kernel).collect()
 }
 
 fn load_prepared(elf: &[u8], options: LoadOptions, preparation: &Preparation) -> Result<Loaded, LoadError> {

@@ -126,6 +126,7 @@ fn object(programs: &[usize]) -> Object {
         elf: b"not an ELF".to_vec(),
         programs: Vec::new(),
         maps: Vec::new(),
+        loaded_for: std::collections::BTreeMap::new(),
         enums: std::collections::BTreeMap::new(),
         events: programs.iter().map(event).collect(),
         probe_names: Vec::new(),

@@ -7,6 +7,7 @@
 
 use super::BtfId;
 use super::record::{Header, Record, Records};
+use memchr::memmem::Finder;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,9 +15,6 @@ use std::sync::{Arc, OnceLock};
 /// Every `INDEX_STRIDE`th type's offset is indexed. That is 32 KiB for a kernel; the page faults of
 /// a full table cost more than the few steps from an indexed type to the next.
 const INDEX_STRIDE: usize = 16;
-
-/// Positions compared in one loop, which the compiler vectorises.
-const BLOCK_SIZE_BYTES: usize = 64;
 
 /// The maximum number of copies of a name in the strings section that are tried.
 const MAX_COPIES_OF_NAME: usize = 4;
@@ -147,86 +145,14 @@ impl Blob {
     /// The offsets of a name in the strings section. There is one in a kernel's blob, which
     /// contains each string once.
     pub(super) fn name_offsets(&self, name: &str) -> impl Iterator<Item = u32> + use<'_> {
-        let mut needle = Vec::with_capacity(name.len() + 2);
-        if !name.is_empty() && !name.contains('\0') {
-            needle.push(0);
-            needle.extend_from_slice(name.as_bytes());
-            needle.push(0);
-        }
-        let strings = self.strings();
+        let strings = if name.is_empty() || name.contains('\0') { &[] } else { self.strings() };
+        let needle = Finder::new(&format!("\0{name}\0")).into_owned();
         let mut next = 0;
         let positions = std::iter::from_fn(move || {
-            let at = find_from(strings, &needle, next)?;
-            next = at + 1;
+            next += needle.find(strings.get(next..)?)? + 1;
             Some(next as u32)
         });
         // More copies than this are malformed, and each costs a pass over the types.
         positions.take(MAX_COPIES_OF_NAME)
-    }
-}
-
-/// The first match of a needle at or after a position. Needles shorter than three bytes never
-/// match.
-///
-/// A block of positions is searched only if at one of them the first two bytes and the last but one
-/// match, a rare combination for `\0name\0`.
-fn find_from(haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
-    if needle.len() < 3 {
-        return None;
-    }
-    let positions = (haystack.len() + 1).saturating_sub(needle.len());
-    let mut start = from;
-    while start < positions {
-        let end = (start + BLOCK_SIZE_BYTES).min(positions);
-        if end - start < BLOCK_SIZE_BYTES || block_may_match(haystack, needle, start) {
-            let found = (start..end).find(|&at| haystack[at..].starts_with(needle));
-            if found.is_some() {
-                return found;
-            }
-        }
-        start = end;
-    }
-    None
-}
-
-/// Whether any position of a whole block matches in those three bytes.
-#[inline]
-fn block_may_match(haystack: &[u8], needle: &[u8], start: usize) -> bool {
-    let late = needle.len() - 2;
-    let block = |offset: usize| haystack.get(start + offset..).and_then(<[u8]>::first_chunk::<BLOCK_SIZE_BYTES>);
-    let (Some(first), Some(second), Some(last)) = (block(0), block(1), block(late)) else {
-        return true;
-    };
-    let mut any = 0_u8;
-    for i in 0..BLOCK_SIZE_BYTES {
-        any |= u8::from(first[i] == needle[0]) & u8::from(second[i] == needle[1]) & u8::from(last[i] == needle[late]);
-    }
-    any != 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::find_from;
-
-    #[test]
-    fn finds_what_a_plain_search_finds() {
-        let mut state = 7_u64;
-        let mut next = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as usize
-        };
-        for _ in 0..400 {
-            let haystack: Vec<u8> = (0..next() % 400).map(|_| (next() % 3) as u8).collect();
-            let needle: Vec<u8> = (0..3 + next() % 4).map(|_| (next() % 3) as u8).collect();
-            let expected: Vec<usize> =
-                haystack.windows(needle.len()).enumerate().filter(|(_, w)| *w == needle).map(|(i, _)| i).collect();
-            let mut next = 0;
-            let found = std::iter::from_fn(|| {
-                let at = find_from(&haystack, &needle, next)?;
-                next = at + 1;
-                Some(at)
-            });
-            assert_eq!(found.collect::<Vec<_>>(), expected);
-        }
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! Follows `btf_struct_walk` in `kernel/bpf/btf.c`.
 //!
-//! In: a struct, an offset, a size. Out: [`Step`], or `None` where some kernel rejects the load or
-//! gives its result a type that allows no arithmetic. Guarantee: the answer holds from 6.1 on;
-//! where versions differ, it is `None`.
+//! In: a struct, an offset, a size. Out: [`Step`], or `None` where some kernel rejects the load.
+//! Guarantee: the answer holds from 6.1 on; where versions differ, it is `None`.
 
 use super::record::Kind;
 use super::shape::Member;
@@ -17,6 +16,8 @@ pub enum Step {
     Number,
     /// A pointer to a struct; it may be null.
     Pointer(BtfId),
+    /// Another address. Kernels differ in what they know about it: it can only be made a number.
+    Address,
 }
 
 /// Tags of pointers that the verifier never follows.
@@ -54,7 +55,7 @@ impl<'a> Verifier<'a> {
             match self.btf.kind(element)? {
                 Kind::Struct | Kind::Union => (owner, offset) = (element, offset - element_start),
                 Kind::Pointer if size_bytes == 8 && offset == element_start => {
-                    return self.followed_pointee(element).map(Step::Pointer);
+                    return Some(self.followed_pointee(element).map_or(Step::Address, Step::Pointer));
                 }
                 Kind::Int | Kind::Enum | Kind::Enum64 if offset + size_bytes <= end => return Some(Step::Number),
                 _ => return None,
@@ -165,7 +166,7 @@ mod tests {
         let tail = blob.array(int, 0);
         let open = blob.record(4, "open", 8, &[("n", long, 0), ("tail", tail, 64)]);
         let btf = blob.open();
-        let (number, inner) = (Some(Step::Number), Some(Step::Pointer(inner)));
+        let (number, inner, address) = (Some(Step::Number), Some(Step::Pointer(inner)), Some(Step::Address));
         let cases = [
             (0, 4, number),
             (1, 1, number),
@@ -177,10 +178,11 @@ mod tests {
             (8, 4, None),
             (12, 4, None),
             (16, 8, inner),
-            (24, 8, None),
+            (24, 8, address),
+            (24, 4, None),
             (32, 8, inner),
-            (40, 8, None),
-            (48, 8, None),
+            (40, 8, address),
+            (48, 8, address),
             // The first member of a union decides.
             (56, 8, inner),
             (56, 4, None),

@@ -159,6 +159,10 @@ pub trait Function: Debug + Sync {
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr;
     /// Emits code for the call and returns its value.
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> lower::Value;
+    /// Emits code for a call whose value is not used.
+    fn lower_unused(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) {
+        self.lower(cx, call, ty);
+    }
     /// Its user-space part, for functions that act there.
     fn in_user_space(&'static self) -> Option<&'static dyn Perform> {
         None

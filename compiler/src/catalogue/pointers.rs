@@ -32,7 +32,7 @@ impl TypedPointers<'_> {
                 Some(word) => self.of_word(word)?,
                 None => match self.step(self.owner(base)?, *offset_bytes, 8)? {
                     Step::Pointer(to) => to,
-                    Step::Number => return None,
+                    Step::Number | Step::Address => return None,
                 },
             },
             _ => return None,

@@ -88,6 +88,9 @@ pub enum Helper {
     TaskFromPid = 0x1_0005,
     /// `bpf_task_release(task)`. Since 6.2.
     TaskRelease = 0x1_0006,
+    /// `bpf_rdonly_cast(address, id)`: the address, of which the verifier then knows the struct.
+    /// Loads through it yield 0 where there is no memory. The JIT compiles it to a copy. Since 6.2.
+    RdonlyCast = 0x1_0007,
 }
 
 /// Size of a task iterator: the kernel's `struct bpf_iter_task`.
@@ -139,6 +142,7 @@ impl Helper {
             | Helper::RingbufSubmit
             | Helper::RingbufDiscard
             | Helper::RingbufQuery
+            | Helper::RdonlyCast
             | Helper::Run
             | Helper::TaskStorageDelete => 2,
             Helper::GetStackid
@@ -178,6 +182,7 @@ impl Helper {
             | Helper::GetCurrentAncestorCgroupId
             | Helper::GetFuncIp
             | Helper::GetAttachCookie
+            | Helper::RdonlyCast
             | Helper::TaskPtRegs => Effect::Constant,
             Helper::KtimeGetNs
             | Helper::KtimeGetBootNs
@@ -199,6 +204,7 @@ impl Helper {
             Helper::IterTaskDestroy => "bpf_iter_task_destroy",
             Helper::TaskFromPid => "bpf_task_from_pid",
             Helper::TaskRelease => "bpf_task_release",
+            Helper::RdonlyCast => "bpf_rdonly_cast",
             _ => return None,
         })
     }
@@ -215,6 +221,7 @@ impl Helper {
                 | Helper::TaskPtRegs
                 | Helper::IterTaskNext
                 | Helper::TaskFromPid
+                | Helper::RdonlyCast
         )
     }
 

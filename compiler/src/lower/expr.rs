@@ -85,14 +85,10 @@ fn lower_kind(cx: &mut Body<'_, '_>, e: &Expr) -> Value {
         }
         ExprKind::ContextArg(n) => {
             let context = cx.b.context();
-            let pointer = matches!(e.ty, Type::Pointer { .. });
-            let arg = if pointer && matches!(cx.probe.attach, Attach::Trampoline { .. }) {
-                // Verifier: it types such pointers, and refuses arithmetic on some and all
-                // pointers to pointers. Read by a helper, they are plain numbers.
-                prologue::read_kernel_scalar(cx, context, i64::from(*n) * 8, Size::B8)
-            } else {
-                cx.b.load(Addr::reg(context, *n as i32 * 8), Size::B8)
-            };
+            let arg = cx.b.load(Addr::reg(context, *n as i32 * 8), Size::B8);
+            // Verifier: it types such pointers, and refuses arithmetic on some.
+            let is_typed = matches!(cx.probe.attach, Attach::Trampoline { .. });
+            let arg = if is_typed && matches!(e.ty, Type::Pointer { .. }) { memory::as_number(cx, arg) } else { arg };
             cx.extended(arg, &e.ty)
         }
         ExprKind::Register(offset) => {

@@ -10,6 +10,9 @@ use crate::lower::{Body, Channel, events};
 use crate::object::Constant;
 use crate::results;
 
+/// The kernel's error number for an entry that does not exist.
+const ENOENT: i64 = 2;
+
 /// Reports a read whose result is a negated error number.
 pub(super) fn failed_read(cx: &mut Body<'_, '_>, helper: Helper, result: VReg) {
     if cx.shared.program.reports_failures {
@@ -28,6 +31,14 @@ pub(super) fn missing_key(cx: &mut Body<'_, '_>, found: VReg) {
     if cx.shared.program.reports_failures {
         let zero = cx.b.copy(0);
         report_when(cx, CmpOp::Eq, found, "map_lookup_elem", zero);
+    }
+}
+
+/// Reports that an entry was not there to be deleted. `removed` is 0 then.
+pub(crate) fn missing_entry(cx: &mut Body<'_, '_>, removed: VReg) {
+    if cx.shared.program.reports_failures {
+        let code = cx.b.copy(-ENOENT);
+        report_when(cx, CmpOp::Eq, removed, "map_delete_elem", code);
     }
 }
 

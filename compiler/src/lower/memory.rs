@@ -109,6 +109,11 @@ pub(super) fn zero_by_stores(cx: &mut Body<'_, '_>, addr: Addr, size_bytes: u32)
 
 /// The value of a type at a foreign address.
 pub(super) fn read(cx: &mut Body<'_, '_>, from: VReg, ty: &Type, space: Space) -> Value {
+    if space == Space::Kernel
+        && let Some(pointer) = typed_pointers::read_pointer(cx, from, ty)
+    {
+        return Value::Scalar(pointer.into());
+    }
     if let Some(int) = ty.as_int() {
         let size = Size::from_bytes(u32::from(int.size_bytes)).unwrap_or(Size::B8);
         let to = cx.brief_word("read");
@@ -247,13 +252,12 @@ pub(super) fn address_of(cx: &mut Body<'_, '_>, place: &Expr) -> Value {
     }
 }
 
-/// An address as a number. Verifier: a pointer that was in scratch memory is a number, with which
-/// everything may be calculated.
+/// An address as a number. Verifier: it forgets what a register holds whose bytes are reversed.
+/// Reversed twice, an address is a number, with which everything may be calculated. It allows that
+/// to those who may see addresses, by `CAP_PERFMON`.
 pub(super) fn as_number(cx: &mut Body<'_, '_>, address: VReg) -> VReg {
-    let room = cx.scratch_room(8);
-    let through = cx.scratch_at(room);
-    cx.b.store(through, address, Size::B8);
-    cx.b.load(through, Size::B8)
+    let reversed = cx.b.swap(address, Size::B8);
+    cx.b.swap(reversed, Size::B8)
 }
 
 pub(super) fn element(cx: &mut Body<'_, '_>, e: &Expr) -> Value {

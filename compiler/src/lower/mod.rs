@@ -19,6 +19,7 @@ mod expr;
 pub mod failures;
 mod function;
 pub mod ids;
+pub(crate) mod kernel_functions;
 mod lookups;
 mod loops;
 pub mod maps;
@@ -58,6 +59,7 @@ pub use events::Channel;
 pub use slot::AggregateSlot;
 pub use text::{MAX_HAYSTACK_BYTES, MAX_NEEDLE_BYTES};
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::catalogue::Catalogue;
@@ -149,6 +151,7 @@ impl<'a> Shared<'a> {
             readers: Vec::new(),
             entry_counters: Vec::new(),
             entry_counter_names: Vec::new(),
+            list_head: OnceCell::new(),
         };
         shared.learned.writers = vec![storage::Writers::default(); program.maps.len()];
         shared.learned.span_writers = vec![storage::Writers::default(); program.spans.len()];
@@ -228,8 +231,10 @@ impl<'a> Shared<'a> {
         let spans = (0..self.program.spans.len()).map(|span| self.span_in_object(span)).collect();
         let stack_tables = self.stack_tables();
         let unwinding = unwind::names(&self);
+        let loaded_for = kernel_functions::of_programs(&self);
         let object = object::Object {
             elf: Vec::new(),
+            loaded_for,
             programs: programs.collect(),
             maps,
             enums: speller.enums,

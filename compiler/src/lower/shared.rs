@@ -3,8 +3,10 @@
 //! In: a typed program, the facts of the first pass. Out: maps, data, events, counters.
 //! Guarantee: a word, string or counter that was allocated is found again, not allocated twice.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
+use crate::btf::BtfId;
 use crate::catalogue::Catalogue;
 use crate::ir::{self, MapId};
 use crate::lower::merge::Merged;
@@ -88,6 +90,8 @@ pub(super) struct Shared<'a> {
     /// They are not probes either.
     pub entry_counters: Vec<ir::Function>,
     pub entry_counter_names: Vec<Option<String>>,
+    /// The kernel's `struct list_head`, once it has been looked for.
+    pub list_head: OnceCell<Option<BtfId>>,
 }
 
 impl Shared<'_> {

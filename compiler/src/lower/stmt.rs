@@ -69,6 +69,11 @@ fn effect(cx: &mut Body<'_, '_>, e: &Expr) {
     match &e.kind {
         ExprKind::StepMap { map, key, by, .. } => maps::step(cx, *map, key.as_deref(), *by, None),
         ExprKind::StepField { field, by, .. } => records::step(cx, field, *by, None),
+        ExprKind::Call(call) => {
+            let outer = cx.b.set_span(e.span);
+            cx.shared.catalogue.function_of(&call.word).lower_unused(cx, call, &e.ty);
+            cx.b.set_span(outer);
+        }
         _ => {
             cx.expr(e);
         }

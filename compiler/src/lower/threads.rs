@@ -21,7 +21,7 @@ use crate::ir::{
 };
 use crate::lower::loops::{self, FRAME_BYTES};
 use crate::lower::shared::Shared;
-use crate::lower::{Body, ids, visited};
+use crate::lower::{Body, ids, kernel_functions, visited};
 use crate::object::{Attach, Loss, MAX_ROUNDS, ThreadMap};
 use crate::source::Span;
 use crate::typed::{ContextKind, Expr, MapIndex};
@@ -217,7 +217,7 @@ pub(super) fn for_each(
     word: &str,
     round: impl FnOnce(&mut Body<'_, '_>, VReg, VReg),
 ) {
-    know(cx, &WALKERS);
+    kernel_functions::know(cx, &WALKERS);
     let mark_at = cx.shared.ir.maps[id.0 as usize].value_size_bytes - MARK_BYTES;
     let repeated = loops::subprogram(cx, Role::Iteration, word, |cx, given| {
         let walk = cx.b.bin(BinOp::Add, Width::W64, given[1], i64::from(FRAME_BYTES));
@@ -274,17 +274,4 @@ pub(super) fn count(cx: &mut Body<'_, '_>, id: MapId) -> VReg {
     });
     let at = cx.scratch_at(room);
     cx.b.load(at, Size::B8)
-}
-
-/// Looks up the BTF ids of functions of the kernel that the program calls.
-pub(crate) fn know(cx: &mut Body<'_, '_>, functions: &[Helper]) {
-    let Some(btf) = cx.shared.target.btf() else { return };
-    for helper in functions {
-        let known = &mut cx.shared.ir.kernel_functions;
-        if known.iter().all(|(known, _)| known != helper)
-            && let Some(id) = helper.kernel_function().and_then(|name| btf.find(Kind::Function, name))
-        {
-            known.push((*helper, id.0));
-        }
-    }
 }

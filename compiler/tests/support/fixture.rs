@@ -69,6 +69,7 @@ impl Machine {
         let text = blob.pointer(char_ty);
         let members = [("values", values, 0), ("task", task, 256), ("address", address, 320), ("text", text, 448)];
         blob.record(4, "parcel", 64, &members);
+        blob.record(4, "list_head", 16, &[("next", task, 0), ("prev", task, 64)]);
         let any_task = blob.record(5, "", 8, &[("task", task, 0)]);
         blob.record(4, "bpf_iter__task", 16, &[("meta", text, 0), ("", any_task, 64)]);
         blob.record(4, "bpf_iter__sockmap", 16, &[("meta", text, 0), ("", any_task, 64)]);
@@ -77,7 +78,7 @@ impl Machine {
         let access = blob.proto(BtfId(1), &[("file", task), ("buf", text), ("count", u64_ty), ("pos", size)]);
         let anything = blob.pointer(nothing);
         let free = blob.proto(nothing, &[("object", anything)]);
-        for (name, proto) in [("vfs_read", access), ("vfs_write", access), ("kfree", free)] {
+        for (name, proto) in [("vfs_read", access), ("vfs_write", access), ("kfree", free), ("bpf_rdonly_cast", free)] {
             blob.add(name, 12, 1, proto.0, &[]);
         }
         let probing = FunctionProbing { kprobe: Ok(()), kprobe_multi: true, fentry: Ok(()) };

@@ -81,6 +81,7 @@ impl Machine<'_> {
             Helper::GetFuncIp => world.function_address,
             Helper::GetAttachCookie => world.cookie,
             Helper::TaskPtRegs => world.task_registers,
+            Helper::RdonlyCast => args.number(0)?,
             // As on a kernel with `HZ=250`.
             Helper::Jiffies64 => world.look_at_clock() / 4_000_000,
             Helper::SendSignal | Helper::SendSignalThread => {

@@ -27,6 +27,12 @@ pub(super) fn possible_cpus() -> u32 {
     parse_cpus(&fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default()).unwrap_or(1)
 }
 
+/// Whether programs are compiled; without the JIT compiler, the kernel interprets them. The file is
+/// absent where the compiler is always on, and readable by root only.
+pub(super) fn has_jit() -> bool {
+    !fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").is_ok_and(|setting| setting.trim() == "0")
+}
+
 /// `0-3,8` gives five.
 fn parse_cpus(text: &str) -> Option<u32> {
     let count = |range: &str| -> Option<u32> {

@@ -5,9 +5,9 @@
 //! Guarantee: libbpf's messages are kept for the caller and never written to standard error.
 
 use std::cell::RefCell;
-use std::ffi::{CString, OsStr, c_void};
+use std::ffi::{OsStr, c_void};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd};
 use std::sync::Once;
 
 use libbpf_rs::{AsRawLibbpf as _, MapCore as _, MapFlags, MapHandle, MapType, Object, OpenObject};
@@ -15,7 +15,8 @@ use libbpf_sys as sys;
 
 use super::bss::BssMapping;
 use super::map::Map;
-use super::{bpf_functions, check, sleepable};
+use super::tracing::{self, Traced};
+use super::{check, sleepable};
 
 thread_local! {
     /// libbpf's warnings on this thread. The callback takes no user pointer, but it runs on the
@@ -45,16 +46,8 @@ pub struct Preparation {
     pub rodata: Vec<(usize, Vec<u8>)>,
     /// Capacity in entries of maps, by name.
     pub sizes: Vec<(String, u32)>,
-    /// Programs that trace functions of other programs, by name.
-    pub traced: Vec<(String, TracedFunction)>,
-}
-
-/// A function of a loaded BPF program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TracedFunction {
-    /// The program's id.
-    pub program: u32,
-    pub function: String,
+    /// What programs are loaded for, by name.
+    pub traced: Vec<(String, Traced)>,
 }
 
 /// A loaded object. Dropping it closes its programs and maps.
@@ -81,6 +74,7 @@ impl BpfObject {
     /// an error, [`take_warnings`] returns the details.
     pub fn load(elf: &[u8], logged: bool, preparation: &Preparation) -> io::Result<BpfObject> {
         capture_messages();
+        tracing::register();
         let mut log_bytes = LOG_BYTES;
         loop {
             take_warnings();
@@ -103,7 +97,7 @@ impl BpfObject {
         let logs = log_bytes.map_or_else(Vec::new, |log_bytes| keep_logs(&mut open, log_bytes));
         prepare(&mut open, preparation)?;
         // The descriptors are needed until the programs are loaded.
-        let _traced = trace(&mut open, &preparation.traced)?;
+        let _traced = tracing::prepare(&mut open, &preparation.traced)?;
         // SAFETY: the object is open and is loaded once. (`OpenObject::load` closes an object that
         // it cannot load, which may change `errno`.)
         if let Err(error) = check(unsafe { sys::bpf_object__load(open.as_libbpf_object().as_ptr()) }) {
@@ -181,19 +175,6 @@ fn prepare(object: &mut OpenObject, preparation: &Preparation) -> io::Result<()>
         range.ok_or(io::ErrorKind::InvalidInput)?.copy_from_slice(bytes);
     }
     Ok(())
-}
-
-/// Says which programs trace functions of other programs; returns the latter.
-fn trace(object: &mut OpenObject, functions: &[(String, TracedFunction)]) -> io::Result<Vec<OwnedFd>> {
-    let one = |(name, traced): &(String, TracedFunction)| {
-        let program = object.progs_mut().find(|program| program.name() == name.as_str());
-        let program = program.ok_or(io::ErrorKind::NotFound)?.as_libbpf_object();
-        let other = bpf_functions::open(traced.program)?;
-        let function = CString::new(traced.function.as_str()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        bpf_functions::set_target(program, other.as_fd(), &function)?;
-        Ok(other)
-    };
-    functions.iter().map(one).collect()
 }
 
 /// Whether a map has this name. libbpf puts the object's name before that of a section, and

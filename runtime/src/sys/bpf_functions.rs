@@ -97,15 +97,15 @@ impl Drop for Types {
     }
 }
 
-/// Sets what a program that is not loaded yet will trace: a function of a loaded program.
+/// Sets what a program that is not loaded yet will trace: a function of a loaded program, or of the
+/// kernel or, before a colon, of a module.
 pub(super) fn set_target(
     program: NonNull<sys::bpf_program>,
-    traced: BorrowedFd<'_>,
+    traced: Option<BorrowedFd<'_>>,
     function: &CStr,
 ) -> io::Result<()> {
+    let traced = traced.map_or(0, |traced| traced.as_raw_fd());
     // SAFETY: the caller owns the program; the name outlives the call, in which libbpf looks the
     // function up and keeps the descriptor's number.
-    let result =
-        unsafe { sys::bpf_program__set_attach_target(program.as_ptr(), traced.as_raw_fd(), function.as_ptr()) };
-    check(result).map(drop)
+    check(unsafe { sys::bpf_program__set_attach_target(program.as_ptr(), traced, function.as_ptr()) }).map(drop)
 }

@@ -27,6 +27,7 @@ pub mod sleepable;
 pub mod stats;
 pub mod terminal;
 pub mod time;
+pub mod tracing;
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};

@@ -273,6 +273,10 @@ impl Target for Recorded<'_> {
         self.target.btf_with_modules(modules)
     }
 
+    fn calls_kernel_functions(&self) -> bool {
+        self.target.calls_kernel_functions()
+    }
+
     fn compat_status_offset(&self) -> Option<u32> {
         self.note_types();
         self.target.compat_status_offset()

@@ -61,6 +61,9 @@ fn workers_that_wait_for_a_cpu_are_starved() {
     assert!(total(&outcome, "blocked") < 0.1 * outcome.truth("busy_ns"), "{}", outcome.text);
 }
 
+/// Number of attempts: on a busy machine, every second one may be disturbed.
+const MANY_TRIES: usize = 12;
+
 /// Whether workers were blocked as long as their work took: a piece is a sleep of 10 ms. On a busy
 /// machine they wait for a CPU after it. It is never less.
 fn blocked_only_by_work(outcome: &Outcome, pieces: u32) -> bool {
@@ -82,8 +85,8 @@ fn workers_that_sleep_at_work_are_blocked_and_those_without_work_idle() {
         // has woken wait for the lock: they are blocked, and the load takes that for idle time.
         let is_right = |outcome: &Outcome| blocked_only_by_work(outcome, pieces);
         let tries: Vec<Outcome> =
-            (0..super::TRIES).map(|_| checked(kind, pieces)).take_while(|outcome| !is_right(outcome)).collect();
-        assert!(tries.len() < super::TRIES as usize, "{}", tries[0].text);
+            (0..MANY_TRIES).map(|_| checked(kind, pieces)).take_while(|outcome| !is_right(outcome)).collect();
+        assert!(tries.len() < MANY_TRIES, "{}", tries[0].text);
     }
     let outcome = checked("idle", 30);
     assert_eq!(outcome.rows("pools")[0]["verdict"], "healthy", "{}", outcome.text);

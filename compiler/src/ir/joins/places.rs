@@ -162,7 +162,7 @@ fn yields_typed(inst: &Inst, is_typed: &[bool]) -> bool {
         Inst::Context { .. }
         | Inst::DataAddr { section: Section::Rodata, .. }
         | Inst::Peek { size: Size::B8, .. }
-        | Inst::Call { helper: Helper::GetCurrentTaskBtf | Helper::TaskPtRegs, .. } => true,
+        | Inst::Call { helper: Helper::GetCurrentTaskBtf | Helper::TaskPtRegs | Helper::RdonlyCast, .. } => true,
         Inst::Copy { src: Operand::Reg(from), .. } => is_typed[from.0 as usize],
         Inst::Load { addr, .. } => addr.base.reg().is_some_and(|base| is_typed[base.0 as usize]),
         _ => false,

@@ -58,7 +58,7 @@ impl Function for Comm {
         let ([pid], [Constant::Int(offset)]) = (call.args.as_slice(), call.constants.as_slice()) else {
             return Value::None;
         };
-        lower::threads::know(cx, &KERNEL_FUNCTIONS);
+        lower::kernel_functions::know(cx, &KERNEL_FUNCTIONS);
         let to = cx.allocate(ty);
         let pid = cx.scalar(pid);
         let task = cx.b.call(Helper::TaskFromPid, &[Arg::Value(pid)]);

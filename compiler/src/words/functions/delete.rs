@@ -3,6 +3,7 @@
 use crate::ast;
 use crate::catalogue::Function;
 use crate::check;
+use crate::ir::Operand;
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
@@ -27,5 +28,11 @@ impl Function for Delete {
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
         let Some(Constant::Map(map)) = call.constants.first() else { return Value::None };
         lower::maps::delete(cx, typed::MapIndex(*map), call.args.first())
+    }
+
+    fn lower_unused(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) {
+        if let Value::Scalar(Operand::Reg(removed)) = self.lower(cx, call, ty) {
+            lower::failures::missing_entry(cx, removed);
+        }
     }
 }
