@@ -279,6 +279,26 @@ fn an_object_prints_what_its_script_prints() {
     }
 }
 
+/// An object does not have the ids of the functions that its programs are loaded for: libbpf finds
+/// them by name, also for programs that may sleep.
+#[test]
+fn an_object_has_iterators() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("built-iterators");
+    let object = built(
+        &directory,
+        "iter:task / ctx.task.pid == 1 / { printf(\"first %d\\n\", ctx.task.tgid); }
+        wall:hz:50 { @[ustack(3)] = count(); exit(); }
+        END { printf(\"stacks %d\\n\", len(@) > 0); clear(@); }",
+        &[],
+    );
+    let ended = run(&["-q", &object]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    assert!(ended.stdout.contains("first 1\n") && ended.stdout.contains("stacks 1\n"), "{}", ended.stdout);
+}
+
 #[test]
 fn an_object_that_changes_the_system_needs_the_same_permission_as_its_script() {
     let directory = Directory::new("built-unsafe");

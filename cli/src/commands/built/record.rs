@@ -161,7 +161,8 @@ impl Record {
         let (at, sum) = sum_of(&file)?;
         file.get_mut(at..at + SUM_DIGITS)?.copy_from_slice(sum.as_bytes());
         let (_, _, read) = read(&file).ok()?;
-        (Object { elf: object.elf.clone(), ..read } == *object).then_some(file)
+        let whole = Object { elf: object.elf.clone(), loaded_for: object.loaded_for.clone(), ..read };
+        (whole == *object).then_some(file)
     }
 }
 
