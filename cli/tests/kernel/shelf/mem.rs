@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::super::machine::{Directory, skip};
+use super::super::recipes::Outcome;
 use super::{Case, Is, NOBODY, Row, printed, says_in_words, says_nothing};
 
 #[test]
@@ -123,8 +124,20 @@ fn what_is_not_freed_is_what_leaks() {
     assert_eq!(Some(total("blocks")), Some(outcome.truth("leaked")), "{}", outcome.text);
     assert_eq!(Some(total("bytes")), Some(outcome.truth("leaked_bytes")), "{}", outcome.text);
     expect_stack(rows, "workload_allocate");
+    a_part_stands_for_all();
     // All of it is younger than an hour.
     says_nothing("mem/leaks", &["--older", "1h", "--comm", "^sh$"], &["memory that was not freed"]);
+}
+
+/// With one of four allocations, the number of blocks is right but for chance: five standard
+/// errors.
+fn a_part_stands_for_all() {
+    let arguments = ["mem/leaks", "--sample", "4", "--comm", "^workload$", "--min", "12345"];
+    let outcome = Outcome::run("act leaks 4000 12345", &arguments);
+    let blocks: f64 = outcome.rows("memory that was not freed").iter().filter_map(|row| row["blocks"].as_f64()).sum();
+    let leaked = outcome.truth("leaked");
+    assert!((blocks - leaked).abs() < 5.0 * (leaked * 3.0).sqrt(), "{blocks}: {}", outcome.text);
+    assert!((blocks / 4.0).fract() < 1e-9, "{}", outcome.text);
 }
 
 /// Whether a test can make a group with a limit of memory.
