@@ -63,6 +63,21 @@ fn signals_end_it_in_order_and_leave_nothing() {
     }
 }
 
+/// timeout(1) sends its signal to the command, and then to its process group.
+#[test]
+fn a_signal_that_is_sent_twice_at_once_is_one() {
+    if skip() {
+        return;
+    }
+    for _ in 0..5 {
+        let (running, ids) = start(&["-q", "-e", &script("")]);
+        let twice = format!("kill -INT {0}; kill -INT {0}", running.pid());
+        assert!(Command::new("sh").args(["-c", &twice]).status().expect("sh").success());
+        assert_in_order(&running.end(), 0);
+        assert_gone(&ids);
+    }
+}
+
 #[test]
 fn a_second_signal_ends_it_even_when_nobody_reads() {
     if skip() {

@@ -2,16 +2,18 @@
 //! terminal, as pollable descriptors.
 //!
 //! In: signals. Out: a readable descriptor, and the number of the first signal.
-//! Guarantee: the second signal ends the process at once, even while it is blocked in a write;
-//! closing descriptors detaches everything. A SIGHUP that was ignored at the start (`nohup`) stays
+//! Guarantee: a second signal ends the process at once, even while it is blocked in a write;
+//! closing descriptors detaches everything. A signal that is sent twice, to the process and to its
+//! group, as timeout(1) does, is one. A SIGHUP that was ignored at the start (`nohup`) stays
 //! ignored.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
+use super::time::monotonic_ns;
 use super::{check_errno, own};
 
 const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
@@ -21,13 +23,26 @@ static WAKE: AtomicI32 = AtomicI32::new(-1);
 /// Number of the first signal; 0 before it.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
+/// When the first signal came, on the monotonic clock in nanoseconds.
+static FIRST_AT: AtomicU64 = AtomicU64::new(0);
+
+/// A signal within this time of the first is the same request.
+const SAME_REQUEST_NS: u64 = 250_000_000;
+
 /// Whether even the first signal ends the process.
 static AT_ONCE: AtomicBool = AtomicBool::new(false);
 
-/// Uses only async-signal-safe operations: atomics, `write`, `_exit`.
+/// Uses only async-signal-safe operations: atomics, `clock_gettime`, `write`, `_exit`.
 extern "C" fn on_signal(signal: i32) {
+    let now = monotonic_ns();
     let is_first = FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok();
-    if !is_first || AT_ONCE.load(Ordering::SeqCst) {
+    if is_first {
+        FIRST_AT.store(now, Ordering::SeqCst);
+    }
+    // Another thread may have taken the first signal, and not stored its time yet.
+    let first_at = FIRST_AT.load(Ordering::SeqCst);
+    let is_second = !is_first && first_at != 0 && now.saturating_sub(first_at) > SAME_REQUEST_NS;
+    if is_second || AT_ONCE.load(Ordering::SeqCst) {
         // SAFETY: async-signal-safe.
         unsafe { libc::_exit(128 + signal) };
     }
@@ -54,6 +69,7 @@ impl Signals {
         // SAFETY: takes numbers only.
         let wake = own(check_errno(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?);
         FIRST.store(0, Ordering::SeqCst);
+        FIRST_AT.store(0, Ordering::SeqCst);
         WAKE.store(wake.as_raw_fd(), Ordering::SeqCst);
         let mut listener = Signals { wake, before: Vec::new() };
         for signal in SIGNALS {
@@ -107,11 +123,16 @@ pub fn readable(fd: BorrowedFd<'_>) -> io::Result<bool> {
 /// Waits until a descriptor is writable, but only for `patience` once a signal has asked the
 /// process to end. Returns whether it is writable.
 pub fn writable(fd: BorrowedFd<'_>, patience: Duration) -> io::Result<bool> {
+    let mut until = None;
     loop {
-        let is_ending = came();
-        let limit = if is_ending { i32::try_from(patience.as_millis()).unwrap_or(i32::MAX) } else { -1 };
+        let left = came().then(|| {
+            let until = *until.get_or_insert_with(|| Instant::now() + patience);
+            until.saturating_duration_since(Instant::now())
+        });
+        let limit = left.map_or(-1, |left| i32::try_from(left.as_millis()).unwrap_or(i32::MAX));
         let [ready, _] = wait(fd, libc::POLLOUT, limit)?;
-        if ready || is_ending {
+        // Another signal may have ended the wait early.
+        if ready || left.is_some_and(|left| left.is_zero()) {
             return Ok(ready);
         }
     }

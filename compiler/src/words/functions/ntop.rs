@@ -32,10 +32,13 @@ impl Function for Ntop {
             Type::Array { len: len @ (4 | 16), .. } => i64::from(*len),
             Type::Str { capacity_bytes: 4 } => 4,
             Type::Str { capacity_bytes: 16 } => 16,
-            other => {
-                let message = format!("`ntop` takes a number, or 4 or 16 bytes; this is {}", cx.one(other));
-                return cx.fail(Diagnostic::error(Code(340), address.span, message));
-            }
+            other => match struct_bytes(cx, other) {
+                Some(bytes) => bytes,
+                None => {
+                    let message = format!("`ntop` takes a number, or 4 or 16 bytes; this is {}", cx.one(other));
+                    return cx.fail(Diagnostic::error(Code(340), address.span, message));
+                }
+            },
         };
         let default = if bytes == 4 { AF_INET } else { AF_INET6 };
         let family = family.unwrap_or(typed::Expr { kind: ExprKind::Int(default), ty: Type::I64, span });
@@ -45,6 +48,16 @@ impl Function for Ntop {
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) -> Value {
         let [family, address] = call.args.as_slice() else { return Value::None };
         lower::builtins::inet(cx, family, address, ty)
+    }
+}
+
+/// The size of an address that is a struct.
+fn struct_bytes(cx: &check::Body<'_, '_>, ty: &Type) -> Option<i64> {
+    let Type::Struct { id, .. } = ty else { return None };
+    match cx.env.target.btf()?.name(*id)? {
+        "in_addr" => Some(4),
+        "in6_addr" => Some(16),
+        _ => None,
     }
 }
 
