@@ -4,7 +4,7 @@
 //! Guarantee: libbpf reads the types of the kernel only for functions whose ids are not given.
 //!
 //! If an object has such a program, libbpf reads all types of the kernel before it loads the first
-//! one, which takes 25 ms. So the programs have another type until each is loaded.
+//! one, which takes 5 ms. So the programs have another type until each is loaded.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, OsStr, c_int, c_long};
@@ -63,6 +63,7 @@ pub(super) fn register() {
                 prog_prepare_load_fn: Some(aim),
                 ..Default::default()
             };
+            // If libbpf has no memory for it, its own treatment is as good, but slower.
             // SAFETY: the pattern, which libbpf copies, and the options outlive the call. `Once`
             // keeps calls apart.
             unsafe {
