@@ -35,7 +35,14 @@ HERTZ, SECONDS, FUNCTIONS = 499, 20, 10
 # A goal for each state of a process: part of the truth in percent.
 STATE_PERCENT = 1
 # Pairs of a run without and one with the tool, and the requests of a run.
-PAIRS, REQUESTS = 6, 30_000
+PAIRS, REQUESTS, ROUND_TRIPS = 6, 30_000, 100_000
+# A thousand threads that sleep; says when all have begun.
+SLEEPERS = """
+import threading, time
+for _ in range(1000): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+print(flush=True)
+time.sleep(600)
+"""
 CPUS = os.cpu_count()
 
 
@@ -274,6 +281,53 @@ def compare_costs():
     return rows
 
 
+def switch_ns():
+    """What a switch takes two processes on one CPU that wait for each other at pipes: the best of three runs."""
+    bench = ["taskset", "-c", str(CPUS - 1), "perf", "bench", "-f", "simple", "sched", "pipe", "-l", str(ROUND_TRIPS)]
+    seconds = min(float(subprocess.run(bench, check=True, capture_output=True, text=True).stdout) for _ in range(3))
+    return seconds * 1e9 / ROUND_TRIPS / 2
+
+
+def compare_switches():
+    """What a recipe adds to a switch and the wake-up before it, alternating; returns rows of a table."""
+    other = ["--pid", str(os.getpid())]
+    recipes = {"wall/threads": ["wall/threads"], "wall/threads --pid OTHER": ["wall/threads", *other], "wall/profile": ["wall/profile"], "cpu/offcpu": ["cpu/offcpu"]}
+    rows = []
+    for name, recipe in recipes.items():
+        pairs = []
+        for _ in range(PAIRS):
+            without = switch_ns()
+            tracer = subprocess.Popen([PROFILER, "-q", *recipe], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(1)
+            pairs.append((without, switch_ns()))
+            tracer.send_signal(2)
+            tracer.wait()
+        low, added, high = statistics.quantiles((b - a for a, b in pairs), n=4)
+        rows.append([name, f"{statistics.median(a for a, _ in pairs):,.0f}", f"{added:+,.0f} ({low:+,.0f} … {high:+,.0f})", f"{added * 50_000 / 1e7 / CPUS:.2f} %"])
+    return rows
+
+
+def visits():
+    """What `wall:hz:20` takes of one CPU while a thousand threads sleep; returns a row of a table."""
+    sleepers = subprocess.Popen(["python3", "-c", SLEEPERS], stdout=subprocess.PIPE)
+    sleepers.stdout.readline()
+    command = [PROFILER, "-q", "-f", "json", "--stats", "--duration", "10s", "-e", "wall:hz:20 { @[state] = count(); }"]
+    rows = []
+    for scope in ([], ["-p", str(sleepers.pid)]):
+        parts = []
+        for _ in range(3):
+            output = subprocess.run(command + scope, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+            documents = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+            counts = next(document["data"]["@"] for document in documents if document["type"] == "map")
+            cost = documents[-1]["data"]["cost"][0]
+            parts.append((sum(row["value"] for row in counts) / 200, cost["cpu_percent"]))
+        threads, percent = (statistics.median(column) for column in zip(*parts))
+        rows.append([" ".join(["wall:hz:20", *scope[:1]]), f"{threads:,.0f}", f"{percent:.2f} %"])
+    sleepers.terminate()
+    sleepers.wait()
+    return rows
+
+
 def machine():
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     load = os.getloadavg()[0]
@@ -295,6 +349,8 @@ def main():
         table(["server", "threads", "on a CPU, s (schedstat)", "running", "off", "ready, s (schedstat)", "runnable", "off"], rows)
     if not chosen or "costs" in chosen:
         table(["recipe", "switches/s", "a sample or switch, ns", "programs, of one CPU", "the server's CPU time for a request (quartiles)"], compare_costs())
+        table(["recipe", "a switch without it, ns", "added (quartiles)", "of all CPUs, at 50,000 switches/s"], compare_switches())
+        table(["probe", "threads", "of one CPU"], visits())
     for miss in misses:
         print(f"goal missed: {miss}")
     sys.exit(1 if misses else 0)

@@ -134,8 +134,8 @@ fn ticks(object: &Object, program: usize, probes: &str) -> (String, Option<Strin
         Some(Attach::PerfEvent { .. }) => (
             format!("{what}: skipped by the kernel"),
             Some(
-                "it does so while a program that is attached through perf runs on that CPU; `rawtracepoint` and tracepoints without `args` \
-                 are not attached through perf"
+                "it does so while a program that is attached through perf runs on that CPU (`rawtracepoint` and tracepoints without \
+                 `args` are not), and on some machines while a CPU is idle"
                     .to_owned(),
             ),
         ),
