@@ -30,7 +30,11 @@ fn each_recipe_has_windows_unless_it_has_no_table_for_them() {
     if skip() {
         return;
     }
-    for name in super::every::recipes().iter().filter(|name| !REFUSES.contains(&name.as_str())) {
+    let recipes = super::every::recipes();
+    for name in recipes.iter().enumerate().filter(|(at, _)| is_ours(*at)).map(|(_, name)| name) {
+        if REFUSES.contains(&name.as_str()) {
+            continue;
+        }
         let lacks = WITHOUT.iter().any(|(without, _)| without == name);
         let with = run(&["-q", name, "--dry-run", "--every", "1s"]);
         let is_expected = if lacks {
@@ -41,6 +45,13 @@ fn each_recipe_has_windows_unless_it_has_no_table_for_them() {
         };
         assert!(is_expected, "{name}: {}\n{}", with.code(), with.stderr);
     }
+}
+
+/// On an emulated processor a recipe takes seconds to start: Linux 6.1 has every second one, and
+/// other kernels the rest. The host has all.
+fn is_ours(at: usize) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel's version");
+    patience() == 1 || at.is_multiple_of(2) == release.starts_with("6.1.")
 }
 
 #[test]

@@ -45,6 +45,11 @@ impl Function for Str {
             }
             _ => i64::from(cx.env.max_strlen),
         };
+        // As in bpftrace, where a NUL counts only for what is read from memory.
+        if let (true, ExprKind::Str(text), ExprKind::Int(n)) = (is_literal(&args[0]), &text.kind, &size.kind) {
+            let length = text.len().min(usize::try_from(*n).unwrap_or(0));
+            return typed::Expr::string(&text[..length], span);
+        }
         let ty = Type::Str { capacity_bytes: own.map_or(room, |own| own.min(room)) as u32 };
         let source = if own.is_some() { Some(text) } else { cx.address("str", text) };
         let Some(source) = source else { return typed::Expr::poison(span) };
@@ -74,6 +79,18 @@ impl Function for Str {
 
 /// Maximum size.
 const MAX_BYTES: i64 = check::MAX_STRING_BYTES as i64;
+
+/// Whether a text is a literal, or made of literals.
+fn is_literal(e: &ast::Expr) -> bool {
+    match &e.kind {
+        ast::ExprKind::Str(_) | ast::ExprKind::Int(_) | ast::ExprKind::Positional(_) => true,
+        ast::ExprKind::Unary(_, of) | ast::ExprKind::TupleField(of, _) => is_literal(of),
+        ast::ExprKind::Binary(_, a, b) => is_literal(a) && is_literal(b),
+        ast::ExprKind::Tuple(parts) => parts.iter().all(is_literal),
+        ast::ExprKind::Call { name, args } => name.text == "str" && args.iter().all(is_literal),
+        _ => false,
+    }
+}
 
 /// The text of `$1`, or its rest after skipped characters: `$1 + 2`.
 fn positional(cx: &mut check::Body<'_, '_>, e: &ast::Expr) -> Option<Vec<u8>> {
