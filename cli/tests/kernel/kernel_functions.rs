@@ -3,7 +3,7 @@
 //! In: each kind of probe that the kernel offers for functions. Out: exact counts. A test prints
 //! which kind the kernel lacks.
 
-use super::machine::{Ended, run, skip, workload};
+use super::machine::{self, Directory, Ended, run, skip, workload};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -392,4 +392,26 @@ fn functions_of_modules_have_the_types_of_their_module() {
     }
     let (listed, _) = profiler(&["list", "-v", "fentry:virtio_blk:virtblk_add_req"]);
     assert!(listed.contains("\n    struct virtblk_req * vbr\n"), "{listed}");
+}
+
+/// `EROFS`.
+const READ_ONLY: i32 = 30;
+
+/// The directory is made before and after, but not while the call is overridden for this process.
+#[test]
+fn a_function_that_is_overridden_does_not_run() {
+    if skip() || lacks("kprobe") {
+        return;
+    }
+    let directory = Directory::new("overridden");
+    let make = |name: &str| std::fs::create_dir(directory.path(name)).map_err(|error| error.raw_os_error());
+    assert_eq!(make("before"), Ok(()));
+    let own = std::process::id();
+    let script = format!("kprobe:__x64_sys_mkdir /pid == {own}/ {{ override(-{READ_ONLY}); @ = count(); }}");
+    let running = machine::attached(&["-q", "--unsafe", "-e", &script]);
+    assert_eq!(make("overridden"), Err(Some(READ_ONLY)));
+    running.signal("INT");
+    let ended = running.end();
+    assert_eq!((ended.code(), entry(&ended, "@")), (0, 1), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(make("after"), Ok(()));
 }

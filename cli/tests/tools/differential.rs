@@ -142,6 +142,20 @@ pub fn theirs() -> Option<PathBuf> {
     found
 }
 
+/// A current bpftrace.
+pub fn current() -> Option<PathBuf> {
+    if let Some(reason) = super::out_of_reach() {
+        println!("SKIPPED: {reason}");
+        return None;
+    }
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/peer/bpftrace"));
+    if !path.exists() {
+        println!("SKIPPED: there is no current bpftrace in target/peer (scripts/setup --peer)");
+        return None;
+    }
+    Some(path)
+}
+
 fn installed() -> Option<PathBuf> {
     let places = ["/usr/bin/bpftrace", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bpftrace/usr/bin/bpftrace")];
     places.into_iter().map(PathBuf::from).find(|path| {

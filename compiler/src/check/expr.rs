@@ -117,7 +117,7 @@ fn call(cx: &mut Body<'_, '_>, name: &Ident, args: &[Expr], span: Span) -> typed
         return cx.fail(Diagnostic::error(Code(203), name.span, message).help(format!("write `{}`", name.text)));
     }
     if let Some((_, instead)) = catalogue.absent_functions.iter().find(|(absent, _)| *absent == name.text) {
-        let message = format!("`{}` is not supported yet", name.text);
+        let message = format!("`{}` is not supported", name.text);
         return cx.fail(Diagnostic::error(Code(380), name.span, message).help(*instead));
     }
     if let Some(foreign) = foreign::function(&name.text) {

@@ -28,6 +28,8 @@ pub enum Helper {
     GetNumaNodeId = 42,
     /// Only in programs of trampolines and iterators. Since 5.12.
     GetSocketCookie = 46,
+    /// Only in programs of kprobes. Since 4.16.
+    OverrideReturn = 58,
     GetStack = 67,
     /// Since 5.9.
     GetTaskStack = 141,
@@ -144,6 +146,7 @@ impl Helper {
             | Helper::RingbufQuery
             | Helper::RdonlyCast
             | Helper::Run
+            | Helper::OverrideReturn
             | Helper::TaskStorageDelete => 2,
             Helper::GetStackid
             | Helper::ProbeWriteUser

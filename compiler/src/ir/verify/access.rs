@@ -149,6 +149,7 @@ impl Check<'_> {
             Helper::Run => [Callback, Context, Any, Any, Any],
             Helper::RunApart => [Callback, Any, Any, Any, Any],
             Helper::GetStackid => [Context, Map, Any, Any, Any],
+            Helper::OverrideReturn => [Context, Any, Any, Any, Any],
             Helper::TracePrintk | Helper::GetCurrentComm => [Memory(constant(1)), Any, Any, Any, Any],
             Helper::ProbeReadUser
             | Helper::ProbeReadKernel

@@ -44,6 +44,7 @@ mod len;
 mod macaddr;
 mod memcmp;
 mod ntop;
+mod override_result;
 mod p50;
 mod p90;
 mod p99;
@@ -127,6 +128,7 @@ pub(super) const ALL: &[&dyn Function] = &[
     &macaddr::Macaddr,
     &memcmp::Memcmp,
     &ntop::Ntop,
+    &override_result::Override,
     &p50::P50,
     &p90::P90,
     &p99::P99,
@@ -168,7 +170,8 @@ pub(super) const ALL: &[&dyn Function] = &[
 ];
 
 /// bpftrace's functions that are missing here, each with a replacement.
-pub(super) const ABSENT: &[(&str, &str)] = &[(
-    "override",
-    "probes cannot change the results of functions: distribution kernels do not allow it (CONFIG_BPF_KPROBE_OVERRIDE)",
-)];
+pub(super) const ABSENT: &[(&str, &str)] = &[
+    ("elf_info", "`uaddr` finds the addresses of symbols"),
+    ("memcmp_record", "`==` compares records"),
+    ("usdt_arg", "`arg0` to `arg9` are the arguments of a static probe"),
+];
