@@ -109,7 +109,8 @@ pub(super) fn meaning(attach: &Attach, error: &io::Error) -> &'static str {
         Attach::Kprobe { .. } => match number {
             libc::ENOENT | libc::ESRCH => "the kernel no longer has this function",
             libc::EILSEQ | libc::EINVAL => {
-                "the kernel does not allow probing this address: it is on its blacklist, or the offset is in the middle of an instruction"
+                "the kernel does not allow probing this address: it is on its blacklist, the offset is in the middle of an instruction, or \
+                 the probe has `override` and the function is not one that may be overridden"
             }
             libc::EOPNOTSUPP => "this kernel has no multi-kprobes (CONFIG_FPROBE)",
             _ => "",
