@@ -15,6 +15,9 @@ use super::started::workload;
 /// The bpftrace version that the expected differences refer to.
 const VERSION: &str = "bpftrace v0.17";
 
+/// The version of bpftrace that `scripts/setup --peer` unpacks.
+const CURRENT: &str = "bpftrace v0.27";
+
 /// Number of concurrent runs: they spend most of their time waiting for the kernel.
 pub const AT_ONCE: usize = 3;
 
@@ -142,26 +145,28 @@ pub fn theirs() -> Option<PathBuf> {
     found
 }
 
-/// A current bpftrace.
+/// A current bpftrace, of the version whose differences are known.
 pub fn current() -> Option<PathBuf> {
     if let Some(reason) = super::out_of_reach() {
         println!("SKIPPED: {reason}");
         return None;
     }
     let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/peer/bpftrace"));
-    if !path.exists() {
-        println!("SKIPPED: there is no current bpftrace in target/peer (scripts/setup --peer)");
-        return None;
+    let found = Some(path).filter(|path| is_version(path, CURRENT));
+    if found.is_none() {
+        println!("SKIPPED: {CURRENT} is not in target/peer (scripts/setup --peer)");
     }
-    Some(path)
+    found
 }
 
 fn installed() -> Option<PathBuf> {
     let places = ["/usr/bin/bpftrace", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/bpftrace/usr/bin/bpftrace")];
-    places.into_iter().map(PathBuf::from).find(|path| {
-        let version = Command::new(path).arg("--version").output();
-        version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).starts_with(VERSION))
-    })
+    places.into_iter().map(PathBuf::from).find(|path| is_version(path, VERSION))
+}
+
+fn is_version(path: &Path, version: &str) -> bool {
+    let says = Command::new(path).arg("--version").output();
+    says.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).starts_with(version))
 }
 
 #[test]

@@ -253,6 +253,47 @@ b2:
 }
 
 #[test]
+fn the_number_of_the_task_is_made_from_its_pointer_where_that_dominates() {
+    let body = |b: &mut FunctionBuilder| {
+        let (then, otherwise) = (b.new_block(), b.new_block());
+        let x = unknown(b);
+        b.branch(CmpOp::Ne, Width::W64, x, 0, then, otherwise, Likely::Then);
+        b.switch_to(then);
+        let typed = b.call(Helper::GetCurrentTaskBtf, &[]);
+        let field = b.load(Addr::reg(typed, 8), Size::B8);
+        let number = b.call(Helper::GetCurrentTask, &[]);
+        let sum = b.bin(BinOp::Xor, Width::W64, field, number);
+        show(b, sum);
+        b.ret(0);
+        b.switch_to(otherwise);
+        let number = b.call(Helper::GetCurrentTask, &[]);
+        show(b, number);
+        b.ret(0);
+    };
+    let expected = "\
+b0:
+    %0 = context
+    %1 = load8 [%0+8]
+    if %1 != 0 goto b1 else b2 (likely)
+b1:
+    %2 = call get_current_task_btf()
+    %3 = load8 [%2+8]
+    %4 = swap8 %2
+    %5 = swap8 %4
+    %6 = xor %3, %5
+    %7 = &bss+0
+    store8 [%7] = %6
+    return 0
+b2:
+    %8 = call get_current_task()
+    %9 = &bss+0
+    store8 [%9] = %8
+    return 0
+";
+    assert_body(body, expected);
+}
+
+#[test]
 fn slots_that_nobody_reads_go_and_writes_stay() {
     let body = |b: &mut FunctionBuilder| {
         let (unread, key) = (b.slot(8, 8, "unread"), b.slot(8, 8, "key"));

@@ -44,7 +44,7 @@ mod len;
 mod macaddr;
 mod memcmp;
 mod ntop;
-mod override_result;
+mod r#override;
 mod p50;
 mod p90;
 mod p99;
@@ -128,7 +128,7 @@ pub(super) const ALL: &[&dyn Function] = &[
     &macaddr::Macaddr,
     &memcmp::Memcmp,
     &ntop::Ntop,
-    &override_result::Override,
+    &r#override::Override,
     &p50::P50,
     &p90::P90,
     &p99::P99,
