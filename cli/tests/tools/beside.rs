@@ -165,7 +165,7 @@ fn scripts_of_the_current_version_print_what_they_print_under_it() {
 }
 
 fn expect_the_same(theirs: &Path, version: &str, name: &str, part: Part) {
-    let (ours, tools) = (Ours::new("beside"), table::tools());
+    let (ours, tools) = (Ours::new(), table::tools());
     let path = script(name, version).expect("it is installed with bpftrace");
     let tool = table::of_version(&tools, name, version).expect("it is in the table");
     let mut seen = None;

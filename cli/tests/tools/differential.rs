@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::started::workload;
 
@@ -60,9 +60,12 @@ fn cases() -> Vec<Case> {
 pub struct Ours(PathBuf);
 
 impl Ours {
-    pub fn new(of: &str) -> Ours {
-        let directory = std::env::temp_dir().join(format!("profiler-{of}-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("a directory");
+    /// Tests of one process run at once: each has a directory of its own.
+    pub fn new() -> Ours {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let of = (std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let directory = std::env::temp_dir().join(format!("profiler-bpftrace-{}-{}", of.0, of.1));
+        std::fs::create_dir(&directory).expect("a directory");
         symlink(env!("CARGO_BIN_EXE_profiler"), directory.join("bpftrace")).expect("a link");
         Ours(directory)
     }
@@ -172,7 +175,7 @@ fn is_version(path: &Path, version: &str) -> bool {
 #[test]
 fn scripts_are_answered_as_bpftrace_answers_them() {
     let Some(theirs) = theirs() else { return };
-    let ours = Ours::new("differential");
+    let ours = Ours::new();
     let cases = cases();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {

@@ -221,7 +221,7 @@ fn seeds() -> Range<u64> {
 #[test]
 fn random_scripts_are_answered_as_bpftrace_answers_them() {
     let Some(theirs) = theirs() else { return };
-    let ours = Ours::new("random");
+    let ours = Ours::new();
     let seeds = seeds();
     let (next, failures) = (AtomicU64::new(seeds.start), Mutex::new(Vec::new()));
     let (refused, lines) = (AtomicU64::new(0), AtomicU64::new(0));
