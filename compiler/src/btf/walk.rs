@@ -81,7 +81,7 @@ impl<'a> Verifier<'a> {
     /// The member to which the verifier attributes a load, and its offset: the first match, in
     /// declaration order.
     fn member_of_load(self, owner: BtfId, offset: u32, size_bytes: u32) -> Option<(Member<'a>, u32)> {
-        for member in self.btf.members(owner) {
+        for member in self.btf.members_from(owner, offset) {
             let start = member.byte_offset();
             if offset + size_bytes <= start {
                 return None;

@@ -2,10 +2,12 @@
 //!
 //! In: the list of recipes of the command. Out: each loads and attaches, or is refused.
 //! Guarantee: a refusal is one sentence about this machine, never one of the kernel's verifier.
+//! On an emulated processor each recipe is loaded once: by this test, or with windows by the other.
 
 use std::process::Command;
 
-use super::super::machine::{PROFILER, run, skip};
+use super::super::machine::{PROFILER, patience, run, skip};
+use super::windows;
 
 /// The names of all recipes.
 pub fn recipes() -> Vec<String> {
@@ -17,12 +19,22 @@ pub fn recipes() -> Vec<String> {
     names
 }
 
+/// Whether a recipe is loaded with windows on this machine. On an emulated processor a recipe takes
+/// seconds to start: Linux 6.1 has every second one, and other kernels the rest. The host has all.
+pub fn has_windows_here(at: usize) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel's version");
+    patience() == 1 || at.is_multiple_of(2) == release.starts_with("6.1.")
+}
+
 #[test]
 fn recipe_loads_here_or_says_why_not() {
     if skip() {
         return;
     }
-    let names = recipes();
+    let is_loaded = |at, name: &str| patience() == 1 || !has_windows_here(at) || windows::lacks(name);
+    let mut names = recipes();
+    let mut places = 0..;
+    names.retain(|name| places.next().is_some_and(|at| is_loaded(at, name)));
     let mut refused = Vec::new();
     for name in &names {
         let ended = run(&["-q", name, "--dry-run"]);

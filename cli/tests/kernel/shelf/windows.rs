@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::machine::{Directory, patience, run, skip};
 use super::super::recipes::Outcome;
-use super::{NOBODY, says_nothing};
+use super::{NOBODY, every, says_nothing};
 
 /// The recipes without `--every`, and why.
 const WITHOUT: &[(&str, &str)] = &[
@@ -25,13 +25,18 @@ const WITHOUT: &[(&str, &str)] = &[
 /// A recipe refuses windows in a sentence of its own.
 const REFUSES: &[&str] = &["wall/profile"];
 
+/// Whether a recipe does not load with windows.
+pub fn lacks(name: &str) -> bool {
+    REFUSES.contains(&name) || WITHOUT.iter().any(|(without, _)| *without == name)
+}
+
 #[test]
 fn each_recipe_has_windows_unless_it_has_no_table_for_them() {
     if skip() {
         return;
     }
-    let recipes = super::every::recipes();
-    for name in recipes.iter().enumerate().filter(|(at, _)| is_ours(*at)).map(|(_, name)| name) {
+    let recipes = every::recipes();
+    for name in recipes.iter().enumerate().filter(|(at, _)| every::has_windows_here(*at)).map(|(_, name)| name) {
         if REFUSES.contains(&name.as_str()) {
             continue;
         }
@@ -45,13 +50,6 @@ fn each_recipe_has_windows_unless_it_has_no_table_for_them() {
         };
         assert!(is_expected, "{name}: {}\n{}", with.code(), with.stderr);
     }
-}
-
-/// On an emulated processor a recipe takes seconds to start: Linux 6.1 has every second one, and
-/// other kernels the rest. The host has all.
-fn is_ours(at: usize) -> bool {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel's version");
-    patience() == 1 || at.is_multiple_of(2) == release.starts_with("6.1.")
 }
 
 #[test]
