@@ -24,8 +24,14 @@ use profiler_runtime::sys::feature;
 const TRIED: [u32; 4] = [7, 2, 5, 17];
 
 /// Helpers of program types that libbpf cannot test.
-const NOT_TRIED: [Helper; 5] =
-    [Helper::SeqWrite, Helper::TaskPtRegs, Helper::GetSocketCookie, Helper::DPath, Helper::SkbOutput];
+const NOT_TRIED: [Helper; 6] = [
+    Helper::SeqPrintf,
+    Helper::SeqWrite,
+    Helper::TaskPtRegs,
+    Helper::GetSocketCookie,
+    Helper::DPath,
+    Helper::SkbOutput,
+];
 
 /// The facts about the machine that matter to this script.
 pub(super) fn of_machine(host: &Host, object: &Object) -> Vec<Row> {

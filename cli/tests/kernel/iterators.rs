@@ -194,3 +194,72 @@ fn files_have_their_whole_paths() {
         assert!(ended.stdout.lines().any(|printed| printed == line), "{line}: {}", ended.stdout);
     }
 }
+
+/// A file in the BPF file system; removed when dropped.
+struct Pinned(String);
+
+impl Pinned {
+    fn new(name: &str) -> Pinned {
+        Pinned(format!("/sys/fs/bpf/profiler-{name}-{}", std::process::id()))
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+fn a_pinned_iterator_runs_whenever_its_file_is_read() {
+    if skip() {
+        return;
+    }
+    let file = Pinned::new("threads");
+    let script = format!("iter:task:{} {{ printf(\"%d %d\\n\", ctx.task.tgid, ctx.task.pid); }}", file.0);
+    let ended = run(&["-q", "-e", &script]);
+    assert_eq!((ended.code(), ended.stdout.trim()), (0, &*format!("Program pinned to {}", file.0)), "{}", ended.stderr);
+    // It is younger than the file.
+    let process = sleepers();
+    let pid = process.pid().to_string();
+    let listed = fs::read_to_string(&file.0).expect("the list");
+    let of_process = listed.lines().filter_map(|line| line.split_once(' ')).filter(|(of, _)| *of == pid);
+    let found: Vec<String> = of_process.map(|(_, thread)| thread.to_owned()).collect();
+    assert_eq!(found.len(), THREADS + 1, "{listed}");
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), threads(process.pid()));
+    let again = run(&["-q", "-e", &script]);
+    assert_eq!(again.code(), 3, "{}", again.stderr);
+    assert!(again.stderr.contains(&format!("`rm {}`", file.0)), "{}", again.stderr);
+    // Only attached, not pinned.
+    let other = Pinned::new("dry");
+    let dry = run(&["-q", "--dry-run", "-e", &script.replace(&file.0, &other.0)]);
+    assert_eq!(dry.code(), 0, "{}", dry.stderr);
+    assert!(fs::metadata(&other.0).is_err());
+}
+
+#[test]
+fn the_kernel_prints_what_printf_prints() {
+    if skip() {
+        return;
+    }
+    let file = Pinned::new("formats");
+    let process = sleepers();
+    let predicate = format!("/ ctx.task.pid == {} /", process.pid());
+    let formats = [
+        r#"printf("%d %5d|%-5d|%05d %+d % d %i 100%%\n", 7, 7, 7, 7, 7, 7, -7);"#,
+        r#"printf("%u %x %X %08x %d\n", -1, -1, 255, 255, 1 << 40);"#,
+        r#"printf("%ld %lu %llx %lld\n", -1, -1, -1, (uint64)1 << 63);"#,
+        r#"printf("%s|%8s|%-20s|%c|%p\n", "a\tb", "abc", ctx.task.comm, 65, ctx.task.tgid);"#,
+        r#"$n = ctx.task.tgid; if ($n > 0) { printf("%d\n", $n); } printf("no values\n");"#,
+        r#"unroll(3) { printf("%s ", ctx.task.comm); } printf("\n%d %d\n", (uint8)300, ctx.task.pid == ctx.task.tgid);"#,
+        r#"printf("%d%d%d%d%d%d%d%d%d%d%d%d\n", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);"#,
+    ];
+    for format in formats {
+        let direct = run(&["-q", "-e", &format!("iter:task {predicate} {{ {format} }}")]);
+        let pinned = run(&["-q", "-e", &format!("iter:task:{} {predicate} {{ {format} }}", file.0)]);
+        assert_eq!(pinned.code(), 0, "{format}: {}", pinned.stderr);
+        let found = fs::read_to_string(&file.0).expect("the list");
+        assert_eq!((direct.code(), direct.stdout.trim_end()), (0, found.trim_end()), "{format}: {}", direct.stderr);
+        fs::remove_file(&file.0).expect("it is there");
+    }
+}

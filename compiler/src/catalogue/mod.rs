@@ -163,6 +163,11 @@ pub trait Function: Debug + Sync {
     fn lower_unused(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, ty: &Type) {
         self.lower(cx, call, ty);
     }
+    /// Whether, in an iterator that is pinned to a file, it writes to what is read from the file
+    /// instead of acting in user space.
+    fn writes_to_sequences(&self) -> bool {
+        false
+    }
     /// Its user-space part, for functions that act there.
     fn in_user_space(&'static self) -> Option<&'static dyn Perform> {
         None

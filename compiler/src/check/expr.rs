@@ -6,7 +6,8 @@
 use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName, UnaryOp};
 use crate::check::program_types;
 use crate::check::{
-    Body, assign, elements, fields, literals, names, operators, params, records, spans, tuples, types, unify, units,
+    Body, assign, elements, fields, literals, names, operators, params, pinned, records, spans, tuples, types, unify,
+    units,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::foreign;
@@ -99,7 +100,7 @@ fn call(cx: &mut Body<'_, '_>, name: &Ident, args: &[Expr], span: Span) -> typed
                 Diagnostic::error(Code(601), span, message).help("run again with --unsafe if that is what you want"),
             );
         }
-        return word.check(cx, args, span);
+        return pinned::refuse(cx, word, span).unwrap_or_else(|| word.check(cx, args, span));
     }
     if let Some(word) = catalogue.builtin(&name.text)
         && let Some(checked) =

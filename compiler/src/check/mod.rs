@@ -33,6 +33,7 @@ mod nesting;
 mod operators;
 mod options;
 mod params;
+mod pinned;
 mod points;
 mod program;
 mod program_types;
@@ -71,6 +72,7 @@ pub use maps::{InferredMap, Maps};
 pub use module_types::module_types;
 pub use options::{Dialect, MissingProbes, Options, PidFilter, ProbeFilter, Succession};
 pub use params::{declared_params, with_values};
+pub(crate) use pinned::writes_to_a_sequence;
 pub use points::{ArgField, Points, Seed};
 pub(crate) use records::exchange;
 pub use spans::{InferredSpan, Spans};
@@ -150,6 +152,7 @@ pub fn check(
     // Blocks whose probes exist are checked even when others are missing, so that all errors are
     // reported at once. But a map may get its value in a block that could not be checked.
     named::require_one(script, &work, &mut env);
+    pinned::require_alone(&work, &mut env);
     let is_whole = !env.report.has_errors();
     program.probes = infer(&work, &mut env);
     program.undescribed = std::mem::take(&mut env.undescribed);

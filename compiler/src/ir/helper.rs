@@ -47,6 +47,8 @@ pub enum Helper {
     GetNsCurrentPidTgid = 120,
     KtimeGetBootNs = 125,
     /// Only in iterator programs.
+    SeqPrintf = 126,
+    /// Only in iterator programs.
     SeqWrite = 127,
     RingbufOutput = 130,
     RingbufReserve = 131,
@@ -168,7 +170,7 @@ impl Helper {
             | Helper::GetTaskStack
             | Helper::RingbufOutput
             | Helper::TaskStorageGet => 4,
-            Helper::TracePrintk | Helper::CopyFromUserTask | Helper::SkbOutput => 5,
+            Helper::TracePrintk | Helper::SeqPrintf | Helper::CopyFromUserTask | Helper::SkbOutput => 5,
         }
     }
 

@@ -35,6 +35,7 @@ pub mod readings;
 mod records;
 mod returns;
 mod runs;
+pub mod sequence;
 mod shared;
 mod slot;
 pub mod spans;

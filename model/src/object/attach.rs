@@ -122,12 +122,16 @@ pub enum Attach {
         /// At the exit, where the return value follows the arguments.
         at_return: bool,
     },
-    /// Run once for each kernel object of one kind that exists when the script starts.
+    /// Run once for each kernel object of one kind that exists when the script starts or, if it is
+    /// pinned, whenever the file is read.
     Iterator {
         /// The kind (`task`).
         objects: String,
-        /// Only objects of these processes; empty for all. Since 6.1.
+        /// Only objects of these processes; empty for all, and one at most if it is pinned. Since
+        /// 6.1.
         pids: Vec<u32>,
+        /// The file in a BPF file system that it is pinned to.
+        pin: Option<String>,
     },
     /// Run periodically, each time for every live thread, from an iterator that the runtime reads.
     Visits { period_ns: u64 },

@@ -194,6 +194,12 @@ impl Kernel<'_> {
                 self.memory.read(args.number(0)?, WALK_BYTES as usize)?;
                 0
             }
+            Helper::SeqPrintf => {
+                let format = self.memory.read(args.number(1)?, args.size(2)?)?;
+                let values = self.memory.read(args.number(3)?, args.size(4)?)?;
+                self.environment.sequence.extend(format.value.into_iter().chain(values.value));
+                0
+            }
             Helper::SeqWrite => {
                 let bytes = self.memory.read(args.number(1)?, args.size(2)?)?;
                 self.environment.sequence.extend(bytes.value);

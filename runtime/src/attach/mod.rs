@@ -7,7 +7,6 @@
 
 mod addresses;
 mod function;
-mod iter;
 mod partial;
 mod pmu;
 pub(crate) mod sampling;
@@ -45,6 +44,8 @@ pub struct Links {
     slow: Vec<OwnedFd>,
     /// Iterators, whose programs run when they are read.
     iterators: Vec<OwnedFd>,
+    /// Links to iterators that are to be pinned, each with its file.
+    pinned: Vec<(OwnedFd, String)>,
     /// Links to the iterators of programs that visit threads, by program index.
     visits: Vec<(usize, OwnedFd)>,
     /// The parts of programs that could not be attached, by program index.
@@ -217,10 +218,14 @@ fn attach_program(
         Attach::Trampoline { function, .. } => {
             links.slow.push(link::trampoline(fd).map_err(|error| (function.clone(), error))?);
         }
-        Attach::Iterator { objects, pids } => {
+        Attach::Iterator { objects, pids, pin } => {
             for pid in each_or_all(pids) {
                 let failed = |error| Failure::new(&format!("the iterator {objects}"), error);
-                links.iterators.push(iter::open(fd, pid).map_err(failed)?);
+                let link = link::iterator(fd, pid).map_err(failed)?;
+                match pin {
+                    Some(path) => links.pinned.push((link, path.clone())),
+                    None => links.iterators.push(link::read_iterator(link.as_fd()).map_err(failed)?),
+                }
             }
         }
         Attach::Visits { .. } => {
@@ -272,6 +277,11 @@ impl Links {
     /// Takes the iterators, each to be read once.
     pub fn take_iterators(&mut self) -> Vec<OwnedFd> {
         std::mem::take(&mut self.iterators)
+    }
+
+    /// Takes the links to iterators that are to be pinned, each with its file.
+    pub fn take_pinned(&mut self) -> Vec<(OwnedFd, String)> {
+        std::mem::take(&mut self.pinned)
     }
 
     /// Takes the links of programs that visit threads; each round opens and reads an iterator.

@@ -60,6 +60,12 @@ pub enum RunError {
         /// The kernel's answer.
         error: io::Error,
     },
+    /// An iterator could not be pinned to a file.
+    Pin {
+        path: String,
+        /// The kernel's answer.
+        error: io::Error,
+    },
     /// Results could not be written.
     Output(io::Error),
     /// A call that should never fail.
@@ -88,6 +94,16 @@ impl fmt::Display for RunError {
             RunError::NoProcess(pid) => write!(f, "there is no process {pid}"),
             RunError::Map { name, error } => write!(f, "cannot access map {name}: {error}"),
             RunError::Packets { path, error } => write!(f, "cannot write packets to `{path}`: {error}"),
+            RunError::Pin { path, error } => {
+                write!(f, "cannot pin the iterator to `{path}`: {error}")?;
+                match error.raw_os_error() {
+                    Some(libc::EEXIST) => write!(f, "; `rm {path}` ends the one that is pinned there"),
+                    Some(libc::EPERM) => f.write_str(
+                        "; the file must be in a BPF file system (`mount -t bpf none DIRECTORY`), and its name without a dot",
+                    ),
+                    _ => Ok(()),
+                }
+            }
             RunError::Output(error) => write!(f, "cannot write results: {error}"),
             RunError::System { what, error } => write!(f, "{what} failed: {error}"),
         }

@@ -6,12 +6,14 @@
 //! the last one is attached.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use profiler_model::object::{Attach, Object, RefusedProbes};
+use profiler_model::results::Sink as _;
 
 use super::outcome::system;
 use super::progress::PERIOD;
@@ -21,7 +23,7 @@ use crate::attach::{AttachError, Links, Refused, Skipped, attach};
 use crate::ended::Closer;
 use crate::spans::Pending;
 use crate::sys::bpf::test_run;
-use crate::sys::poll;
+use crate::sys::{link, poll};
 use crate::timers::{End, Timer, Timers};
 use crate::visits::{Visit, Visits};
 
@@ -56,6 +58,9 @@ impl Session<'_> {
         self.drain();
         for iterator in links.take_iterators() {
             self.iterate(File::from(iterator))?;
+        }
+        for (link, path) in links.take_pinned() {
+            self.pin(&link, path)?;
         }
         let timers = self.start_timers().map_err(system("starting the timers"))?;
         self.gate.ticks = timers.missed();
@@ -166,6 +171,17 @@ impl Session<'_> {
             self.drain();
         }
         self.drain();
+        Ok(())
+    }
+
+    /// Pins an iterator to a file, and says so as bpftrace does.
+    fn pin(&mut self, link: &OwnedFd, path: String) -> Result<(), RunError> {
+        let name = CString::new(path.as_str()).map_err(|_| io::ErrorKind::InvalidInput.into());
+        if let Err(error) = name.and_then(|name| link::pin(link.as_fd(), &name)) {
+            return Err(RunError::Pin { path, error });
+        }
+        self.actions.text("printf", format!("Program pinned to {path}\n").as_bytes());
+        self.flush();
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! BPF links: attach programs to events.
 //!
 //! In: a program and its attach point. Out: a descriptor; closing it detaches.
-//! Guarantee: nothing stays attached after the descriptor is closed or the process has ended.
+//! Guarantee: nothing but what is pinned stays attached after the descriptor is closed or the
+//! process has ended.
 //!
 //! The calls are libbpf's own. libbpf-rs attaches only programs of an object that it has loaded
 //! (the empty ones of [`super::program`] belong to none), hides the error number, and does not
@@ -149,6 +150,12 @@ pub fn iterator(program: BorrowedFd<'_>, pid: Option<u32>) -> io::Result<OwnedFd
 pub fn read_iterator(link: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: takes a descriptor by value.
     check(unsafe { sys::bpf_iter_create(link.as_raw_fd()) }).map(own)
+}
+
+/// Gives a link a name in a BPF file system. It stays attached until the file is removed.
+pub fn pin(link: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
+    // SAFETY: the path is a string; the kernel copies it.
+    check(unsafe { sys::bpf_obj_pin(link.as_raw_fd(), path.as_ptr()) }).map(|_| ())
 }
 
 fn options() -> sys::bpf_link_create_opts {

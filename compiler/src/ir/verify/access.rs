@@ -161,6 +161,7 @@ impl Check<'_> {
             Helper::IterTaskNew | Helper::IterTaskNext | Helper::IterTaskDestroy => {
                 [Memory(Some(WALK_BYTES)), Any, Any, Any, Any]
             }
+            Helper::SeqPrintf => [Any, Memory(constant(2)), Any, Memory(constant(4)), Any],
             Helper::SeqWrite | Helper::DPath => [Any, Memory(constant(2)), Any, Any, Any],
             Helper::SkbOutput => [Any, Map, Any, Memory(constant(4)), Any],
             Helper::ProbeWriteUser => [Any, Memory(constant(2)), Any, Any, Any],

@@ -35,6 +35,7 @@ mod is_str;
 mod is_unsigned_integer;
 mod join;
 mod kaddr;
+mod kernel_format;
 mod kfunc_allowed;
 mod kfunc_exist;
 mod kptr;

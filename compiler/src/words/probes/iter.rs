@@ -1,4 +1,5 @@
 //! `iter:OBJECTS`: once for each kernel object of a kind, when the script starts.
+//! `iter:OBJECTS:FILE`: whenever the file is read, which stays when profiler ends.
 
 use crate::ast::AttachPoint;
 use crate::btf::{Btf, BtfId, describe_in_c};
@@ -36,16 +37,10 @@ impl ProbeKind for Iter {
     }
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
-        let objects = match point.parts.as_slice() {
-            [objects] => objects,
-            [_, path, ..] => {
-                let message = "an iterator cannot be pinned to a file";
-                let help =
-                    format!("write `{}:{}`; it runs when the script starts", point.kind.text, point.parts[0].text);
-                cx.error(Diagnostic::error(Code(430), path.span, message).help(help));
-                return Vec::new();
-            }
-            [] => {
+        let (objects, pin) = match point.parts.as_slice() {
+            [objects] => (objects, None),
+            [objects, file] if !file.text.is_empty() => (objects, Some(pinned_to(&file.text))),
+            _ => {
                 cx.wrong_form(point, "iter:task");
                 return Vec::new();
             }
@@ -80,7 +75,14 @@ impl ProbeKind for Iter {
             cx.error(Diagnostic::error(Code(431), point.span, message).help(help));
             return Vec::new();
         }
-        vec![seed(self.name(), &objects.text, context, pids, btf)]
+        if pin.is_some() && pids.len() > 1 {
+            let message = "an iterator can be pinned for one process only";
+            let help = "leave `-p` out and compare `ctx.task.tgid` in a predicate";
+            cx.error(Diagnostic::error(Code(431), point.span, message).help(help));
+            return Vec::new();
+        }
+        let attach = Attach::Iterator { objects: objects.text.clone(), pids, pin };
+        vec![seed(self.name(), &objects.text, context, attach, btf)]
     }
 
     fn listing(&self) -> Listing {
@@ -119,8 +121,12 @@ impl ProbeKind for Iter {
     }
 }
 
-fn seed(kind: &str, objects: &str, context: BtfId, pids: Vec<u32>, btf: &Btf) -> Seed {
-    let attach = Attach::Iterator { objects: objects.to_string(), pids };
+/// The whole path of the file; as in bpftrace, others are in the usual BPF file system.
+fn pinned_to(file: &str) -> String {
+    if file.starts_with('/') { file.to_owned() } else { format!("/sys/fs/bpf/{file}") }
+}
+
+fn seed(kind: &str, objects: &str, context: BtfId, attach: Attach, btf: &Btf) -> Seed {
     let mut seed = Seed::new(format!("{kind}:{objects}"), format!("iter/{objects}"), ContextKind::Iterator, attach);
     // The program runs in profiler's own thread, where other programs can preempt it.
     seed.context.preemptible = true;
