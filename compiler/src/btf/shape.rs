@@ -135,27 +135,7 @@ impl Btf {
 
     /// The members of a struct or union (after typedefs), in order.
     pub fn members(&self, id: BtfId) -> impl Iterator<Item = Member<'_>> {
-        self.members_from(id, 0)
-    }
-
-    /// As [`Btf::members`], but without those of a struct that end before an offset, except the
-    /// last of them: to read the names and types of all takes long in a struct with hundreds.
-    pub(super) fn members_from(&self, id: BtfId, offset_bytes: u32) -> impl Iterator<Item = Member<'_>> {
-        let record = self.record(self.strip(id)).filter(|record| matches!(record.kind, Kind::Struct | Kind::Union));
-        record.into_iter().flat_map(move |record| {
-            let bit_offset = move |offset| if record.flag { offset & 0x00ff_ffff } else { offset };
-            let starts_before = |[_, _, offset]: &[u32; 3]| bit_offset(*offset) / 8 < offset_bytes;
-            let before = match record.kind {
-                Kind::Struct => record.entries::<3>().take_while(starts_before).count(),
-                _ => 0,
-            };
-            record.entries::<3>().skip(before.saturating_sub(1)).map(move |[name, ty, offset]| Member {
-                name: self.string(name).unwrap_or_default(),
-                ty: BtfId(ty),
-                bit_offset: bit_offset(offset),
-                bitfield_width: Some((offset >> 24) as u8).filter(|width| record.flag && *width != 0),
-            })
-        })
+        members_from(self, id, 0)
     }
 
     /// The names of the members of a struct or union, including those in anonymous structs and
@@ -260,6 +240,26 @@ impl Btf {
     fn stripped(&self, id: BtfId, kind: Kind) -> Option<Record<'_>> {
         self.record(self.strip(id)).filter(|record| record.kind == kind)
     }
+}
+
+/// As [`Btf::members`], but without those of a struct that end before an offset, except the
+/// last of them: to read the names and types of all takes long in a struct with hundreds.
+pub(super) fn members_from(btf: &Btf, id: BtfId, offset_bytes: u32) -> impl Iterator<Item = Member<'_>> {
+    let record = btf.record(btf.strip(id)).filter(|record| matches!(record.kind, Kind::Struct | Kind::Union));
+    record.into_iter().flat_map(move |record| {
+        let bit_offset = move |offset| if record.flag { offset & 0x00ff_ffff } else { offset };
+        let starts_before = |[_, _, offset]: &[u32; 3]| bit_offset(*offset) / 8 < offset_bytes;
+        let before = match record.kind {
+            Kind::Struct => record.entries::<3>().take_while(starts_before).count(),
+            _ => 0,
+        };
+        record.entries::<3>().skip(before.saturating_sub(1)).map(move |[name, ty, offset]| Member {
+            name: btf.string(name).unwrap_or_default(),
+            ty: BtfId(ty),
+            bit_offset: bit_offset(offset),
+            bitfield_width: Some((offset >> 24) as u8).filter(|width| record.flag && *width != 0),
+        })
+    })
 }
 
 /// A search through structs and the structs in them, which ends when it has entered too many.

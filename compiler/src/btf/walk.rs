@@ -6,7 +6,7 @@
 //! Guarantee: the answer holds from 6.1 on; where versions differ, it is `None`.
 
 use super::record::Kind;
-use super::shape::Member;
+use super::shape::{Member, members_from};
 use super::{Btf, BtfId, MAX_DEPTH};
 
 /// The result of a load, as the verifier tracks it.
@@ -81,7 +81,7 @@ impl<'a> Verifier<'a> {
     /// The member to which the verifier attributes a load, and its offset: the first match, in
     /// declaration order.
     fn member_of_load(self, owner: BtfId, offset: u32, size_bytes: u32) -> Option<(Member<'a>, u32)> {
-        for member in self.btf.members_from(owner, offset) {
+        for member in members_from(self.btf, owner, offset) {
             let start = member.byte_offset();
             if offset + size_bytes <= start {
                 return None;

@@ -60,7 +60,7 @@ impl Session<'_> {
             self.iterate(File::from(iterator))?;
         }
         for (link, path) in links.take_pinned() {
-            self.pin(&link, path)?;
+            pin(self, &link, path)?;
         }
         let timers = self.start_timers().map_err(system("starting the timers"))?;
         self.gate.ticks = timers.missed();
@@ -174,17 +174,6 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Pins an iterator to a file, and says so as bpftrace does.
-    fn pin(&mut self, link: &OwnedFd, path: String) -> Result<(), RunError> {
-        let name = CString::new(path.as_str()).map_err(|_| io::ErrorKind::InvalidInput.into());
-        if let Err(error) = name.and_then(|name| link::pin(link.as_fd(), &name)) {
-            return Err(RunError::Pin { path, error });
-        }
-        self.actions.text("printf", format!("Program pinned to {path}\n").as_bytes());
-        self.flush();
-        Ok(())
-    }
-
     fn start_visits(&self, links: &mut Links) -> io::Result<Visits> {
         let object = self.actions.object;
         let period = |program: usize| match object.programs.get(program).map(|program| &program.attach) {
@@ -211,6 +200,17 @@ impl Session<'_> {
         }
         Timers::start(timers)
     }
+}
+
+/// Pins an iterator to a file, and says so as bpftrace does.
+fn pin(session: &mut Session<'_>, link: &OwnedFd, path: String) -> Result<(), RunError> {
+    let name = CString::new(path.as_str()).map_err(|_| io::ErrorKind::InvalidInput.into());
+    if let Err(error) = name.and_then(|name| link::pin(link.as_fd(), &name)) {
+        return Err(RunError::Pin { path, error });
+    }
+    session.actions.text("printf", format!("Program pinned to {path}\n").as_bytes());
+    session.flush();
+    Ok(())
 }
 
 /// Whether a `begin` probe can end the run.
