@@ -72,9 +72,10 @@ struct Printed {
 impl Printed {
     /// The lines before the first event: what `BEGIN` prints.
     fn start(&self, values: &BTreeMap<String, String>) -> Vec<&str> {
-        let is_start = |line: &&str| !line.starts_with('@') && !names_a_value(line, values);
+        let is_event = |line: &str| line.starts_with(|c: char| c == '@' || c.is_ascii_digit());
+        let is_start = |line: &&str| !is_event(line) && !names_a_value(line, values);
         let lines = self.shown.lines().filter(|line| !line.starts_with("Attaching ")).take_while(is_start);
-        lines.filter(|line| !line.trim().is_empty() && !line.starts_with(|c: char| c.is_ascii_digit())).collect()
+        lines.filter(|line| !line.trim().is_empty()).collect()
     }
 
     fn part(&self, part: Part, values: &BTreeMap<String, String>) -> Vec<String> {
