@@ -43,8 +43,9 @@ pub(super) fn check(cx: &mut Body<'_, '_>, e: &Expr) -> typed::Expr {
             if let Some(checked) = params::compare(cx, *op, a, b, span) {
                 return checked;
             }
-            let (a, b) = (cx.expr(a), cx.expr(b));
-            cx.binary(*op, a, b, span)
+            let (left, right) = (cx.expr(a), cx.expr(b));
+            let (left, right) = operators::compared_as_cast(*op, (a, left), (b, right));
+            cx.binary(*op, left, right, span)
         }
         ExprKind::Ternary { cond, then, otherwise } => ternary(cx, cond, then.as_deref(), otherwise, span),
         ExprKind::Step { target, increment, prefix } => step(cx, target, *increment, *prefix, span),

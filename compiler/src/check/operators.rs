@@ -211,6 +211,37 @@ fn is_bytes(ty: &Type) -> bool {
     }
 }
 
+/// The operands of a comparison. A literal takes the sign of the other operand, but not if it is
+/// cast: then, as in bpftrace, the other is compared as a signed number.
+pub(super) fn compared_as_cast(
+    op: BinaryOp,
+    (a, left): (&Expr, typed::Expr),
+    (b, right): (&Expr, typed::Expr),
+) -> (typed::Expr, typed::Expr) {
+    let is_cast = |of: &Expr, value: &typed::Expr| {
+        matches!(value.kind, ExprKind::Int(_)) && value.ty == Type::I64 && has_cast(of)
+    };
+    let signed = |value: typed::Expr| match value.ty {
+        Type::Int(Int { size_bytes: 8, signed: false }) => typed::Expr::convert(value, &Type::I64),
+        _ => value,
+    };
+    match (is_comparison(op) && is_cast(a, &left), is_comparison(op) && is_cast(b, &right)) {
+        (true, false) => (left, signed(right)),
+        (false, true) => (signed(left), right),
+        _ => (left, right),
+    }
+}
+
+/// Whether a cast decides the type of a constant.
+fn has_cast(e: &Expr) -> bool {
+    match &e.kind {
+        ast::ExprKind::Cast(..) => true,
+        ast::ExprKind::Unary(_, inner) => has_cast(inner),
+        ast::ExprKind::Binary(_, a, b) => has_cast(a) || has_cast(b),
+        _ => false,
+    }
+}
+
 fn is_comparison(op: BinaryOp) -> bool {
     use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
     matches!(op, Equal | NotEqual | Less | Greater | LessEqual | GreaterEqual)

@@ -24,6 +24,8 @@ pub(super) struct Line<'a> {
     pub start: usize,
     /// Offset of the end of the line.
     pub end: usize,
+    /// Whether only comments come before it.
+    pub is_first: bool,
 }
 
 /// The spans of the name and the value of a `#define`.
@@ -90,7 +92,7 @@ impl Directives {
         self.blank(line.start, line.end);
         let whole = line.text[line.start..line.end].trim_end();
         let span = Span::new(line.start, line.start + whole.len());
-        if line.start == 0 && whole.starts_with("#!") {
+        if line.is_first && whole.starts_with("#!") {
             return;
         }
         let rest = whole[1..].trim_start();

@@ -243,7 +243,8 @@ impl Lexer<'_> {
         while end < self.bytes.len() && self.text[..end].trim_end_matches('\r').ends_with('\\') {
             end = self.line_end(end + 1);
         }
-        let line = Line { text: self.text, start: self.pos, end };
+        let is_first = self.out.tokens.is_empty() && self.out.directives.blanks.is_empty();
+        let line = Line { text: self.text, start: self.pos, end, is_first };
         self.out.directives.take(line);
         self.pos = end;
         if self.out.directives.inactive() {
