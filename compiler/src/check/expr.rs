@@ -44,7 +44,7 @@ pub(super) fn check(cx: &mut Body<'_, '_>, e: &Expr) -> typed::Expr {
                 return checked;
             }
             let (left, right) = (cx.expr(a), cx.expr(b));
-            let (left, right) = operators::compared_as_cast(*op, (a, left), (b, right));
+            let (left, right) = operators::signed_by_cast(*op, (a, left), (b, right));
             cx.binary(*op, left, right, span)
         }
         ExprKind::Ternary { cond, then, otherwise } => ternary(cx, cond, then.as_deref(), otherwise, span),

@@ -211,9 +211,10 @@ fn is_bytes(ty: &Type) -> bool {
     }
 }
 
-/// The operands of a comparison. A literal takes the sign of the other operand, but not if it is
-/// cast: then, as in bpftrace, the other is compared as a signed number.
-pub(super) fn compared_as_cast(
+/// The operands of an operation. A literal takes the sign of the other operand, but not if it is
+/// cast: then, as in bpftrace, the other is a signed number too. There, a quotient of different
+/// signs is unsigned.
+pub(super) fn signed_by_cast(
     op: BinaryOp,
     (a, left): (&Expr, typed::Expr),
     (b, right): (&Expr, typed::Expr),
@@ -225,7 +226,9 @@ pub(super) fn compared_as_cast(
         Type::Int(Int { size_bytes: 8, signed: false }) => typed::Expr::convert(value, &Type::I64),
         _ => value,
     };
-    match (is_comparison(op) && is_cast(a, &left), is_comparison(op) && is_cast(b, &right)) {
+    use BinaryOp::{Div, Mod, ShiftLeft, ShiftRight};
+    let counts = !matches!(op, Div | Mod | ShiftLeft | ShiftRight);
+    match (counts && is_cast(a, &left), counts && is_cast(b, &right)) {
         (true, false) => (left, signed(right)),
         (false, true) => (signed(left), right),
         _ => (left, right),
