@@ -226,8 +226,7 @@ pub(super) fn signed_by_cast(
         Type::Int(Int { size_bytes: 8, signed: false }) => typed::Expr::convert(value, &Type::I64),
         _ => value,
     };
-    use BinaryOp::{Div, Mod, ShiftLeft, ShiftRight};
-    let counts = !matches!(op, Div | Mod | ShiftLeft | ShiftRight);
+    let counts = !matches!(op, BinaryOp::Div | BinaryOp::Mod | BinaryOp::ShiftLeft | BinaryOp::ShiftRight);
     match (counts && is_cast(a, &left), counts && is_cast(b, &right)) {
         (true, false) => (left, signed(right)),
         (false, true) => (signed(left), right),
