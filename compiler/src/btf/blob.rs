@@ -6,11 +6,12 @@
 //! reading any type.
 
 use super::BtfId;
-use super::record::{Header, Record, Records};
+use super::record::{Header, Kind, Record, Records};
 use memchr::memmem::Finder;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Every `INDEX_STRIDE`th type's offset is indexed. That is 32 KiB for a kernel; the page faults of
 /// a full table cost more than the few steps from an indexed type to the next.
@@ -29,6 +30,9 @@ pub(super) struct Blob {
     /// Id (upper half) and offset of the type last found by name, so that queries about it need no
     /// table.
     latest: AtomicU64,
+    /// What was found by kind and name: each search is a pass over the types, which takes a
+    /// millisecond, and scripts look for the same struct many times.
+    named: Mutex<BTreeMap<(Kind, String), Option<BtfId>>>,
 }
 
 impl std::fmt::Debug for Blob {
@@ -72,7 +76,8 @@ impl Blob {
 
     fn with_sections(bytes: Arc<dyn AsRef<[u8]> + Send + Sync>, header: Header) -> Blob {
         let Header { types, strings } = header;
-        Blob { bytes, types, strings, offsets: OnceLock::new(), latest: AtomicU64::new(0) }
+        let (offsets, latest, named) = (OnceLock::new(), AtomicU64::new(0), Mutex::default());
+        Blob { bytes, types, strings, offsets, latest, named }
     }
 
     /// The record of a type; `None` for `void`.
@@ -126,6 +131,16 @@ impl Blob {
         let rest = self.strings().get(offset as usize..)?;
         let end = rest.iter().position(|&byte| byte == 0)?;
         std::str::from_utf8(&rest[..end]).ok()
+    }
+
+    /// The first type of that kind and name.
+    pub(super) fn find(&self, kind: Kind, name: &str) -> Option<BtfId> {
+        let key = (kind, name.to_owned());
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        *named.entry(key).or_insert_with(|| {
+            let mut offsets = self.name_offsets(name);
+            offsets.find_map(|offset| self.first(|record| record.kind == kind && record.name_offset == offset))
+        })
     }
 
     /// The first type that satisfies a predicate; remembered, because the next queries are usually

@@ -13,9 +13,7 @@ impl Btf {
         if let Some(id) = self.added.find(kind, name) {
             return Some(id);
         }
-        self.blob
-            .name_offsets(name)
-            .find_map(|offset| self.blob.first(|record| record.kind == kind && record.name_offset == offset))
+        self.blob.find(kind, name)
     }
 
     /// The type that a user writes as `struct x`, `union x`, `enum x`, or as the name of a typedef
