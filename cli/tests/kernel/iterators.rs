@@ -263,3 +263,24 @@ fn the_kernel_prints_what_printf_prints() {
         fs::remove_file(&file.0).expect("it is there");
     }
 }
+
+#[test]
+fn warnings_that_nobody_reads_do_not_stop_a_pinned_iterator() {
+    if skip() {
+        return;
+    }
+    let file = Pinned::new("warnings");
+    let script = format!(
+        "config = {{ perf_rb_pages = 1; }} iter:task:{} {{ $a = (int8[8])12345; $i = ctx.task.pid; \
+         printf(\"%d %d\\n\", $a[$i % 100 + 8], $i); }}",
+        file.0
+    );
+    let ended = run(&["-q", "-k", "-e", &script]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let process = sleepers();
+    for _ in 0..10 {
+        let listed = fs::read_to_string(&file.0).expect("the list");
+        let of_process = listed.lines().filter(|line| *line == format!("0 {}", process.pid()));
+        assert_eq!(of_process.count(), 1, "{listed}");
+    }
+}

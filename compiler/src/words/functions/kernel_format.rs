@@ -26,11 +26,11 @@ pub(super) fn fault(
         let message = format!("the kernel prints at most {MAX_VALUES} values at once, these are {}", values.len());
         return Some(Diagnostic::error(Code(387), span, message).help("write the line with several calls"));
     }
-    if format
-        .pieces
-        .iter()
-        .any(|piece| matches!(piece, Piece::Text(text) if !text.iter().all(|byte| is_printed(*byte))))
-    {
+    let is_shown = |piece: &Piece| match piece {
+        Piece::Text(text) => text.iter().all(|byte| is_printed(*byte)),
+        Piece::Conversion(_) => true,
+    };
+    if !format.pieces.iter().all(is_shown) {
         let message = "the kernel prints a format of ASCII characters only";
         return Some(Diagnostic::error(Code(387), span, message).help("print other text by `%s`"));
     }
@@ -50,7 +50,7 @@ fn is_printed(byte: u8) -> bool {
 }
 
 fn fits(conversion: &Conversion, ty: &Type) -> bool {
-    let is_plain = !conversion.left && !conversion.zero && conversion.width.is_none();
+    let is_plain = flags(conversion).is_empty();
     let is_known = match conversion.letter {
         's' => matches!(ty, Type::Str { .. }),
         'c' => ty.is_scalar(),
