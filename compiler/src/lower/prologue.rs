@@ -190,7 +190,7 @@ fn iterator_steps(cx: &mut Body<'_, '_>) {
     let object = cx.b.load(Addr::reg(context, ITERATOR_OBJECT), Size::B8);
     go_on_if(cx, CmpOp::Ne, object, 0);
     if sequence::is_written(cx) {
-        // Nobody drains the rings, which have room for warnings only.
+        // The rings hold nothing but warnings, and no process drains them.
         return;
     }
     let half = i64::from(cx.shared.program.ring_size_bytes / 2);
