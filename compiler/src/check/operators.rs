@@ -223,7 +223,7 @@ pub(super) fn signed_by_cast(
         matches!(value.kind, ExprKind::Int(_)) && value.ty == Type::I64 && has_cast(of)
     };
     let signed = |value: typed::Expr| match value.ty {
-        Type::Int(Int { size_bytes: 8, signed: false }) => typed::Expr::convert(value, &Type::I64),
+        Type::Int(Int { signed: false, .. }) | Type::Bool => typed::Expr::convert(value, &Type::I64),
         _ => value,
     };
     let counts = !matches!(op, BinaryOp::Div | BinaryOp::Mod | BinaryOp::ShiftLeft | BinaryOp::ShiftRight);
@@ -238,8 +238,9 @@ pub(super) fn signed_by_cast(
 fn has_cast(e: &Expr) -> bool {
     match &e.kind {
         ast::ExprKind::Cast(..) => true,
-        ast::ExprKind::Unary(_, inner) => has_cast(inner),
-        ast::ExprKind::Binary(_, a, b) => has_cast(a) || has_cast(b),
+        ast::ExprKind::Unary(UnaryOp::Neg | UnaryOp::BitNot, inner) => has_cast(inner),
+        ast::ExprKind::Binary(BinaryOp::ShiftLeft | BinaryOp::ShiftRight, a, _) => has_cast(a),
+        ast::ExprKind::Binary(op, a, b) if !is_comparison(*op) => has_cast(a) || has_cast(b),
         _ => false,
     }
 }

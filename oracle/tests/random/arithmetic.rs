@@ -2,7 +2,7 @@
 //!
 //! In: a seed. Out: an expression as text and its value. Guarantee: shares no code with the
 //! compiler; the rules are those of `check/operators.rs`: 64 bits, a nonnegative literal takes the
-//! other side's sign, x/0 = 0, x%0 = x.
+//! other side's sign unless it is cast (but also then in a division), x/0 = 0, x%0 = x.
 
 use std::fmt::Write as _;
 
@@ -48,11 +48,13 @@ struct Value {
     ty: Ty,
     /// Whether the compiler knows the value.
     constant: bool,
+    /// Whether a cast decides its type.
+    cast: bool,
 }
 
 impl Value {
-    fn neutral(&self) -> bool {
-        self.constant && self.number >= 0 && self.ty == I64
+    fn neutral(&self, divides: bool) -> bool {
+        self.constant && self.number >= 0 && self.ty == I64 && (divides || !self.cast)
     }
 
     fn converted(&self, ty: Ty) -> i128 {
@@ -88,7 +90,7 @@ impl Maker {
     fn literal(&mut self) -> Value {
         let n = self.dice.pick(&NUMBERS);
         let ty = if i64::try_from(n).is_ok() { I64 } else { U64 };
-        Value { text: n.to_string(), number: i128::from(n), ty, constant: true }
+        Value { text: n.to_string(), number: i128::from(n), ty, constant: true, cast: false }
     }
 
     fn ty(&mut self) -> Ty {
@@ -98,7 +100,7 @@ impl Maker {
     fn cast(value: &Value, ty: Ty) -> Value {
         let sign = if ty.signed() { "int" } else { "uint" };
         let text = format!("({sign}{})({})", ty.bytes() * 8, value.text);
-        Value { text, number: value.converted(ty), ty, constant: value.constant }
+        Value { text, number: value.converted(ty), ty, constant: value.constant, cast: true }
     }
 
     fn expression(&mut self, depth: u32) -> Value {
@@ -120,6 +122,7 @@ impl Maker {
                     number: ty.cut(-inner.number),
                     ty,
                     constant: inner.constant,
+                    cast: inner.cast,
                 }
             }
             2 => {
@@ -130,12 +133,19 @@ impl Maker {
                     number: ty.cut(-1 - inner.number),
                     ty,
                     constant: inner.constant,
+                    cast: inner.cast,
                 }
             }
             3 => {
                 let inner = self.expression(depth - 1);
                 let number = i128::from(inner.number == 0);
-                Value { text: format!("!({})", inner.text), number, ty: Ty::Bool, constant: inner.constant }
+                Value {
+                    text: format!("!({})", inner.text),
+                    number,
+                    ty: Ty::Bool,
+                    constant: inner.constant,
+                    cast: false,
+                }
             }
             4 => self.ternary(depth),
             5 => self.logical(depth),
@@ -166,7 +176,7 @@ impl Maker {
             }
         };
         let number = ty.cut(if cond.number != 0 { a.number } else { b.number });
-        Value { text: format!("({} ? {} : {})", cond.text, a.text, b.text), number, ty, constant: false }
+        Value { text: format!("({} ? {} : {})", cond.text, a.text, b.text), number, ty, constant: false, cast: false }
     }
 
     fn logical(&mut self, depth: u32) -> Value {
@@ -180,12 +190,13 @@ impl Maker {
             number: i128::from(holds),
             ty: Ty::Bool,
             constant: false,
+            cast: false,
         }
     }
 
     /// The common type of both operands.
-    fn meeting(a: &Value, b: &Value) -> Ty {
-        let signed = match (a.neutral(), b.neutral()) {
+    fn meeting(a: &Value, b: &Value, divides: bool) -> Ty {
+        let signed = match (a.neutral(divides), b.neutral(divides)) {
             (true, true) => true,
             (true, false) => b.ty.signed(),
             (false, true) => a.ty.signed(),
@@ -196,7 +207,7 @@ impl Maker {
 
     fn comparison(&mut self, depth: u32) -> Value {
         let (a, b) = (self.expression(depth - 1), self.expression(depth - 1));
-        let ty = Maker::meeting(&a, &b);
+        let ty = Maker::meeting(&a, &b, false);
         let (x, y) = (a.converted(ty), b.converted(ty));
         let (op, holds) = match self.dice.below(6) {
             0 => ("==", x == y),
@@ -207,7 +218,13 @@ impl Maker {
             _ => (">=", x >= y),
         };
         let constant = a.constant && b.constant;
-        Value { text: format!("({} {op} {})", a.text, b.text), number: i128::from(holds), ty: Ty::Bool, constant }
+        Value {
+            text: format!("({} {op} {})", a.text, b.text),
+            number: i128::from(holds),
+            ty: Ty::Bool,
+            constant,
+            cast: false,
+        }
     }
 
     fn binary(&mut self, depth: u32) -> Value {
@@ -221,7 +238,7 @@ impl Maker {
                     U64
                 }
             }
-            _ => Maker::meeting(&a, &b),
+            _ => Maker::meeting(&a, &b, matches!(op, "/" | "%")),
         };
         let (x, y) = (a.converted(operands), b.converted(operands));
         let count = y.rem_euclid(64);
@@ -251,7 +268,8 @@ impl Maker {
         };
         let ty = if op == "-" { I64 } else { operands };
         let constant = a.constant && b.constant;
-        Value { text: format!("({} {op} {})", a.text, b.text), number: ty.cut(result), ty, constant }
+        let cast = a.cast || (b.cast && !matches!(op, "<<" | ">>"));
+        Value { text: format!("({} {op} {})", a.text, b.text), number: ty.cut(result), ty, constant, cast }
     }
 }
 
@@ -265,7 +283,13 @@ fn program(seed: u64) -> (String, Vec<u64>) {
         let (value, ty) = (maker.literal(), maker.ty());
         // The user id of root is 0, but the compiler does not know that.
         let _ = writeln!(text, "  $x{index} = {}(uid + {});", cast_words(ty), value.text);
-        maker.vars.push(Value { text: format!("$x{index}"), number: ty.cut(value.number), ty, constant: false });
+        maker.vars.push(Value {
+            text: format!("$x{index}"),
+            number: ty.cut(value.number),
+            ty,
+            constant: false,
+            cast: false,
+        });
     }
     let mut expected = Vec::new();
     for index in 0..RESULTS {
