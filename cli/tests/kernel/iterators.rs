@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use super::machine::{Running, run, skip, wait_for, workload};
+use super::machine::{Directory, Running, run, skip, wait_for, workload};
 
 const THREADS: usize = 7;
 
@@ -195,18 +195,31 @@ fn files_have_their_whole_paths() {
     }
 }
 
-/// A file in the BPF file system; removed when dropped.
-struct Pinned(String);
-
-impl Pinned {
-    fn new(name: &str) -> Pinned {
-        Pinned(format!("/sys/fs/bpf/profiler-{name}-{}", std::process::id()))
-    }
+/// A BPF file system in a mount namespace of its own; it ends with the process that holds it.
+struct Pins {
+    _holder: Running,
+    root: String,
+    _directory: Directory,
 }
 
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+impl Pins {
+    fn new() -> Pins {
+        let directory = Directory::new("pins");
+        let place = directory.path("bpf");
+        fs::create_dir(&place).expect("a directory");
+        let mount = format!("mount -t bpf none {place} && exec sleep 6000");
+        let holder = Running::start(Command::new("unshare").args(["-m", "sh", "-c", &mount]));
+        let pid = holder.pid();
+        wait_for("the file system", || {
+            let mounts = fs::read_to_string(format!("/proc/{pid}/mounts")).unwrap_or_default();
+            mounts.contains(&format!(" {place} bpf ")).then_some(())
+        });
+        Pins { _holder: holder, root: format!("/proc/{pid}/root{place}"), _directory: directory }
+    }
+
+    /// The path of a file, as every process sees it.
+    fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.root)
     }
 }
 
@@ -215,26 +228,27 @@ fn a_pinned_iterator_runs_whenever_its_file_is_read() {
     if skip() {
         return;
     }
-    let file = Pinned::new("threads");
-    let script = format!("iter:task:{} {{ printf(\"%d %d\\n\", ctx.task.tgid, ctx.task.pid); }}", file.0);
+    let pins = Pins::new();
+    let file = pins.file("threads");
+    let script = format!("iter:task:{file} {{ printf(\"%d %d\\n\", ctx.task.tgid, ctx.task.pid); }}");
     let ended = run(&["-q", "-e", &script]);
-    assert_eq!((ended.code(), ended.stdout.trim()), (0, &*format!("Program pinned to {}", file.0)), "{}", ended.stderr);
+    assert_eq!((ended.code(), ended.stdout.trim()), (0, &*format!("Program pinned to {file}")), "{}", ended.stderr);
     // It is younger than the file.
     let process = sleepers();
     let pid = process.pid().to_string();
-    let listed = fs::read_to_string(&file.0).expect("the list");
+    let listed = fs::read_to_string(&file).expect("the list");
     let of_process = listed.lines().filter_map(|line| line.split_once(' ')).filter(|(of, _)| *of == pid);
     let found: Vec<String> = of_process.map(|(_, thread)| thread.to_owned()).collect();
     assert_eq!(found.len(), THREADS + 1, "{listed}");
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), threads(process.pid()));
     let again = run(&["-q", "-e", &script]);
     assert_eq!(again.code(), 3, "{}", again.stderr);
-    assert!(again.stderr.contains(&format!("`rm {}`", file.0)), "{}", again.stderr);
+    assert!(again.stderr.contains(&format!("`rm {file}`")), "{}", again.stderr);
     // Only attached, not pinned.
-    let other = Pinned::new("dry");
-    let dry = run(&["-q", "--dry-run", "-e", &script.replace(&file.0, &other.0)]);
+    let other = pins.file("dry");
+    let dry = run(&["-q", "--dry-run", "-e", &script.replace(&file, &other)]);
     assert_eq!(dry.code(), 0, "{}", dry.stderr);
-    assert!(fs::metadata(&other.0).is_err());
+    assert!(fs::metadata(&other).is_err());
 }
 
 #[test]
@@ -242,7 +256,8 @@ fn the_kernel_prints_what_printf_prints() {
     if skip() {
         return;
     }
-    let file = Pinned::new("formats");
+    let pins = Pins::new();
+    let file = pins.file("formats");
     let process = sleepers();
     let predicate = format!("/ ctx.task.pid == {} /", process.pid());
     let formats = [
@@ -256,11 +271,11 @@ fn the_kernel_prints_what_printf_prints() {
     ];
     for format in formats {
         let direct = run(&["-q", "-e", &format!("iter:task {predicate} {{ {format} }}")]);
-        let pinned = run(&["-q", "-e", &format!("iter:task:{} {predicate} {{ {format} }}", file.0)]);
+        let pinned = run(&["-q", "-e", &format!("iter:task:{file} {predicate} {{ {format} }}")]);
         assert_eq!(pinned.code(), 0, "{format}: {}", pinned.stderr);
-        let found = fs::read_to_string(&file.0).expect("the list");
+        let found = fs::read_to_string(&file).expect("the list");
         assert_eq!((direct.code(), direct.stdout.trim_end()), (0, found.trim_end()), "{format}: {}", direct.stderr);
-        fs::remove_file(&file.0).expect("it is there");
+        fs::remove_file(&file).expect("it is there");
     }
 }
 
@@ -269,17 +284,17 @@ fn warnings_that_nobody_reads_do_not_stop_a_pinned_iterator() {
     if skip() {
         return;
     }
-    let file = Pinned::new("warnings");
+    let pins = Pins::new();
+    let file = pins.file("warnings");
     let script = format!(
-        "config = {{ perf_rb_pages = 1; }} iter:task:{} {{ $a = (int8[8])12345; $i = ctx.task.pid; \
-         printf(\"%d %d\\n\", $a[$i % 100 + 8], $i); }}",
-        file.0
+        "config = {{ perf_rb_pages = 1; }} iter:task:{file} {{ $a = (int8[8])12345; $i = ctx.task.pid; \
+         printf(\"%d %d\\n\", $a[$i % 100 + 8], $i); }}"
     );
     let ended = run(&["-q", "-k", "-e", &script]);
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
     let process = sleepers();
     for _ in 0..10 {
-        let listed = fs::read_to_string(&file.0).expect("the list");
+        let listed = fs::read_to_string(&file).expect("the list");
         let of_process = listed.lines().filter(|line| *line == format!("0 {}", process.pid()));
         assert_eq!(of_process.count(), 1, "{listed}");
     }

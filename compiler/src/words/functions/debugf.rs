@@ -3,13 +3,13 @@
 use crate::ast;
 use crate::catalogue::Function;
 use crate::check;
-use crate::diagnostic::{Code, Diagnostic};
 use crate::ir::{Arg, Helper};
 use crate::lower::{self, Value};
 use crate::object::Constant;
 use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
+use crate::words::functions::kernel_format;
 
 /// `debugf`.
 #[derive(Debug)]
@@ -20,30 +20,15 @@ impl Function for Debugf {
 
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         let Some((format, values)) = cx.format_call("debugf", args, span) else { return typed::Expr::poison(span) };
-        if values.len() > MAX_VALUES {
-            let message = format!("`debugf` takes at most {MAX_VALUES} values");
-            return cx.fail(Diagnostic::error(Code(387), span, message).help("`printf` takes any number"));
+        if let Some(fault) = kernel_format::fault(cx, &format, &values, MAX_VALUES, span) {
+            return cx.fail(fault);
         }
-        for (conversion, value) in format.conversions().zip(&values) {
-            let fits = match (conversion.letter, &value.ty) {
-                ('s', Type::Str { .. }) => true,
-                (letter, ty) => ty.is_scalar() && "diuxXp".contains(letter),
-            };
-            if !fits && value.ty != Type::Unknown {
-                let message = format!("the kernel cannot print {} with `%{}`", cx.one(&value.ty), conversion.letter);
-                let help = "`debugf` has %d %i %u %x %X %p for numbers and %s for strings";
-                return cx.fail(Diagnostic::error(Code(387), value.span, message).help(help));
-            }
-        }
-        let Some(text) = cx.constant_str(&args[0]) else { return typed::Expr::poison(span) };
-        let text = Constant::Str(String::from_utf8_lossy(&text).into_owned());
-        typed::Expr::call(self.name(), values, vec![text], Type::None, span)
+        typed::Expr::call(self.name(), values, vec![Constant::Format(format)], Type::None, span)
     }
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, call: &typed::Call, _ty: &Type) -> Value {
-        let Some(Constant::Str(text)) = call.constants.first() else { return Value::None };
-        let mut bytes = text.clone().into_bytes();
-        bytes.push(0);
+        let Some(Constant::Format(format)) = call.constants.first() else { return Value::None };
+        let bytes = kernel_format::bytes(format);
         let mut values = Vec::with_capacity(MAX_VALUES);
         for value in &call.args {
             values.push(if value.ty.is_scalar() {

@@ -10,20 +10,19 @@ use crate::source::Span;
 use crate::typed;
 use crate::types::Type;
 
-/// The kernel takes no more values (`MAX_BPRINTF_VARARGS`).
-const MAX_VALUES: usize = 12;
-
 const HELP: &str = "it has %d %i %u %x %X %p %c for numbers and %s for strings, with widths, `-`, `0`, `+` and ` `";
 
-/// Reports the first part of a format that the kernel cannot print.
+/// Reports the first part of a format that the kernel cannot print; `most` is how many values the
+/// helper takes.
 pub(super) fn fault(
     cx: &check::Body<'_, '_>,
     format: &Format,
     values: &[typed::Expr],
+    most: usize,
     span: Span,
 ) -> Option<Diagnostic> {
-    if values.len() > MAX_VALUES {
-        let message = format!("the kernel prints at most {MAX_VALUES} values at once, these are {}", values.len());
+    if values.len() > most {
+        let message = format!("the kernel prints at most {most} values at once, these are {}", values.len());
         return Some(Diagnostic::error(Code(387), span, message).help("write the line with several calls"));
     }
     let is_shown = |piece: &Piece| match piece {

@@ -11,6 +11,9 @@ use crate::typed;
 use crate::types::Type;
 use crate::words::functions::{formatted, kernel_format};
 
+/// Maximum number of values of a pinned iterator's `printf` (the kernel's `MAX_BPRINTF_VARARGS`).
+const MAX_VALUES: usize = 12;
+
 /// `printf`.
 #[derive(Debug)]
 pub(super) struct Printf;
@@ -22,7 +25,7 @@ impl Function for Printf {
         let call = formatted::check(self, cx, args, span);
         match &call.kind {
             typed::ExprKind::Call(of) if check::writes_to_a_sequence(cx) => match of.constants.as_slice() {
-                [Constant::Format(format)] => match kernel_format::fault(cx, format, &of.args, span) {
+                [Constant::Format(format)] => match kernel_format::fault(cx, format, &of.args, MAX_VALUES, span) {
                     Some(fault) => cx.fail(fault),
                     None => call,
                 },
