@@ -7,6 +7,10 @@
 
 #[path = "pages/mod.rs"]
 mod pages;
+#[path = "patience/mod.rs"]
+mod patience;
+#[path = "workload/mod.rs"]
+mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -84,7 +88,9 @@ fn commands_print_what_is_shown() {
         println!("SKIPPED: this machine runs no kernel programs");
         return;
     }
-    let path = format!("{}:{}", binary.parent().expect("a directory").display(), std::env::var("PATH").expect("PATH"));
+    let directories =
+        [binary, Path::new(workload::workload())].map(|file| file.parent().expect("a directory").display());
+    let path = format!("{}:{}:{}", directories[0], directories[1], std::env::var("PATH").expect("PATH"));
     let mut all = BTreeMap::from([(PathBuf::from("README.md"), README.to_owned())]);
     pages(&spec(), &mut all);
     let mut count = 0;
@@ -92,7 +98,11 @@ fn commands_print_what_is_shown() {
         let workplace = Workplace::new();
         for (command, shown) in examples(page) {
             count += 1;
-            let command = command.replace("--duration 5s", "--duration 1s");
+            let command = command.replace("--duration 5s", "--duration 1s").replace(
+                "contend 4 400 1000",
+                // It has to run until `-p` has found it.
+                &format!("contend 4 {:.0} 1000", 800.0 * patience::slowness() * f64::from(patience::patience())),
+            );
             let mut shell = Command::new("bash");
             shell.args(["-c", &command]).env("PATH", &path).current_dir(&workplace.0);
             let ended = shell.output().expect("it runs");

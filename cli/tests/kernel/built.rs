@@ -124,8 +124,8 @@ fn clauses_of_spans_and_views_have_the_values_of_the_run() {
         BEGIN { @by[1] = 1; @by[2] = 2; @by[3] = 3; @by[4] = 4; }
         view \"by\" { of @by top $rows every $show }";
     let object = built(&directory, script, &[]);
-    let command = format!("sh -c '{program} getppid 100; sleep 1'");
-    let found = |arguments: &[&str]| {
+    let found = |seconds: u32, arguments: &[&str]| {
+        let command = format!("sh -c '{program} getppid 100; sleep {seconds}'");
         let ended = run(&[&["-q", &object, "-c", &command], arguments].concat());
         assert_eq!(ended.code(), 0, "{}", ended.stderr);
         let rows = ended.stdout.lines().filter(|line| line.starts_with(['1', '2', '3', '4'])).count();
@@ -134,9 +134,13 @@ fn clauses_of_spans_and_views_have_the_values_of_the_run() {
         (maps.join(" "), rows / tables, tables > 3)
     };
     // Nothing expires within an hour, so entries stay open up to the limit.
-    assert_eq!(found(&[]), ("@started: 100".into(), 3, false));
-    assert_eq!(found(&["--room", "30", "--rows=2"]), ("@started: 30".into(), 2, false));
-    assert_eq!(found(&["--old", "1ms", "--show", "100ms"]), ("@expired: 100 @started: 100".into(), 3, true));
+    assert_eq!(found(0, &[]), ("@started: 100".into(), 3, false));
+    assert_eq!(found(0, &["--room", "30", "--rows=2"]), ("@started: 30".into(), 2, false));
+    // The tracer may be late on a busy machine.
+    let in_time = |seconds| found(seconds, &["--old", "1ms", "--show", "100ms"]);
+    let expected = ("@expired: 100 @started: 100".to_owned(), 3, true);
+    let seen: Vec<_> = [1, 4, 16].into_iter().map(in_time).take_while(|found| *found != expected).collect();
+    assert!(seen.len() < 3, "{seen:?}");
 }
 
 #[test]

@@ -9,7 +9,8 @@
 //! script:
 //! BEGIN { … }
 //! results:                          the lines of `-o FILE`, in order; empty lines do not count
-//! stderr:                           each line is contained in one of standard error, in order
+//! stderr:                           each line is contained in one of standard error, in order; an
+//!                                   empty line alone accepts whatever is there
 //! ```
 //! `*` matches anything within a line. `WORKLOAD` is replaced by the path of that program.
 //! Out: the failures, as text.

@@ -3,15 +3,17 @@
 //! In: scripts with one defect each. Out: the finding that reports it, the exit code, and
 //! consistent counts.
 
-use std::fs::File;
+use std::fs;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::machine::{Directory, Ended, PROFILER, Running, assert_gone, held, skip, wait_for, workload};
+use super::machine::{Directory, Ended, PROFILER, Running, assert_gone, held, patience, skip, wait_for, workload};
 
 fn doctor(arguments: &[&str]) -> Ended {
     Running::start(Command::new(PROFILER).arg("doctor").args(arguments)).end()
@@ -19,10 +21,53 @@ fn doctor(arguments: &[&str]) -> Ended {
 
 /// The report of `doctor --json` about a script, and the exit code.
 fn report(script: &str, arguments: &[&str]) -> (Value, i32) {
-    let ended = doctor(&[&["--json", "--duration", "400ms", "-e", script], arguments].concat());
+    parsed(&doctor(&[&["--json", "--duration", "400ms", "-e", script], arguments].concat()))
+}
+
+fn parsed(ended: &Ended) -> (Value, i32) {
     let document: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
     assert_eq!(document["type"], "doctor", "{document}");
     (document["data"].clone(), ended.code())
+}
+
+/// The same for a script that is watched until a process has used some CPU time: on a busy machine,
+/// a process may get none within a fixed time.
+fn report_while_running(pid: u32, script: &str, arguments: &[&str]) -> (Value, i32) {
+    let words = ["doctor", "--json", "--duration", "1h", "-e", script];
+    let doctor = Running::start(Command::new(PROFILER).args(words).args(arguments));
+    wait_until_it_watches(doctor.pid());
+    let enough = used(pid) + Duration::from_millis(50) * patience();
+    wait_for("CPU time of the process", || (used(pid) > enough).then_some(()));
+    doctor.signal("INT");
+    parsed(&doctor.end())
+}
+
+/// The CPU time of the threads of a process.
+fn used(pid: u32) -> Duration {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("a process of ours").flatten();
+    let accounts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
+    accounts.filter_map(|account| Some(Duration::from_nanos(account.split(' ').next()?.parse().ok()?))).sum()
+}
+
+/// Waits until everything is attached: then `doctor` sleeps in `ppoll`.
+fn wait_until_it_watches(pid: u32) {
+    wait_for("the watching", || {
+        let is_loaded = held(pid).iter().any(|(kind, _)| *kind == "prog");
+        (is_loaded && call(pid).starts_with("271 ")).then_some(())
+    });
+}
+
+/// The system call that a process sleeps in: its number and arguments, or `running`.
+fn call(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default()
+}
+
+/// Waits until a process that is to execute `sleep` sleeps.
+fn wait_for_sleep(pid: u32) {
+    wait_for("its sleep", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        (stat.contains("(sleep) S ") && !call(pid).starts_with("running")).then_some(())
+    });
 }
 
 /// The message and advice of each finding of a kind.
@@ -38,7 +83,7 @@ fn assert_finding(report: &Value, kind: &str, words: &str, advice: &str) {
     assert!(found.iter().any(|it| it.0.contains(words) && it.1.contains(advice)), "{words}: {report}");
 }
 
-/// A process that calls `getppid` until it is killed.
+/// A process that calls `getppid` thousands of times a millisecond until it is killed.
 struct Caller(Child);
 
 impl Caller {
@@ -49,6 +94,10 @@ impl Caller {
     fn pid(&self) -> String {
         self.0.id().to_string()
     }
+
+    fn report(&self, script: &str, arguments: &[&str]) -> (Value, i32) {
+        report_while_running(self.0.id(), script, arguments)
+    }
 }
 
 impl Drop for Caller {
@@ -57,6 +106,9 @@ impl Drop for Caller {
         let _ = self.0.wait();
     }
 }
+
+/// Linux assigns only pids below 2^22.
+const NO_PROCESS: &str = "4194305";
 
 const GETPPID: &str = "tracepoint:syscalls:sys_enter_getppid";
 
@@ -68,9 +120,11 @@ fn what_fires_is_counted_before_and_behind_the_filter_and_received() {
     let caller = Caller::start();
     let script =
         format!("{GETPPID} / pid == $1 && rand % 2 == 0 / {{ @++; }} {GETPPID} / pid == $1 / {{ @a = count(); }}");
-    let (data, code) = report(&script, &[&caller.pid()]);
+    let (data, code) = caller.report(&script, &[&caller.pid()]);
     assert_eq!((code, &data["verdict"]), (0, &Value::from("well")), "{data}");
     let number = |probe: usize, field: &str| data["probes"][probe][field].as_u64().expect("a number");
+    // Fails by chance below 1e-6: thousands of random numbers would all have to be odd, or all
+    // even.
     assert!(number(0, "passed") > 0 && number(0, "passed") < number(0, "fired"), "{data}");
     assert!(number(1, "passed") > 0 && number(0, "runs") >= number(0, "fired"), "{data}");
     assert_eq!(findings(&data, "never-fired"), [], "{data}");
@@ -78,7 +132,7 @@ fn what_fires_is_counted_before_and_behind_the_filter_and_received() {
         assert_eq!(row["state"], "works", "{row}");
     }
     let script = format!("{GETPPID} / pid == $1 && @n < 1000 / {{ @n++; printf(\"x\\n\"); }}");
-    let (data, code) = report(&script, &[&caller.pid()]);
+    let (data, code) = caller.report(&script, &[&caller.pid()]);
     assert_eq!(code, 0, "{data}");
     let probe = &data["probes"][0];
     assert_eq!((&probe["passed"], &probe["received"]), (&Value::from(1000), &Value::from(1000)), "{data}");
@@ -93,14 +147,13 @@ fn nothing_of_the_script_is_printed_and_nothing_stays_attached() {
     let script =
         "BEGIN { printf(\"secret\\n\"); } interval:ms:10 { printf(\"secret\\n\"); @secret = 1; print(@secret); }";
     let running = Running::start(Command::new(PROFILER).args(["doctor", "--duration", "60s", "-e", script]));
-    let ids = wait_for("its programs", || {
-        let ids = held(running.pid());
-        ids.iter().any(|(kind, _)| *kind == "prog").then_some(ids)
-    });
-    thread::sleep(std::time::Duration::from_millis(100));
+    wait_until_it_watches(running.pid());
+    let ids = held(running.pid());
     running.signal("INT");
     let ended = running.end();
-    assert_eq!(ended.code(), 0, "{ended:?}");
+    // On a busy machine, a tick that is more than a second late is lost.
+    let is_late = ended.stdout.contains("ticks of interval:ms:10");
+    assert_eq!(ended.code(), if is_late { 4 } else { 0 }, "{ended:?}");
     assert!(!ended.stdout.contains("secret\n") && ended.stdout.contains("interval:ms:10"), "{ended:?}");
     assert_gone(&ids);
 }
@@ -127,7 +180,8 @@ fn a_filter_that_lets_nothing_through_is_told_from_silence() {
         return;
     }
     let caller = Caller::start();
-    let (data, code) = report(&format!("{GETPPID} / comm == \"workload\" && uid == 4242 / {{ @ = count(); }}"), &[]);
+    let (data, code) =
+        caller.report(&format!("{GETPPID} / comm == \"workload\" && uid == 4242 / {{ @ = count(); }}"), &[]);
     assert_eq!((code, &data["verdict"]), (5, &Value::from("silent")), "{data}");
     assert_finding(
         &data,
@@ -139,7 +193,7 @@ fn a_filter_that_lets_nothing_through_is_told_from_silence() {
         "span call by tid {{ start {GETPPID} / pid == $1 / end tracepoint:syscalls:sys_exit_getppid }} \
         call:end / call.elapsed > 1h / {{ @ = count(); }}"
     );
-    let (data, code) = report(&script, &[&caller.pid()]);
+    let (data, code) = caller.report(&script, &[&caller.pid()]);
     assert_eq!(code, 0, "{data}");
     assert_finding(&data, "filtered", "call:end fired ", "too narrow");
     assert!(data["spans"][0]["ledger"].as_str().is_some_and(|ledger| ledger.contains(" matched")), "{data}");
@@ -154,20 +208,20 @@ fn a_wrong_process_is_known() {
     let (data, code) = report(&script, &["8388608"]);
     assert_eq!(code, 5, "{data}");
     assert_finding(&data, "wrong-process", "there is no process 8388608 (`pid == 8388608`)", "pgrep");
-    let (data, code) = report(&format!("{GETPPID} {{ @ = count(); }}"), &["-p", "4194303"]);
+    let (data, code) = report(&format!("{GETPPID} {{ @ = count(); }}"), &["-p", NO_PROCESS]);
     assert_eq!((code, &data["seconds"]), (3, &Value::Null), "{data}");
-    assert_finding(&data, "wrong-process", "there is no process 4194303 (`-p 4194303`)", "pgrep");
-    let (data, code) = report("uprobe:libc:getppid { @ = count(); }", &["-p", "4194303"]);
+    assert_finding(&data, "wrong-process", "there is no process 4194305 (`-p 4194305`)", "pgrep");
+    let (data, code) = report("uprobe:libc:getppid { @ = count(); }", &["-p", NO_PROCESS]);
     assert_eq!((code, &data["verdict"]), (3, &Value::from("does not compile")), "{data}");
-    assert_finding(&data, "wrong-process", "there is no process 4194303", "pgrep");
+    assert_finding(&data, "wrong-process", "there is no process 4194305", "pgrep");
     let done = &AtomicBool::new(false);
     thread::scope(|scope| {
         let (send, receive) = std::sync::mpsc::channel();
         scope.spawn(move || {
-            let own = std::fs::read_link("/proc/thread-self").expect("a thread");
+            let own = fs::read_link("/proc/thread-self").expect("a thread");
             send.send(own.file_name().and_then(|name| name.to_str()).expect("a number").to_owned()).expect("a reader");
             while !done.load(Ordering::Relaxed) {
-                thread::sleep(std::time::Duration::from_millis(5));
+                thread::sleep(Duration::from_millis(5));
             }
         });
         let tid = receive.recv().expect("a number");
@@ -178,7 +232,7 @@ fn a_wrong_process_is_known() {
     });
     let mut ended = Command::new("true").spawn().expect("it starts");
     wait_for("its end", || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", ended.id())).expect("not waited for");
+        let stat = fs::read_to_string(format!("/proc/{}/stat", ended.id())).expect("not waited for");
         stat.contains(") Z ").then_some(())
     });
     let (data, _) = report(&script, &[&ended.id().to_string()]);
@@ -198,7 +252,8 @@ fn blocks_for_several_processes_are_watched_in_each() {
     let step = format!("uprobe:{}:workload_step", workload());
     let script = format!("{step} / pid == $1 / {{ @a = count(); }} {step} / pid == $2 / {{ @b = count(); }}");
     for [first, second] in [[&idle, &busy], [&busy, &idle]] {
-        let (data, _) = report(&script, &[&first.pid().to_string(), &second.pid().to_string()]);
+        let pids = [first, second].map(|process| process.pid().to_string());
+        let (data, _) = report_while_running(busy.pid(), &script, &[&pids[0], &pids[1]]);
         let passed = [0, 1].map(|probe| data["probes"][probe]["passed"].as_u64().is_some_and(|passed| passed > 0));
         assert_eq!(passed, [first.pid() == busy.pid(), second.pid() == busy.pid()], "{data}");
     }
@@ -209,20 +264,27 @@ fn a_number_of_another_pid_namespace_is_known() {
     if skip() {
         return;
     }
-    let inside = ["--pid", "--fork", "--mount-proc", "sleep", "60"];
-    let mut outer = Command::new("unshare").args(inside).process_group(0).spawn().expect("unshare");
-    let children = format!("/proc/{0}/task/{0}/children", outer.id());
+    let inside = ["--pid", "--fork", "--kill-child", "--mount-proc", "sleep", "1000"];
+    let outer = Running::start(Command::new("unshare").args(inside));
+    let children = format!("/proc/{0}/task/{0}/children", outer.pid());
     let sleep = wait_for("the process in the namespace", || {
-        let pid: u32 = std::fs::read_to_string(&children).ok()?.trim().parse().ok()?;
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let pid: u32 = fs::read_to_string(&children).ok()?.trim().parse().ok()?;
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let is_it = status.starts_with("Name:\tsleep") && status.contains("NSpid:");
         is_it.then_some(pid)
     });
+    wait_for_sleep(sleep);
     let (data, _) = report(&format!("{GETPPID} / pid == $1 / {{ @ = count(); }}"), &[&sleep.to_string()]);
     assert_eq!(findings(&data, "wrong-process"), [], "its number here is right: {data}");
     assert_finding(&data, "asleep", "(sleep) slept all the time", "look longer");
-    Command::new("kill").args(["-KILL", &sleep.to_string()]).status().expect("kill");
-    outer.wait().expect("it ends");
+}
+
+/// A number that no process has here, and that none gets soon: Linux assigns numbers in ascending
+/// order, so one that is just below the last one comes last.
+fn free_number() -> Option<u32> {
+    let last: u32 = fs::read_to_string("/proc/sys/kernel/ns_last_pid").ok()?.trim().parse().ok()?;
+    let mut numbers = (1000..last).rev().chain((1000..30_000).rev());
+    numbers.find(|pid| !Path::new(&format!("/proc/{pid}")).exists())
 }
 
 #[test]
@@ -230,24 +292,20 @@ fn the_number_inside_a_pid_namespace_leads_to_the_one_outside() {
     if skip() {
         return;
     }
-    let Some(free) = (1000..30_000).rev().find(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()) else {
-        return println!("SKIPPED: every number is taken");
-    };
-    let line = format!("echo {} > /proc/sys/kernel/ns_last_pid && {{ sleep 60 & }} && wait", free - 1);
-    let inside = ["--pid", "--fork", "--mount-proc", "sh", "-c", &line];
-    let mut outer = Command::new("unshare").args(inside).spawn().expect("unshare");
+    let Some(free) = free_number() else { return println!("SKIPPED: every number is taken") };
+    let line = format!("echo {} > /proc/sys/kernel/ns_last_pid && {{ sleep 1000 & }} && wait", free - 1);
+    let inside = ["--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", &line];
+    let _outer = Running::start(Command::new("unshare").args(inside));
     let of_inner = |number: &str| {
-        let processes = std::fs::read_dir("/proc").expect("procfs").flatten();
+        let processes = fs::read_dir("/proc").expect("procfs").flatten();
         let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         pids.into_iter().find(|pid| {
-            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             status.starts_with("Name:\tsleep") && status.contains(&format!("\t{number}\n"))
         })
     };
     let sleep = wait_for("the process in the namespace", || of_inner(&free.to_string()));
     let (data, code) = report(&format!("{GETPPID} / pid == $1 / {{ @ = count(); }}"), &[&free.to_string()]);
-    Command::new("kill").args(["-KILL", &sleep.to_string()]).status().expect("kill");
-    outer.wait().expect("it ends");
     assert_eq!(code, 5, "{data}");
     let words = format!("in a pid namespace of its own, that is process {sleep} (sleep)");
     assert_finding(&data, "wrong-process", &words, &format!("use the number that it has here: {sleep}"));
@@ -259,23 +317,28 @@ fn a_process_that_does_not_do_it_is_compared_with_others_that_do() {
         return;
     }
     let _caller = Caller::start();
-    let mut sleeper = Command::new("sleep").arg("60").spawn().expect("it starts");
-    wait_for("its sleep", || {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", sleeper.id())).ok()?;
-        stat.contains("(sleep) S ").then_some(())
+    let sleeper = Running::start(Command::new("sleep").arg("1000"));
+    wait_for_sleep(sleeper.pid());
+    let (script, pid) = (format!("{GETPPID} {{ @ = count(); }}"), sleeper.pid().to_string());
+    // `doctor` watches the others for a fifth of a second, in which the caller may get no CPU time
+    // on a busy machine.
+    let data = wait_for("what others do", || {
+        let (data, code) = report(&script, &["-p", &pid]);
+        assert_eq!(code, 5, "{data}");
+        assert_finding(&data, "asleep", "slept all the time", "--duration");
+        (!findings(&data, "wrong-process").is_empty()).then_some(data)
     });
-    let (data, code) = report(&format!("{GETPPID} {{ @ = count(); }}"), &["-p", &sleeper.id().to_string()]);
-    assert_eq!(code, 5, "{data}");
     assert_finding(&data, "wrong-process", "its probes fired", "is it the right process?");
-    assert_finding(&data, "asleep", "slept all the time", "--duration");
-    Command::new("kill").args(["-STOP", &sleeper.id().to_string()]).status().expect("kill");
-    let (data, _) = report(&format!("{GETPPID} {{ @ = count(); }}"), &["-p", &sleeper.id().to_string()]);
+    sleeper.signal("STOP");
+    wait_for("its stop", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process of ours");
+        stat.contains("(sleep) T ").then_some(())
+    });
+    let (data, _) = report(&script, &["-p", &pid]);
     assert_finding(&data, "wrong-process", "is stopped", "kill -CONT");
     let script = format!("uprobe:{}:main {{ @ = count(); }}", workload());
-    let (data, _) = report(&script, &["-p", &sleeper.id().to_string()]);
+    let (data, _) = report(&script, &["-p", &pid]);
     assert_finding(&data, "wrong-process", "does not run code of", "linked statically");
-    sleeper.kill().expect("it is a child");
-    sleeper.wait().expect("it ends");
 }
 
 #[test]
@@ -302,19 +365,12 @@ fn strings_that_do_not_fit_are_counted() {
     if skip() {
         return;
     }
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::Relaxed) {
-                let _ = File::open("/no/such/file/that/has/such/a/long/name");
-            }
-        });
-        let script = "config = { max_strlen = 16; } tracepoint:syscalls:sys_enter_openat / pid == $1 / { @[str(args.filename)] = count(); }";
-        let (data, code) = report(script, &[&std::process::id().to_string()]);
-        done.store(true, Ordering::Relaxed);
-        assert_eq!(code, 0, "{data}");
-        assert_finding(&data, "cut", "longer than the limit, and truncated", "`max_strlen` is 16 now");
-    });
+    let line = "while true; do read word < /no/such/file/that/has/such/a/long/name; done 2> /dev/null";
+    let opener = Running::start(Command::new("sh").args(["-c", line]));
+    let script = "config = { max_strlen = 16; } tracepoint:syscalls:sys_enter_openat / pid == $1 / { @[str(args.filename)] = count(); }";
+    let (data, code) = report_while_running(opener.pid(), script, &[&opener.pid().to_string()]);
+    assert_eq!(code, 0, "{data}");
+    assert_finding(&data, "cut", "longer than the limit, and truncated", "`max_strlen` is 16 now");
 }
 
 #[test]
@@ -322,8 +378,11 @@ fn scripts_that_end_themselves_or_show_nothing_are_known() {
     if skip() {
         return;
     }
-    let (data, code) = report("rawtracepoint:sched_switch { @ = count(); } interval:ms:100 { exit(); }", &[]);
-    assert_eq!(code, 0, "{data}");
+    let script = "rawtracepoint:sched_switch { @ = count(); } interval:ms:100 { exit(); }";
+    let (data, code) = parsed(&doctor(&["--json", "--duration", "1h", "-e", script]));
+    // On a busy machine, a tick that is more than a second late is lost.
+    let is_late = findings(&data, "lost").iter().any(|it| it.0.contains("ticks of interval:ms:100"));
+    assert_eq!(code, if is_late { 4 } else { 0 }, "{data}");
     assert_finding(&data, "ended", "the script ended itself after ", "that time only");
     assert!(data["seconds"].as_f64().is_some_and(|seconds| seconds >= 0.1), "{data}");
     let (data, _) = report("rawtracepoint:sched_switch { if (pid == 4242424) { @ = count(); } }", &[]);
@@ -381,17 +440,26 @@ fn recipes_take_their_parameters_and_the_command_of_c_is_watched() {
         return;
     }
     let ended = doctor(&["lock/futex", "--min", "1h", "--duration", "100ms"]);
-    assert!(matches!(ended.code(), 0 | 5), "{ended:?}");
+    // On a busy machine, ticks and events may be lost.
+    assert!(matches!(ended.code(), 0 | 4 | 5), "{ended:?}");
     assert!(
         ended.stdout.contains("tracepoint:syscalls:sys_exit_futex")
             && ended.stdout.starts_with("requirements of stdlib/lock/futex.prof\n"),
         "{ended:?}"
     );
-    let narrow = doctor(&["proc/exits", "--pid", "4194303", "--duration", "300ms", "-c", "true"]);
+    let narrow = doctor(&["proc/exits", "--pid", "4194304", "--duration", "300ms", "-c", "true"]);
     let said = narrow.stdout.contains("`profiler help proc/exits` says what its parameters are");
     assert!(said || narrow.stdout.contains("did not happen"), "{narrow:?}");
     let command = format!("{} getppid 7", workload());
-    let ended = doctor(&["--json", "-c", &command, "-e", &format!("{GETPPID} / pid == cpid / {{ @ = count(); }}")]);
+    let ended = doctor(&[
+        "--json",
+        "--duration",
+        "1h",
+        "-c",
+        &command,
+        "-e",
+        &format!("{GETPPID} / pid == cpid / {{ @ = count(); }}"),
+    ]);
     let document: Value = serde_json::from_str(ended.stdout.lines().last().unwrap_or_default()).expect("JSON");
     assert_eq!((ended.code(), &document["data"]["probes"][0]["passed"]), (0, &Value::from(7)), "{document}");
 }

@@ -8,11 +8,11 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{chown, symlink};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::machine::{Alone, Directory, attached, copy, run, skip, wait_for, workload};
+use super::machine::{Alone, Directory, Limit, attached, copy, run, skip, wait_for, workload};
 
 /// Timeout of a step, far longer than a step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -53,7 +53,13 @@ impl Workload {
     }
 
     fn answer(&self) -> String {
-        self.answers.recv_timeout(PATIENCE).expect("an answer")
+        let mut limit = Limit::of(PATIENCE);
+        loop {
+            match self.answers.recv_timeout(Duration::from_millis(500)) {
+                Err(RecvTimeoutError::Timeout) if limit.lasts() => {}
+                answer => return answer.expect("an answer"),
+            }
+        }
     }
 
     fn ask(&mut self, line: &str) -> String {

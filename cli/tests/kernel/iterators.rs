@@ -14,8 +14,22 @@ const THREADS: usize = 7;
 /// Starts a process with `THREADS` sleeping threads in addition to its first.
 fn sleepers() -> Running {
     let sleepers = Running::start(Command::new(workload()).args(["sleepers", &THREADS.to_string(), "600000"]));
-    wait_for("the threads", || (threads(sleepers.pid()).len() == THREADS + 1).then_some(()));
+    await_sleepers(sleepers.pid(), THREADS);
     sleepers
+}
+
+/// Waits until the threads of `workload sleepers` have their names and sleep, and the first one
+/// waits for them: from then on, nothing of the process changes.
+pub fn await_sleepers(pid: u32, sleepers: usize) {
+    let stat = |thread: &String| fs::read_to_string(format!("/proc/{pid}/task/{thread}/stat")).unwrap_or_default();
+    let sleeps = |thread: &String| {
+        let stat = stat(thread);
+        stat.contains("(sleeper-") && stat.contains(") S ") || stat.contains("(workload) S ")
+    };
+    wait_for("the threads", || {
+        let threads = threads(pid);
+        (threads.len() == sleepers + 1 && threads.iter().all(sleeps)).then_some(())
+    });
 }
 
 fn names(directory: &str) -> BTreeSet<String> {

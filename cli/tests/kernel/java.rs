@@ -36,7 +36,7 @@ impl Jvm {
         let pid = self.0.id().to_string();
         let told = Command::new("jcmd").args([&pid, "Compiler.perfmap"]).output().expect("jcmd runs");
         assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-        let script = "profile:hz:499 / pid == $1 / { @[ustack] = count(); @n++; if (@n == 500) { exit(); } }";
+        let script = "profile:hz:499 / pid == $1 / { @[ustack] = count(); @n++; if (@n >= 500) { exit(); } }";
         let ended = run(&["-q", "-p", &pid, "-e", script, &pid]);
         assert_eq!(ended.code(), 0, "{}", ended.stderr);
         ended.stdout

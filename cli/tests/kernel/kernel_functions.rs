@@ -63,7 +63,9 @@ fn calls_of_functions_within_another_probe_are_missing_and_reported() {
     let script = "kprobe:__do_sys_getppid /pid == cpid/ { @stacks[kstack(3)] = count(); }
         kprobe:get_perf_callchain /pid == cpid/ { @chains = count(); } END { clear(@stacks); }";
     let ended = run(&["-q", "--strict", "-e", script, "-c", &format!("{} getppid 700", workload())]);
-    assert_eq!((ended.code(), entry(&ended, "@chains")), (4, 0), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(ended.code(), 4, "{}{}", ended.stdout, ended.stderr);
+    // Samples of another tracer may take a stack of this process too.
+    assert!(entry(&ended, "@chains") < 700, "{}{}", ended.stdout, ended.stderr);
     let line = "  runs of kprobe:get_perf_callchain: skipped by the kernel: ";
     let missed = ended.stderr.lines().find_map(|found| found.strip_prefix(line)?.parse::<u64>().ok());
     assert!(missed >= Some(700), "{}", ended.stderr);
@@ -107,8 +109,6 @@ fn a_wildcard_counts_each_function_under_its_name() {
     if skip() || lacks("kprobe") {
         return;
     }
-    // Compares each function of the wildcard with a separate probe; every run of the workload makes
-    // the same calls.
     let ended = against(
         "kprobe:vfs_* /pid == cpid/ { @[func] = count(); @all = count(); @name[probe] = count(); }",
         "files 100",
@@ -124,13 +124,16 @@ fn a_wildcard_counts_each_function_under_its_name() {
         assert!(listed.lines().any(|listed| listed == format!("kprobe:{}", line.0)), "{}", line.0);
     }
     assert_eq!(sum, entry(&ended, "@all"), "{}", ended.stdout);
-    let alone = against(
-        "kprobe:vfs_open /pid == cpid/ { @open = count(); } kprobe:vfs_read /pid == cpid/ { @read = count(); }",
+    // Compares functions of the wildcard with separate probes, in one run: how often the loader
+    // reads depends on where the kernel maps the program.
+    let beside = against(
+        "kprobe:vfs_* /pid == cpid/ { @[func] = count(); }
+         kprobe:vfs_open /pid == cpid/ { @open = count(); } kprobe:vfs_read /pid == cpid/ { @read = count(); }",
         "files 100",
     );
-    assert_eq!(entry(&ended, "@[vfs_open]"), entry(&alone, "@open"), "{}", ended.stdout);
-    assert_eq!(entry(&ended, "@[vfs_read]"), entry(&alone, "@read"), "{}", ended.stdout);
-    assert!(entry(&alone, "@open") >= 100, "{}", alone.stdout);
+    assert_eq!(entry(&beside, "@[vfs_open]"), entry(&beside, "@open"), "{}", beside.stdout);
+    assert_eq!(entry(&beside, "@[vfs_read]"), entry(&beside, "@read"), "{}", beside.stdout);
+    assert!(entry(&beside, "@open") >= 100, "{}", beside.stdout);
 }
 
 #[test]
@@ -185,12 +188,14 @@ fn a_name_of_several_functions_is_each_of_them() {
     let junk = std::env::temp_dir().join(format!("profiler-no-program-{}", std::process::id()));
     std::fs::write(&junk, "true\n").expect("a file");
     std::fs::set_permissions(&junk, PermissionsExt::from_mode(0o755)).expect("an executable file");
-    let script = "kprobe:load_elf_binary { @at[reg(\"ip\")] = count(); @calls[func] = count(); }
-        kretprobe:load_elf_binary /(int32)retval == -8/ { @refused[probe] = count(); }
-        fn:load_elf_binary { @fn = count(); } kprobe:load_elf_binar* { @pattern[func] = count(); }
-        kprobe:vmlinux:load_elf_binar* { @own = count(); }
-        END { @addresses = len(@at); }";
-    let ended = run(&["--strict", "-e", script, "-c", &format!("sh -c '{} || true'", junk.display())]);
+    // Other processes execute files too.
+    let script = "kprobe:load_elf_binary /OURS/ { @at[reg(\"ip\")] = count(); @calls[func] = count(); }
+        kretprobe:load_elf_binary /OURS && (int32)retval == -8/ { @refused[probe] = count(); }
+        fn:load_elf_binary /OURS/ { @fn = count(); } kprobe:load_elf_binar* /OURS/ { @pattern[func] = count(); }
+        kprobe:vmlinux:load_elf_binar* /OURS/ { @own = count(); }
+        END { @addresses = len(@at); }"
+        .replace("OURS", "(pid == cpid || ppid == cpid)");
+    let ended = run(&["--strict", "-e", &script, "-c", &format!("sh -c '{} || true'", junk.display())]);
     std::fs::remove_file(&junk).expect("the file");
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
     let expected = [("@addresses", 2), ("@refused[kretprobe:load_elf_binary]", 2)];

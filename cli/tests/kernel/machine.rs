@@ -20,8 +20,11 @@ pub const PROFILER: &str = env!("CARGO_BIN_EXE_profiler");
 mod alone;
 #[path = "../patience/mod.rs"]
 mod patience;
+#[path = "../workload/mod.rs"]
+mod workload;
 pub use alone::Alone;
-pub use patience::{Limit, patience};
+pub use patience::{Limit, patience, slowness};
+pub use workload::workload;
 
 /// The timeout, far longer than any step takes: what still runs then counts as a hang.
 fn limit() -> Limit {
@@ -180,24 +183,6 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 pub fn with_enough_calls(first: u64, test: impl Fn(u64) -> bool) {
     let is_seen = (0..7).any(|doublings| test(first << doublings));
     assert!(is_seen, "the timers came too late for {} calls", first << 6);
-}
-
-/// The path of the workload program, built next to `profiler` unless `PROFILER_WORKLOAD` names
-/// another one.
-pub fn workload() -> &'static str {
-    static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| {
-        if let Ok(path) = std::env::var("PROFILER_WORKLOAD") {
-            return path;
-        }
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "workload"])
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-            .status();
-        assert!(status.is_ok_and(|status| status.success()), "the workload does not build");
-        let target = Path::new(PROFILER).parent().and_then(Path::parent).expect("target/PROFILE/profiler");
-        target.join("debug/workload").display().to_string()
-    })
 }
 
 /// Whether these tests must be skipped because BPF is not available; prints the reason.

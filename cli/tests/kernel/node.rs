@@ -90,7 +90,7 @@ fn compiled_functions_have_the_names_of_the_perf_map() {
     let mut samples = 500;
     let frame = wait_for("a complete stack", || {
         let script = format!(
-            "profile:hz:499 / pid == {pid} / {{ @[ustack(perf)] = count(); @n++; if (@n == {samples}) {{ exit(); }} }}"
+            "profile:hz:499 / pid == {pid} / {{ @[ustack(perf)] = count(); @n++; if (@n >= {samples}) {{ exit(); }} }}"
         );
         samples *= 2;
         let ended = run(&["-q", "-e", &script, "-p", &pid.to_string()]);

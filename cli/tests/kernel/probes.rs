@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use super::machine::{Directory, Ended, Running, attached, copy, patience, run, skip, workload};
+use super::machine::{Directory, Ended, Running, attached, copy, run, skip, workload};
 
 /// The value of a map entry.
 fn entry(ended: &Ended, key: &str) -> u64 {
@@ -19,21 +19,26 @@ fn a_wildcard_counts_each_system_call() {
     }
     let mix = format!("{} demo 1", workload());
     let script = "tracepoint:syscalls:sys_enter_* /pid == cpid/ { @[probe] = count(); }
-        tracepoint:syscalls:sys_enter_read /pid == cpid/ { @reads = count(); }
+        tracepoint:syscalls:sys_enter_read /pid == cpid/ { @reads = count(); @sizes[args.count] = count(); }
+        tracepoint:syscalls:sys_enter_openat /pid == cpid/ { @opens = count(); @flags[args.flags] = count(); }
         tracepoint:syscalls:sys_exit_nanosleep /pid == cpid/ { @rounds = count(); }";
     let ended = run(&["-q", "-e", script, "-c", &mix]);
     let rounds: u64 = ended.stdout.lines().find_map(|line| line.strip_prefix("rounds ")?.parse().ok()).expect("rounds");
     assert_eq!(entry(&ended, "@rounds"), rounds, "{}", ended.stdout);
     let calls = |name: &str| entry(&ended, &format!("@[tracepoint:syscalls:sys_enter_{name}]"));
     assert_eq!(calls("nanosleep"), rounds);
-    // The loader and the runtime make calls of their own: subtract those of an idle run.
-    let idle = run(&["-q", "-e", script, "-c", &format!("{} demo 0", workload())]);
-    let own = |name: &str| entry(&idle, &format!("@[tracepoint:syscalls:sys_enter_{name}]"));
-    // The loader's and the runtime's reads differ by one or two, because the length of
-    // /proc/self/maps differs.
-    assert_eq!(calls("read"), entry(&ended, "@reads"));
-    assert!((calls("read") - rounds * 15).abs_diff(own("read")) <= 2, "{}", ended.stdout);
-    assert_eq!(calls("openat") - own("openat"), rounds);
+    // The loader and the runtime read with other sizes, and open with O_CLOEXEC.
+    assert_eq!(
+        (calls("read"), calls("openat")),
+        (entry(&ended, "@reads"), entry(&ended, "@opens")),
+        "{}",
+        ended.stdout
+    );
+    for (size, times) in [(64, 8), (512, 4), (65536, 1)] {
+        assert_eq!(entry(&ended, &format!("@sizes[{size}]")), rounds * times, "{size}: {}", ended.stdout);
+    }
+    assert!(calls("read") >= rounds * 15, "{}", ended.stdout);
+    assert_eq!(entry(&ended, "@flags[0]"), rounds, "{}", ended.stdout);
     assert_eq!(calls("exit_group"), 1);
 }
 
@@ -47,7 +52,9 @@ fn all_tracepoints_of_a_category_attach_and_go() {
         // The exit of the shell's child raises a signal within the run. The signal for the
         // command's own exit may come after it.
         let command = format!("sh -c '{} getppid 100; exit 0'", workload());
-        let ended = run(&["--strict", "-e", &script, "-c", &command]);
+        // The kernel skips and reports an event of an interrupt that comes while the program runs,
+        // so losses are no failure here.
+        let ended = run(&["-e", &script, "-c", &command]);
         assert_eq!(ended.code(), 0, "{category}: {}", ended.stderr);
         let attached: usize = ended
             .stderr
@@ -61,12 +68,24 @@ fn all_tracepoints_of_a_category_attach_and_go() {
     }
 }
 
+/// The number of ticks of a clock that a run reports as missing; clocks with the same period share
+/// a line.
+fn missing_ticks(ended: &Ended, clock: &str) -> u64 {
+    let of_clock = |line: &str| {
+        let (clocks, rest) = line.trim().strip_prefix("ticks of ")?.split_once(": ")?;
+        clocks.split(',').any(|name| name == clock).then(|| rest.rsplit(' ').next()?.parse::<u64>().ok())?
+    };
+    ended.stderr.lines().filter_map(of_clock).sum()
+}
+
 #[test]
 fn clocks_fire_as_often_as_asked() {
     if skip() {
         return;
     }
-    let script = "BEGIN { @begin++; } END { @end++; } BEGIN { @begin++; }
+    // The interval of a second is the last one in the script, so the others come before it when
+    // they are due at the same time.
+    let script = "BEGIN { @begin++; @start = nsecs; } END { @end++; @stop = nsecs; } BEGIN { @begin++; }
         interval:ms:50 { @interval++; } interval:hz:20 { @hertz++; } interval:20ms { @duration++; }
         profile:hz:100 { @profile = count(); } software:cpu-clock:1000000 { @software = count(); }
         software:context-switches:1 { @switches = count(); } interval:s:1 { @second++; exit(); }";
@@ -74,14 +93,22 @@ fn clocks_fire_as_often_as_asked() {
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
     let count = |map: &str| entry(&ended, &format!("@{map}"));
     assert_eq!((count("begin"), count("end"), count("second")), (2, 1, 1), "{}", ended.stdout);
-    // A busy machine delays and skips ticks, so the one-second tick that ends the run may be late.
-    // No clock fires out of proportion to the others. Sampling fires on each CPU.
-    let least = 5 * u64::from(patience());
-    let cpus = std::fs::read_to_string("/proc/cpuinfo").expect("CPUs").matches("processor\t:").count() as u64;
-    for (map, most) in
-        [("interval", 20), ("hertz", 20), ("duration", 50), ("profile", 100 * cpus), ("software", 1000 * cpus)]
+    // Ticks that are more than a second late do not run and are counted.
+    let seconds = 1 + missing_ticks(&ended, "interval:s:1");
+    for (map, clock, rate) in
+        [("interval", "interval:ms:50", 20), ("hertz", "interval:hz:20", 20), ("duration", "interval:20ms", 50)]
     {
-        assert!((most / least..=most * 2).contains(&count(map)), "{map}: {}", ended.stdout);
+        let ticks = count(map) + missing_ticks(&ended, clock);
+        assert_eq!(ticks, rate * seconds, "{map}: {}{}", ended.stdout, ended.stderr);
+    }
+    // These fire on each CPU. On a busy machine, the kernel merges late ticks with later ones; more
+    // than one in a hundred are reported. No tick comes before it is due.
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").expect("CPUs").matches("processor\t:").count() as u64;
+    let elapsed_ns = count("stop") - count("start");
+    for (map, clock, rate) in [("profile", "profile:hz:100", 100), ("software", "software:cpu-clock:1000000", 1000)] {
+        let (least, most) = ((rate * seconds * 97 / 100 - 4) * cpus, (elapsed_ns * rate / 1_000_000_000 + 1) * cpus);
+        let (ticks, missing) = (count(map), missing_ticks(&ended, clock));
+        assert!(ticks + missing >= least && ticks <= most, "{map}: {least} {most} {}{}", ended.stdout, ended.stderr);
     }
     assert!(count("switches") > 0, "{}", ended.stdout);
 }
@@ -99,7 +126,7 @@ fn stacks_name_the_functions_of_a_process_that_lives() {
          tracepoint:syscalls:sys_enter_nanosleep /leader_comm == \"stacks-here\"/ {{ print(ustack); print(kstack); print(@symbol); exit(); }}"
     );
     let profiler = attached(&["-q", "-e", &script]);
-    let command = format!("{program} functions 5; exec {program} sleepers 1 2000");
+    let command = format!("{program} functions 5; exec {program} sleepers 1 600000");
     let _workload = Running::start(Command::new("sh").args(["-c", &command]));
     let ended = profiler.end();
     assert_eq!(ended.code(), 0, "{}", ended.stderr);

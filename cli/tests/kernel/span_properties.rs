@@ -78,11 +78,13 @@ fn output_that_is_lost_takes_nothing_from_the_ledger() {
             ("started", "begins"),
             ("matched", "matched"),
             ("replaced", "replaced"),
-            ("open", "open"),
             ("unmatched_ends", "unmatched_ends"),
         ] {
             assert_eq!(ledger(&ended, "round", of_ledger), of_workload(name), "{of_ledger}, {threads} threads");
         }
+        // A long run may have seen that the process has ended.
+        let left = ledger(&ended, "round", "open") + ledger(&ended, "round", "ended");
+        assert_eq!(left, of_workload("open"), "{threads} threads");
         handlers_agree(&ended, "round");
         adds_up(&ended, "round");
     }
@@ -111,11 +113,14 @@ fn what_the_kernel_skips_is_reported_and_the_rest_adds_up() {
                end tracepoint:syscalls:sys_exit_getppid / pid == cpid && rand % {chance} == 1 /
              }}
              call:start {{ @starts = count(); if (rand % {chance} == 0) {{ signal(\"WINCH\"); @sent = count(); }} }}
-             call:end {{ @ends = count(); }} call:replace {{ @replaced = count(); }}"
+             call:end {{ @ends = count(); }} call:replace {{ @replaced = count(); }}
+             rawtracepoint:signal_generate {{ @signals = count(); }}"
         );
         let ended = traced(&script, &format!("{} getppid 3000", workload()));
         let skipped = "runs of tracepoint:signal:signal_generate: skipped by the kernel\", \"count\": ";
-        assert_eq!(number(&ended.stdout, skipped), Some(scalar(&ended, "sent")), "{}", ended.stdout);
+        // A timer of another process may send it a signal meanwhile, in an interrupt.
+        let (skipped, all) = (number(&ended.stdout, skipped).unwrap_or(0), scalar(&ended, "signals"));
+        assert!((scalar(&ended, "sent")..=all).contains(&skipped), "{}", ended.stdout);
         let of = |name| ledger(&ended, "call", name);
         assert_eq!((of("started"), of("unmatched_ends")), (3000, 0), "{}", ended.stdout);
         assert_eq!(of("matched") == 0, chance == 1, "{}", ended.stdout);
@@ -199,7 +204,7 @@ fn lives(path: &str, keys: u64, random: &mut u64, times: u64) -> String {
             )
         })
         .collect();
-    format!("{} sleep {}; :", lives.concat(), seconds(200))
+    format!("{} sleep {}; :", lives.concat(), seconds(200 * times))
 }
 
 #[test]
@@ -231,8 +236,13 @@ fn processes_that_race_for_keys_and_are_killed_leave_sums_that_hold() {
             if clauses.contains("evict") { "round:evict { @evicted = count(); @gone = max(round.ones); }" } else { "" },
         );
         let keys = 1 + next(&mut random) % 5;
-        // On a busy machine a process may be killed before it has done anything: the next ones live
+        // On a busy machine a process may be killed before it has done anything, and the run may
+        // end before what has expired is closed: the next processes, and the rest at the end, last
         // longer.
+        let is_enough = |ended: &Ended| {
+            let is_over = !drains || ledger(ended, "round", "open") == 0;
+            ended.code() != 0 || scalar(ended, "begins") > 100 && is_over
+        };
         let ended = (0..6)
             .map(|tries| {
                 run_beside(
@@ -240,8 +250,8 @@ fn processes_that_race_for_keys_and_are_killed_leave_sums_that_hold() {
                     &lives(&path, keys, &mut random, 1 << tries),
                 )
             })
-            .find(|ended| ended.code() != 0 || scalar(ended, "begins") > 100)
-            .unwrap_or_else(|| panic!("{clauses}: no process began anything"));
+            .find(is_enough)
+            .unwrap_or_else(|| panic!("{clauses}: no process began anything, or it did not expire"));
         assert_eq!(ended.code(), 0, "{script}\n{}", ended.stderr);
         let of = |name| ledger(&ended, "round", name);
         let kept = if clauses.contains("keep") { of("kept") } else { 0 };

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use super::machine::{Running, profiler, run, skip, wait_for, workload};
+use super::machine::{Running, profiler, run, skip, workload};
 
 /// A path calls from two sites of this function, which are 7 bytes apart on x86 and 12 on arm64.
 const PATH: &str = "workload_path+";
@@ -104,22 +104,20 @@ fn stacks_beyond_the_bound_are_counted_with_the_setting_to_raise() {
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
 }
 
+/// Starts a process with this many sleeping threads in addition to its first, which waits for them.
+fn sleepers(threads: usize) -> Running {
+    let process = Running::start(Command::new(workload()).args(["sleepers", &threads.to_string(), "600000"]));
+    super::iterators::await_sleepers(process.pid(), threads);
+    process
+}
+
 #[test]
 fn an_iterator_has_the_kernel_stack_of_its_task() {
     if skip() {
         return;
     }
-    let sleepers = Running::start(Command::new(workload()).args(["sleepers", &THREADS.to_string(), "600000"]));
-    let pid = sleepers.pid();
-    let state = |thread: &fs::DirEntry| fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
-    let asleep = || {
-        fs::read_dir(format!("/proc/{pid}/task"))
-            .expect("a process")
-            .filter_map(Result::ok)
-            .filter(|thread| !state(thread).starts_with("running"))
-            .count()
-    };
-    wait_for("the threads", || (asleep() == THREADS + 1).then_some(()));
+    let process = sleepers(THREADS);
+    let pid = process.pid();
     // Visit the mappings once per process, with its first thread.
     for (iterator, once) in [("task", ""), ("task_vma", "&& !@seen[ctx.task.pid]")] {
         let script = format!(
@@ -140,17 +138,20 @@ fn an_iterator_has_the_kernel_stack_of_its_task() {
     }
 }
 
-/// The kernel's stack of a sleeping thread equals the stack that an iterator finds.
+/// The kernel's stack of a sleeping thread equals the stack that an iterator finds. The thread is
+/// our own, because those of the kernel may run at any time.
 #[test]
 fn an_iterator_has_the_stack_that_proc_shows() {
     if skip() {
         return;
     }
-    let Ok(shown) = fs::read_to_string("/proc/2/stack") else {
+    let process = sleepers(1);
+    let pid = process.pid();
+    let Ok(shown) = fs::read_to_string(format!("/proc/{pid}/stack")) else {
         println!("SKIPPED: stacks in /proc are not to be read here");
         return;
     };
-    let ended = run(&["-q", "-e", "iter:task / ctx.task.pid == 2 / { printf(\"%s\", kstack); }"]);
+    let ended = run(&["-q", "-e", &format!("iter:task / ctx.task.pid == {pid} / {{ printf(\"%s\", kstack); }}")]);
     let found: Vec<&str> = ended
         .stdout
         .lines()

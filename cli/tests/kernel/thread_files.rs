@@ -15,9 +15,43 @@ fn numbers(text: &str) -> BTreeMap<&str, u64> {
     rows.map(|(stack, number)| (stack, number.parse().expect("a number"))).collect()
 }
 
+/// What a run wrote about threads.
+struct Written {
+    /// The analyses of threads with a name: of ours, and of those of tests that run at the same
+    /// time.
+    analyses: Vec<String>,
+    /// What our load printed.
+    load: String,
+}
+
+impl Written {
+    /// The time that our load says that a thread spent, in nanoseconds.
+    fn truth(&self, name: &str) -> f64 {
+        let line = self.load.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name}: {}", self.load))
+    }
+
+    /// Fails unless a thread was in a state for a time between these.
+    fn expect_state(&self, state: &str, least_ns: f64, most_ns: f64) {
+        let of_state = |analysis: &String| {
+            let time = |line: &str| {
+                let cells = line.strip_prefix(state)?.strip_prefix(' ')?;
+                cells.trim().split_once(" ns ")?.0.parse::<f64>().ok()
+            };
+            analysis.lines().find_map(time)
+        };
+        let mut times = self.analyses.iter().filter_map(of_state);
+        let is_there = times.any(|ns| ns >= least_ns && ns <= most_ns);
+        assert!(is_there, "{state}: {least_ns} to {most_ns} in {:?}\n{}", self.analyses, self.load);
+    }
+}
+
+/// How long each thread of the load does what it has the name of, in nanoseconds.
+const NOMINAL_NS: f64 = 250e6;
+
 /// Runs a script beside threads of known names, and compares the files with the whole. A thread
-/// with this name has its own file; returns the text of its analysis.
-fn expect_parts_of_the_whole(script: &[&str], thread: &str) -> String {
+/// with this name has its own file.
+fn expect_parts_of_the_whole(script: &[&str], thread: &str) -> Written {
     let directory = Directory::new("threads");
     let (whole, parts) = (directory.path("folded"), directory.path("a/b"));
     let command = format!("{} states 50 5", workload());
@@ -42,9 +76,15 @@ fn expect_parts_of_the_whole(script: &[&str], thread: &str) -> String {
         }
         let total: u64 = numbers(&text).values().sum();
         let id = name.rsplit_once('-').expect("an id").1;
-        let row = |line: &&str| line.split_whitespace().any(|word| word == id);
-        let line = summary.lines().find(row).unwrap_or_else(|| panic!("{id}: {summary}"));
-        assert!(line.split_whitespace().any(|word| word == total.to_string()), "{total}: {line}");
+        // A name may contain spaces and numbers, so the cells are read from the end: the share, the
+        // total with its unit, and the id.
+        let cells = |line: &str| -> Option<[String; 2]> {
+            let mut words = line.split_whitespace().rev().skip(2).skip_while(|word| *word == "ns");
+            let total = words.next()?;
+            Some([words.next()?.to_owned(), total.to_owned()])
+        };
+        let row = [id.to_owned(), total.to_string()];
+        assert!(summary.lines().filter_map(cells).any(|cells| cells == row), "{row:?}: {summary}");
         let analysis = read(&format!("{parts}/{name}.txt"));
         let is_total = |line: &str| line == format!("total {total}") || line == format!("total {total} ns");
         assert!(analysis.lines().any(is_total), "{total}: {analysis}");
@@ -58,8 +98,9 @@ fn expect_parts_of_the_whole(script: &[&str], thread: &str) -> String {
     let mode = fs::metadata(format!("{parts}/summary.txt")).expect("written").permissions().mode() & 0o777;
     assert_eq!(mode, 0o600, "stacks of other users' processes");
     let id_of = |name: &&&str| name.strip_prefix(thread).and_then(|rest| rest.strip_prefix('-')).is_some();
-    let own = folded.iter().find(id_of).unwrap_or_else(|| panic!("{thread}: {names:?}"));
-    read(&format!("{parts}/{own}.txt"))
+    let analyses: Vec<String> = folded.iter().filter(id_of).map(|name| read(&format!("{parts}/{name}.txt"))).collect();
+    assert!(!analyses.is_empty(), "{thread}: {names:?}");
+    Written { analyses, load: ended.stdout }
 }
 
 #[test]
@@ -68,8 +109,9 @@ fn the_files_of_threads_add_up_to_the_samples_of_a_script() {
         return;
     }
     let script = "profile:hz:999 /pid != 0/ { @[tid, comm, ustack] = count(); }";
-    let analysis = expect_parts_of_the_whole(&["-e", script], "running");
-    assert!(analysis.contains("  function\n") && !analysis.contains("\nstate "), "{analysis}");
+    for analysis in expect_parts_of_the_whole(&["-e", script], "running").analyses {
+        assert!(analysis.contains("  function\n") && !analysis.contains("\nstate "), "{analysis}");
+    }
 }
 
 #[test]
@@ -78,12 +120,13 @@ fn the_files_of_threads_add_up_to_the_times_of_a_recipe_with_its_states() {
         return;
     }
     let recipe = ["cpu/offcpu", "--by-thread", "--comm", "^(lock|pipe|hog|runnable)$"];
-    let analysis = expect_parts_of_the_whole(&recipe, "lock");
-    let blocked = analysis.lines().find(|line| line.starts_with("blocked ")).expect("a state");
-    // On a busy machine, a thread may be preempted on its way into a wait.
-    let share = blocked.strip_suffix(" %").and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-    assert!(blocked.contains(" ns ") && share.is_some_and(|share| share > 90.0), "{analysis}");
-    assert!(analysis.contains("_[k]\n"), "{analysis}");
+    let written = expect_parts_of_the_whole(&recipe, "lock");
+    // A wait contains the time until the thread gets a CPU.
+    let [blocked, off] = ["lock_blocked_ns", "lock_off_ns"].map(|name| written.truth(name));
+    written.expect_state("blocked", blocked - NOMINAL_NS * 0.02, off + NOMINAL_NS * 0.02);
+    for analysis in &written.analyses {
+        assert!(analysis.contains("_[k]\n"), "{analysis}");
+    }
 }
 
 #[test]
@@ -92,9 +135,14 @@ fn the_files_of_threads_have_the_shares_of_their_states() {
         return;
     }
     let recipe = ["wall/profile", "--by-thread", "--comm", "^(sleep|pipe)$"];
-    let analysis = expect_parts_of_the_whole(&recipe, "pipe");
-    let first = analysis.lines().skip_while(|line| !line.starts_with("state ")).nth(1).expect("a state");
-    assert!(["pipe ", "runnable "].iter().any(|state| first.starts_with(state)), "{analysis}");
+    let written = expect_parts_of_the_whole(&recipe, "pipe");
+    // It is not in its state while it has a CPU or waits for one. A wait for memory that another
+    // thread maps meanwhile is of another state, too, and shorter than half of one of the five
+    // waits.
+    let [truth, existed, blocked, off] =
+        ["pipe_ns", "pipe_thread_ns", "pipe_blocked_ns", "pipe_off_ns"].map(|name| written.truth(name));
+    let least = truth - (existed - blocked) - NOMINAL_NS / 10.0;
+    written.expect_state("pipe", least, off + NOMINAL_NS * 0.02);
 }
 
 #[test]

@@ -51,8 +51,14 @@ fn patiently(script: &str) -> String {
 
 fn sums_of(script: &str, command: &str) -> (Sums, String) {
     let ended = run(&["-q", "-e", &patiently(script), "-c", command]);
-    assert_eq!((ended.code(), ended.stderr.lines().count()), (0, 0), "{}", ended.stderr);
+    assert!(ended.code() == 0 && is_complete(&ended.stderr), "{}", ended.stderr);
     (sums(&ended.stdout), ended.stdout)
+}
+
+/// Whether nothing is missing from the results but ticks: on a busy machine, those that would be
+/// more than a second late do not run.
+fn is_complete(stderr: &str) -> bool {
+    stderr.lines().all(|line| line == "Missing from these results:" || line.starts_with("  ticks of interval:"))
 }
 
 /// Two threads that call `getppid` this often in total.
@@ -128,7 +134,7 @@ fn what_preemptible_programs_count_adds_up() {
     );
     let command = vec![format!("{program} functions {calls}"); processes].join(" & ") + " & wait";
     let ended = run_beside(&["-q", "-e", &patiently(&script)], &command);
-    assert_eq!((ended.code(), ended.stderr.lines().count()), (0, 0), "{}", ended.stderr);
+    assert!(ended.code() == 0 && is_complete(&ended.stderr), "{}", ended.stderr);
     let sums = sums(&ended.stdout);
     let all = processes as u64 * calls;
     assert_eq!((sums.totals["n"], sums.totals["steps"], sums.totals["total"]), (all, all, all));

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use serde_json::Value;
 
-use super::machine::{attached, patience, run, skip, wait_for, workload};
-use super::recipes::{Outcome, TRIES};
+use super::machine::{Directory, attached, patience, run, skip, wait_for, with_enough_calls, workload};
+use super::recipes::Outcome;
 
 /// The columns whose sum is the time that a thread existed.
 const STATES: [&str; 13] = [
@@ -63,6 +63,12 @@ fn expect_exact_sum(row: &Value, context: &str) {
     assert_eq!(row["elapsed"].as_i64(), Some(sum), "{row}\n{context}");
 }
 
+/// How long each thread of `workload states` does what it has the name of, in nanoseconds.
+const NOMINAL_NS: f64 = 500e6;
+
+/// All bounds hold at any load, by the thread's own clock and the kernel's account of its CPU time
+/// and its waits for a CPU. One does not: in a call, another thread's `mmap` can block a thread in
+/// another state. So a blocked thread's state may be short by half of one of its five waits.
 #[test]
 fn the_states_of_threads_are_those_they_were_in_and_add_up() {
     if skip() {
@@ -70,33 +76,32 @@ fn the_states_of_threads_are_those_they_were_in_and_add_up() {
     }
     let outcome = Outcome::with("wall/threads", "states 100 5", &["--top", "1000"]);
     expect_exact_sums(&outcome);
+    let off = tolerance() * NOMINAL_NS;
     for name in KNOWN {
         let row = outcome.row("time by thread", "thread", &name.into());
         let [state, ready, running, elapsed] =
             [name, "runnable", "running", "elapsed"].map(|column| number(row, column));
-        let [truth, lifetime] = [outcome.truth(&format!("{name}_ns")), outcome.truth(&format!("{name}_thread_ns"))];
-        // What the thread's own clocks cannot know: a call takes as long as the thread is blocked,
-        // and then until it runs again; the clock of CPU time stands still in interrupts, which
-        // count as running; and a thread that competes begins to do so after its start.
-        let interrupted = (running - (500e6 - truth)).max(0.0);
+        let [truth, lifetime, joined, blocked, off_cpu] = ["ns", "thread_ns", "joined_ns", "blocked_ns", "off_ns"]
+            .map(|what| outcome.truth(&format!("{name}_{what}")));
+        let cpu = joined - off_cpu;
         let (least, most) = match name {
-            "running" => (truth.max(lifetime - ready), elapsed),
-            "runnable" => (truth - interrupted, truth + lifetime - 500e6),
-            _ => (truth - ready - running, truth),
+            "running" => (cpu - off, cpu + off),
+            // Outside of its loop it may wait for a CPU all the time.
+            "runnable" => (truth - off, truth + (elapsed - NOMINAL_NS) + off),
+            _ => (truth - (lifetime - blocked) - NOMINAL_NS / 10.0, off_cpu + off),
         };
-        let off = tolerance();
-        assert!(
-            state >= least * (1.0 - off) && state <= most * (1.0 + off),
-            "{name}: {state} for {truth}\n{}",
-            outcome.text
-        );
-        assert!(elapsed >= lifetime * 0.999, "{name}: {elapsed} of {lifetime}\n{}", outcome.text);
+        assert!(state >= least && state <= most, "{name}: {state}, {least} to {most}\n{}", outcome.text);
+        assert!((running - cpu).abs() <= off, "{name}: {running}, {cpu}\n{}", outcome.text);
+        // While it exits, it may wait for a CPU after it was joined.
+        let is_whole = elapsed >= lifetime * 0.999 && elapsed - ready <= joined + off;
+        assert!(is_whole, "{name}: {elapsed} of {lifetime}, {ready} ready\n{}", outcome.text);
     }
 }
 
 /// Two threads that wake each other all the time: at each switch, the scheduler's moment is another
 /// than that of its event. The CPU time is that of /proc/PID/schedstat. What a thread does after it
-/// has read its own is a smaller part of a longer run.
+/// has read its own is a smaller part of a longer run: this fails by chance only if that takes more
+/// than a hundredth of the CPU time in all of these runs, a millisecond in the last one.
 #[test]
 fn the_time_on_a_cpu_is_that_of_the_scheduler() {
     if skip() {
@@ -124,8 +129,12 @@ fn threads_that_sleep_through_the_run_are_there() {
     if skip() {
         return;
     }
-    let sleepers: Vec<_> = (0..20).map(|_| named("sleeper", std::thread::park)).collect();
-    wait_for("threads that sleep", || (sleeping("sleeper") == sleepers.len()).then_some(()));
+    let parking = Arc::new(AtomicUsize::new(0));
+    let sleepers: Vec<_> = (0..20).map(|_| parked("sleeper", &parking)).collect();
+    wait_for("threads that sleep", || {
+        let all = sleepers.len();
+        (parking.load(Ordering::SeqCst) == all && sleeping("sleeper") == all).then_some(())
+    });
     let pid = std::process::id().to_string();
     let running =
         attached(&["-q", "-f", "json", "wall/threads", "--pid", &pid, "--duration", "300ms", "--top", "1000"]);
@@ -139,8 +148,14 @@ fn threads_that_sleep_through_the_run_are_there() {
     assert_eq!(rows(&outcome).iter().filter(all_the_time).count(), sleepers.len(), "{}", outcome.text);
 }
 
-fn named(name: &str, run: fn()) -> JoinHandle<()> {
-    Builder::new().name(name.to_owned()).spawn(run).expect("a thread")
+/// A thread that parks when it has counted itself.
+fn parked(name: &str, parking: &Arc<AtomicUsize>) -> JoinHandle<()> {
+    let parking = Arc::clone(parking);
+    let park = move || {
+        parking.fetch_add(1, Ordering::SeqCst);
+        std::thread::park();
+    };
+    Builder::new().name(name.to_owned()).spawn(park).expect("a thread")
 }
 
 /// The number of threads of this process that have the name and sleep.
@@ -150,6 +165,8 @@ fn sleeping(name: &str) -> usize {
     states.filter(|stat| stat.contains(&format!("({name}) S"))).count()
 }
 
+/// Each thread of `sleepers` begins and ends during the run. It may be preempted on its way into
+/// its sleep, and then sleeps for less than 20 ms, but that does not happen to half of them.
 #[test]
 fn the_sums_are_exact_while_threads_begin_and_end() {
     if skip() {
@@ -160,17 +177,24 @@ fn the_sums_are_exact_while_threads_begin_and_end() {
         .iter()
         .map(|load| Command::new(workload()).args(load.split(' ')).stdout(Stdio::null()).spawn().expect("the workload"))
         .collect();
+    let pid = loads[1].id();
     for mut load in loads {
         assert!(load.wait().expect("it ends").success());
     }
     running.signal("INT");
     let outcome = Outcome::read(running.end().stdout);
     expect_exact_sums(&outcome);
-    // Each thread of `sleepers` began and ended during the run.
-    let slept = rows(&outcome)
-        .iter()
-        .filter(|row| number(row, "sleep") >= 20e6 && number(row, "sleep") < number(row, "elapsed"));
-    assert!(slept.count() >= 200, "{}", outcome.text);
+    let is_sleeper =
+        |row: &&Value| row["pid"] == pid && row["thread"].as_str().is_some_and(|name| name.starts_with("sleeper-"));
+    let slept: Vec<&Value> = rows(&outcome).iter().filter(is_sleeper).collect();
+    assert_eq!(slept.len(), 200, "{}", outcome.text);
+    let [asleep, ready, running, elapsed] = ["sleep", "runnable", "running", "elapsed"]
+        .map(|column| slept.iter().map(|row| number(row, column)).collect::<Vec<_>>());
+    for at in 0..slept.len() {
+        let is_whole = asleep[at] + ready[at] + running[at] >= 20e6 && asleep[at] < elapsed[at];
+        assert!(is_whole, "{}\n{}", slept[at], outcome.text);
+    }
+    assert!(asleep.iter().filter(|ns| **ns >= 10e6).count() >= 100, "{}", outcome.text);
 }
 
 /// Threads that switch, begin, execute and end while windows do. The windows of a thread that is
@@ -181,7 +205,9 @@ fn the_sums_are_exact_in_each_window_and_over_all() {
     if skip() {
         return;
     }
-    let options = ["--every", "50ms", "--top", "100000"];
+    let directory = Directory::new("windows");
+    let output = directory.path("output");
+    let options = ["--every", "50ms", "--top", "100000", "-o", &output];
     let running = attached(&[&["-q", "-f", "json", "wall/threads"], options.as_slice()].concat());
     let loads: Vec<_> = ["execs 40 1 4", "sleepers 200 20", "contend 4 50 100", "states 50 10", "act pingpong 20000"]
         .iter()
@@ -190,10 +216,13 @@ fn the_sums_are_exact_in_each_window_and_over_all() {
         })
         .collect();
     let outputs: Vec<_> = loads.into_iter().map(|load| load.wait_with_output().expect("it ends")).collect();
+    let printed = || std::fs::read_to_string(&output).unwrap_or_default();
+    wait_for("ten windows", || (printed().matches("\"view\": \"time by thread\"").count() >= 10).then_some(()));
     running.signal("INT");
     let ended = running.end();
-    assert!(!(ended.stdout.clone() + &ended.stderr).contains("differ from its time"), "{}", ended.stderr);
-    let documents = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let printed = printed();
+    assert!(!(printed.clone() + &ended.stderr).contains("differ from its time"), "{}", ended.stderr);
+    let documents = printed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let (windows, others): (Vec<Value>, Vec<Value>) = documents.partition(|it| it["data"]["view"] == "time by thread");
     let quality = others.iter().filter(|it| it["type"] == "quality").map(Value::to_string).collect::<String>();
     assert!(windows.len() >= 10, "{} windows", windows.len());
@@ -231,62 +260,79 @@ fn a_thread_that_changes_its_name_has_rows_that_add_up() {
     if skip() {
         return;
     }
-    let ends = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&ends);
+    let (ends, names) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let shared = (Arc::clone(&ends), Arc::clone(&names));
     let renamed = Builder::new().spawn(move || {
-        let mut names = 0;
-        while !seen.load(Ordering::Relaxed) {
-            names += 1;
-            fs::write("/proc/thread-self/comm", format!("name{}", names % 10)).expect("a name");
+        let (is_over, names) = shared;
+        while !is_over.load(Ordering::Relaxed) {
+            let number = names.fetch_add(1, Ordering::Relaxed) + 1;
+            fs::write("/proc/thread-self/comm", format!("name{}", number % 10)).expect("a name");
         }
-        names
     });
+    let directory = Directory::new("renamed");
+    let output = directory.path("output");
     let pid = std::process::id().to_string();
-    let duration = format!("{}ms", 500 * patience());
-    let options = ["--every", "1ms", "--duration", &duration, "--top", "100000"];
-    let ended = run(&[&["-q", "-f", "json", "wall/threads", "--pid", &pid], options.as_slice()].concat());
+    let options = ["--every", "1ms", "--top", "100000", "-o", &output];
+    let running = attached(&[&["-q", "-f", "json", "wall/threads", "--pid", &pid], options.as_slice()].concat());
+    let printed = || std::fs::read_to_string(&output).unwrap_or_default();
+    wait_for("rows of many names", || {
+        let is_enough = names.load(Ordering::Relaxed) > 1000 && printed().matches("\"thread\": \"name").count() > 200;
+        is_enough.then_some(())
+    });
+    running.signal("INT");
+    let ended = running.end();
     ends.store(true, Ordering::Relaxed);
-    let names: u64 = renamed.expect("a thread").join().expect("it ends");
+    renamed.expect("a thread").join().expect("it ends");
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
-    let documents = ended.stdout.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let printed = printed();
+    let documents = printed.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let windows: Vec<Value> = documents.filter(|it| it["data"]["view"] == "time by thread").collect();
     let rows = windows.iter().flat_map(|window| window["data"]["rows"].as_array().expect("rows"));
     let rows: Vec<&Value> =
         rows.filter(|row| row["thread"].as_str().is_some_and(|it| it.starts_with("name"))).collect();
-    assert!(names > 1000 && rows.len() > 20, "{names} names, {} rows", rows.len());
+    assert!(rows.len() > 20, "{} rows", rows.len());
     for row in rows {
-        expect_exact_sum(row, &ended.stdout);
+        expect_exact_sum(row, &printed);
     }
 }
 
+/// The tables end about a millisecond apart, unwind tables may come when the load has begun, and
+/// emulated processors have lost two of fifty waits, once. All of these are a smaller part of a
+/// longer run.
 #[test]
 fn the_stacks_of_waits_have_all_the_time_of_their_states() {
     if skip() {
         return;
     }
-    // Emulated processors have lost two of fifty waits, once.
-    for left in (0..TRIES).rev() {
-        let outcome = Outcome::with("wall/profile", "states 50 40", &["--top", "1000"]);
-        let compared = FUNCTIONS.map(|(state, _)| outcome.row("compared", "state", &state.into()));
-        let is_all =
-            |row: &&Value| (number(row, "exact") - number(row, "with stacks")).abs() < number(row, "exact") * 0.02;
-        if compared.iter().all(is_all) {
-            return expect_stacks_of_waits(&outcome);
+    let mut seen = Vec::new();
+    for times in [40, 160, 640] {
+        let outcome = Outcome::with("wall/profile", &format!("states 50 {times}"), &["--top", "1000"]);
+        let faults = stacks_of_waits(&outcome);
+        if faults.is_empty() {
+            return;
         }
-        assert!(left > 0, "{compared:?}");
+        seen.push((times, faults, outcome.text));
     }
+    panic!("{seen:?}");
 }
 
-/// Each state has stacks with the function that waits.
-fn expect_stacks_of_waits(outcome: &Outcome) {
+/// What is wrong with the stacks of waits: each state has all of its time, and stacks with the
+/// function that waits.
+fn stacks_of_waits(outcome: &Outcome) -> Vec<String> {
+    let mut faults = Vec::new();
     for (state, function) in FUNCTIONS {
+        let compared = outcome.row("compared", "state", &state.into());
+        let [exact, known] = ["exact", "with stacks"].map(|column| number(compared, column));
         let stacks = outcome.rows("time by stack");
         let is_it = |row: &&Value| row["state"] == state && row["user stack"].to_string().contains(function);
         let there: f64 = stacks.iter().filter(is_it).map(|row| number(row, "time")).sum();
         // On emulated processors, unwind tables of a new process take longer than it lives.
         let is_known = patience() > 1 || there > 0.1 * outcome.truth(&format!("{state}_ns"));
-        assert!(is_known, "{state}: {there}\n{}", outcome.text);
+        if (exact - known).abs() >= exact * 0.02 || !is_known {
+            faults.push(format!("{state}: {there} in {function}, {compared}"));
+        }
     }
+    faults
 }
 
 /// A thread is asked about at its first event, and again when it gets a name: a program has the
@@ -304,10 +350,13 @@ fn threads_are_followed_while_they_have_a_name_that_was_asked_for() {
     let is_asked_for = |row: &Value| ["lock", "sleep", "pipe"].iter().any(|name| row["thread"] == *name);
     assert!(rows(&outcome).iter().all(is_asked_for), "{}", outcome.text);
     let lock = number(outcome.row("time by thread", "thread", &"lock".into()), "lock");
-    assert!(lock > outcome.truth("lock_ns") * 0.8, "{}", outcome.text);
-    // The thread `child` starts a program for each piece of work.
+    // What the kernel says: by its own clock, it also waits for a CPU in its calls.
+    assert!(lock > outcome.truth("lock_blocked_ns") * 0.8, "{}", outcome.text);
+    // The thread `child` starts a program for each piece of work. It may be preempted on its way
+    // into its sleep.
     let programs = rows(&outcome).iter().filter(|row| row["thread"] == "sleep" && row["pid"] == row["tid"]);
-    assert_eq!(programs.filter(|row| number(row, "sleep") > 80e6).count(), 4, "{}", outcome.text);
+    let slept = programs.map(|row| number(row, "sleep") + number(row, "runnable"));
+    assert_eq!(slept.filter(|ns| *ns > 80e6).count(), 4, "{}", outcome.text);
     let states = outcome.rows("time by state");
     assert!(!states.is_empty() && states.iter().all(|row| row["state"] == "lock"), "{}", outcome.text);
 }
@@ -327,12 +376,12 @@ fn stacks_are_of_the_user_or_of_the_kernel_if_that_is_asked_for() {
             };
             let (wanted, other) = (format!("{which} stack"), format!("{other} stack"));
             // The table has few rows: all of them may be of samples that have no such stack.
-            let outcome = (0..TRIES)
-                .map(|_| Outcome::with(recipe, "act pingpong 20000", &["--stacks", which]))
-                .find(|outcome| outcome.rows(view).iter().any(|row| is_there(row, &wanted)))
-                .unwrap_or_else(|| panic!("{recipe}: no {wanted}"));
-            let rows = outcome.rows(view);
-            assert!(!rows.iter().any(|row| is_there(row, &other)), "{recipe} {which}: {}", outcome.text);
+            with_enough_calls(20_000, |calls| {
+                let outcome = Outcome::with(recipe, &format!("act pingpong {calls}"), &["--stacks", which]);
+                let rows = outcome.rows(view);
+                assert!(!rows.iter().any(|row| is_there(row, &other)), "{recipe} {which}: {}", outcome.text);
+                rows.iter().any(|row| is_there(row, &wanted))
+            });
         }
         let refused = run(&["-q", recipe, "--stacks", "users", "--duration", "1s"]);
         assert_eq!(refused.code(), 1, "{}", refused.stderr);

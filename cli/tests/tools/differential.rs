@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::started::workload;
+use super::workload::workload;
 
 /// The bpftrace version that the expected differences refer to.
 const VERSION: &str = "bpftrace v0.17";

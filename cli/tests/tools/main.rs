@@ -13,6 +13,8 @@ mod patience;
 mod random;
 mod started;
 mod table;
+#[path = "../workload/mod.rs"]
+mod workload;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -169,7 +171,7 @@ fn triggered(tool: &Tool) -> BTreeMap<String, String> {
     // Words are separated by one space. The last word of a typed line may contain spaces.
     let words = act.splitn(if act.starts_with("bash ") { 2 } else { 9 }, ' ');
     // Cargo's library path would be searched: its files are not what the act is about.
-    let mut workload = Command::new(started::workload());
+    let mut workload = Command::new(workload::workload());
     let done = workload.arg("act").args(words).env_remove("LD_LIBRARY_PATH").output().expect("the workload");
     assert!(done.status.success(), "{}: `{act}` failed: {}", tool.name, String::from_utf8_lossy(&done.stderr));
     for line in String::from_utf8_lossy(&done.stdout).lines() {

@@ -6,7 +6,7 @@
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -95,10 +95,15 @@ impl Started {
 
     /// Ends it as Control-C does; returns standard output and standard error.
     pub fn end(mut self) -> (String, String) {
+        assert!(self.ends(), "the end never came");
+        (self.stdout.whole(), self.stderr.whole())
+    }
+
+    /// Whether it ends when Control-C is pressed.
+    pub fn ends(&mut self) -> bool {
         // It may have exited already.
         let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).stderr(Stdio::null()).status();
-        wait_for("the end", || self.child.try_wait().expect("a child of ours"));
-        (self.stdout.whole(), self.stderr.whole())
+        wait_within(Duration::from_secs(30), || self.child.try_wait().expect("a child of ours")).is_some()
     }
 }
 
@@ -126,22 +131,4 @@ fn wait_within<T>(timeout: Duration, mut look: impl FnMut() -> Option<T>) -> Opt
         }
         thread::sleep(Duration::from_millis(5));
     }
-}
-
-/// The path of the workload program, built next to `profiler` unless `PROFILER_WORKLOAD` names
-/// another one.
-pub fn workload() -> &'static str {
-    static PATH: OnceLock<String> = OnceLock::new();
-    PATH.get_or_init(|| {
-        if let Ok(path) = std::env::var("PROFILER_WORKLOAD") {
-            return path;
-        }
-        let build = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "workload"])
-            .current_dir(super::ROOT)
-            .status();
-        assert!(build.is_ok_and(|status| status.success()), "the workload does not build");
-        let target = Path::new(PROFILER).parent().and_then(Path::parent).expect("target/PROFILE/profiler");
-        target.join("debug/workload").display().to_string()
-    })
 }

@@ -5,13 +5,17 @@
 //! of their times.
 //! Guarantee: the server reads one piece of a request in one call, and answers in one call. Like
 //! Redis, it reads from all connections before it answers, so that it works on several requests at
-//! once. Clients are threads of the same process.
+//! once. Clients are threads of the same process. However late a thread gets its CPU, the parts of
+//! a request are at least `queued_least_ns` and `served_ns`, and both together at most
+//! `answered_ns`.
 
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
-use crate::sys::{monotonic_ns, sleep_ns};
+use crate::sys::{monotonic_ns, poll, sleep_ns};
 
 /// The parameters of clients and server.
 pub struct Load {
@@ -37,6 +41,11 @@ struct Seen {
     reads: u64,
     /// Time from sending the first piece to reading it, summed over all requests.
     queued_ns: u64,
+    /// The part of that from when the first piece was seen to be there until the server asked for
+    /// it.
+    queued_least_ns: u64,
+    /// Time from sending the first piece to the end of the answer's call, summed over all requests.
+    answered_ns: u64,
     /// Time from that read to the answer, summed over all requests.
     served_ns: u64,
     /// The maximum number of requests that were read and not yet answered.
@@ -77,7 +86,7 @@ pub fn keepalive(family: &str, load: &Load) -> Result<()> {
 
 fn run<S: Sync>(load: &Load, pairs: &[(S, S)]) -> Result<()>
 where
-    for<'a> &'a S: Read + Write,
+    for<'a> &'a S: Read + Write + AsFd,
 {
     println!("ready");
     std::io::stdin().read_line(&mut String::new())?;
@@ -90,6 +99,7 @@ where
     })?;
     println!("requests {}\nreads {}\nbusy_max {}", seen.requests, seen.reads, seen.busy_max);
     println!("queued_ns {}\nserved_ns {}", seen.queued_ns, seen.served_ns);
+    println!("queued_least_ns {}\nanswered_ns {}", seen.queued_least_ns, seen.answered_ns);
     Ok(())
 }
 
@@ -104,40 +114,66 @@ fn ask(mut connection: impl Read + Write, load: &Load) -> Result<()> {
     Ok(())
 }
 
+/// The request that a connection is in.
+#[derive(Clone, Default)]
+struct Request {
+    /// Pieces that were read.
+    pieces: u64,
+    /// When the first was sent, seen to be there (0: not), and read.
+    sent_ns: u64,
+    there_ns: u64,
+    taken_ns: u64,
+}
+
 fn serve<S>(servers: &[S], load: &Load) -> Result<Seen>
 where
-    S: Copy + Read + Write,
+    S: Copy + Read + Write + AsFd,
 {
     let mut seen = Seen::default();
-    // For each connection, the number of pieces read of its request, and when the first was read.
-    let mut open = vec![(0, 0); servers.len()];
+    let mut open = vec![Request::default(); servers.len()];
     while seen.requests < load.clients * load.requests {
         let before = seen.reads;
-        for (server, (pieces, taken_ns)) in servers.iter().copied().zip(&mut open) {
+        for (server, request) in servers.iter().copied().zip(&mut open) {
+            let asked_ns = monotonic_ns();
             let Some(sent_ns) = piece(server)? else { continue };
             seen.reads += 1;
-            if *pieces == 0 {
-                *taken_ns = monotonic_ns();
-                seen.queued_ns += taken_ns.saturating_sub(sent_ns);
+            if request.pieces == 0 {
+                (request.sent_ns, request.taken_ns) = (sent_ns, monotonic_ns());
+                seen.queued_ns += request.taken_ns.saturating_sub(sent_ns);
+                let there_ns = std::mem::take(&mut request.there_ns);
+                seen.queued_least_ns += if there_ns == 0 { 0 } else { asked_ns.saturating_sub(there_ns) };
             }
-            *pieces += 1;
+            request.pieces += 1;
         }
-        seen.busy_max = seen.busy_max.max(open.iter().filter(|(pieces, _)| *pieces > 0).count() as u64);
-        for (mut server, (pieces, taken_ns)) in servers.iter().copied().zip(&mut open) {
-            if *pieces < load.pieces {
+        seen.busy_max = seen.busy_max.max(open.iter().filter(|request| request.pieces > 0).count() as u64);
+        for index in 0..servers.len() {
+            let Some((mut server, request)) = servers.get(index).copied().zip(open.get_mut(index)) else { continue };
+            if request.pieces < load.pieces {
                 continue;
             }
             sleep_ns(load.service_us as i64 * 1000);
-            seen.served_ns += monotonic_ns() - *taken_ns;
+            seen.served_ns += monotonic_ns() - request.taken_ns;
             server.write_all(&[0; 8])?;
-            *pieces = 0;
+            seen.answered_ns += monotonic_ns().saturating_sub(request.sent_ns);
+            request.pieces = 0;
             seen.requests += 1;
+            look(servers, &mut open)?;
         }
         if seen.reads == before {
             sleep_ns(IDLE_NS);
         }
     }
     Ok(seen)
+}
+
+/// Looks for first pieces that are there.
+fn look<S: AsFd>(servers: &[S], open: &mut [Request]) -> Result<()> {
+    for (server, request) in servers.iter().zip(open) {
+        if request.pieces == 0 && request.there_ns == 0 && poll(server.as_fd().as_raw_fd(), Duration::ZERO)? {
+            request.there_ns = monotonic_ns();
+        }
+    }
+    Ok(())
 }
 
 /// The time at which the next piece was sent; `None` if there is no piece to read.

@@ -65,7 +65,7 @@ workload keepalive tcp|unix CLIENTS REQUESTS PIECES SERVICE_US
                                  REQUESTS requests in PIECES pieces, which take SERVICE_US microseconds
 workload contend THREADS N US    each thread takes one pthread mutex N times and holds it for US microseconds
 workload conditions N HOLD_US PAUSE_US
-                                 a thread waits N times for a condition, then has the mutex for HOLD_US; another wakes it every PAUSE_US
+                                 a thread waits N times for a condition, then has the mutex for HOLD_US; another wakes it when it has waited for PAUSE_US
 workload states MS TIMES          threads that compute, wait for a CPU, or are blocked, each in one way: TIMES times MS milliseconds
 workload held N                  N threads blocked in each way, and one that computes, until it is killed
 workload rwlock READERS N US     each of READERS and a writer takes one pthread rwlock N times and holds it for US microseconds

@@ -6,13 +6,18 @@
 //! Guarantee: the clock is read next to the system calls that a tracer sees: before the client's
 //! `sendto`, after the server's `recvfrom`, before its `sendto`. A request contains the time at
 //! which it was sent. Clients are another process; all traffic stays on the loopback device.
+//! However late a thread gets its CPU, the parts of a request are at least `queued_least_ns` and
+//! `served_ns`, and both together at most `answered_ns`.
 
 use std::io::{Error, Read as _, Result, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+
+use crate::sys::{monotonic_ns, poll, sleep_ns};
 
 /// The parameters of clients and server.
 #[derive(Clone, Copy)]
@@ -36,6 +41,13 @@ struct Seen {
     /// Time from the client's `sendto` to the end of `recvfrom`, summed over all requests.
     queued_ns: u64,
     queued_max_ns: u64,
+    /// The part of that from when the first request of a connection was seen to be there until a
+    /// thread asked for it.
+    queued_least_ns: u64,
+    /// Time from the client's `sendto` to the end of the server's, summed over all requests.
+    answered_ns: u64,
+    /// Threads that served a request.
+    servers: u64,
     /// Time from the end of `recvfrom` to `sendto`, summed over all requests.
     served: Duration,
     served_max: Duration,
@@ -54,7 +66,9 @@ pub fn serve(load: Load) -> Result<()> {
         let pool: Vec<_> = (0..load.threads).map(|_| scope.spawn(|| work(&waiting, &seen, load))).collect();
         for _ in 0..load.connections {
             let (connection, _) = listener.accept()?;
-            queue.send(connection).map_err(|_| Error::other("the pool is gone"))?;
+            // Until its first request is there.
+            poll(connection.as_raw_fd(), Duration::from_secs(60))?;
+            queue.send((connection, monotonic_ns())).map_err(|_| Error::other("the pool is gone"))?;
         }
         drop(queue);
         pool.into_iter().try_for_each(|thread| thread.join().map_err(|_| Error::other("a thread failed"))?)
@@ -70,45 +84,62 @@ fn report(load: Load, seen: &Seen, wall: Duration) {
     println!("connections {}\nrequests {}\nwall_ns {}", load.connections, seen.requests, wall.as_nanos());
     println!("queued_ns {}\nqueued_max_ns {}", seen.queued_ns, seen.queued_max_ns);
     println!("served_ns {}\nserved_max_ns {}", seen.served.as_nanos(), seen.served_max.as_nanos());
+    println!("queued_least_ns {}\nanswered_ns {}", seen.queued_least_ns, seen.answered_ns);
+    println!("servers {}", seen.servers);
 }
 
-fn work(waiting: &Mutex<Receiver<TcpStream>>, seen: &Mutex<Seen>, load: Load) -> Result<()> {
+/// A connection, and when its first request was seen to be there.
+type Waiting = (TcpStream, u64);
+
+fn work(waiting: &Mutex<Receiver<Waiting>>, seen: &Mutex<Seen>, load: Load) -> Result<()> {
     let poisoned = || Error::other("a thread failed");
+    let mut is_server = false;
     loop {
         let next = waiting.lock().map_err(|_| poisoned())?.recv();
-        let Ok(mut connection) = next else {
+        let Ok((mut connection, there_ns)) = next else {
             return Ok(());
         };
-        let mut own = Seen::default();
+        let mut own = Seen { queued_least_ns: monotonic_ns().saturating_sub(there_ns), ..Seen::default() };
         for _ in 0..load.requests {
-            let (queued_ns, served) = answer(&mut connection, load.service_us)?;
-            own.requests += 1;
-            own.queued_ns += queued_ns;
-            own.queued_max_ns = own.queued_max_ns.max(queued_ns);
-            own.served += served;
-            own.served_max = own.served_max.max(served);
+            answer(&mut connection, load.service_us, &mut own)?;
         }
         let mut seen = seen.lock().map_err(|_| poisoned())?;
-        seen.requests += own.requests;
-        seen.queued_ns += own.queued_ns;
-        seen.queued_max_ns = seen.queued_max_ns.max(own.queued_max_ns);
-        seen.served += own.served;
-        seen.served_max = seen.served_max.max(own.served_max);
+        seen.servers += u64::from(!is_server && own.requests > 0);
+        is_server = is_server || own.requests > 0;
+        seen.add(&own);
     }
 }
 
-/// Reads a request, sleeps for the service time and answers. Returns the queueing time and the
-/// service time.
-fn answer(connection: &mut TcpStream, service_us: u64) -> Result<(u64, Duration)> {
+impl Seen {
+    fn add(&mut self, other: &Seen) {
+        self.requests += other.requests;
+        self.queued_ns += other.queued_ns;
+        self.queued_max_ns = self.queued_max_ns.max(other.queued_max_ns);
+        self.queued_least_ns += other.queued_least_ns;
+        self.answered_ns += other.answered_ns;
+        self.served += other.served;
+        self.served_max = self.served_max.max(other.served_max);
+    }
+}
+
+/// Reads a request, sleeps for the service time and answers.
+fn answer(connection: &mut TcpStream, service_us: u64, seen: &mut Seen) -> Result<()> {
     let mut request = [0; 8];
     if connection.read(&mut request)? < request.len() {
         return Err(Error::other("a client went away"));
     }
-    let (start, now_ns) = (Instant::now(), crate::sys::monotonic_ns());
-    crate::sys::sleep_ns(service_us as i64 * 1000);
+    let (start, now_ns, sent_ns) = (Instant::now(), monotonic_ns(), u64::from_ne_bytes(request));
+    sleep_ns(service_us as i64 * 1000);
     let served = start.elapsed();
     connection.write_all(&request)?;
-    Ok((now_ns.saturating_sub(u64::from_ne_bytes(request)), served))
+    let queued_ns = now_ns.saturating_sub(sent_ns);
+    seen.requests += 1;
+    seen.queued_ns += queued_ns;
+    seen.queued_max_ns = seen.queued_max_ns.max(queued_ns);
+    seen.answered_ns += monotonic_ns().saturating_sub(sent_ns);
+    seen.served += served;
+    seen.served_max = seen.served_max.max(served);
+    Ok(())
 }
 
 /// Runs the clients, one thread each.
@@ -139,7 +170,7 @@ fn ask(port: u16, requests: u64) -> Result<()> {
     let mut connection = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
     let mut answer = [0; 8];
     for _ in 0..requests {
-        connection.write_all(&crate::sys::monotonic_ns().to_ne_bytes())?;
+        connection.write_all(&monotonic_ns().to_ne_bytes())?;
         connection.read_exact(&mut answer)?;
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! CPU time in three functions: 70, 20 and 10 percent of it.
 //!
 //! In: the CPU time in milliseconds. Out: lines `share_70_ns N`, `share_20_ns N` and
-//! `share_10_ns N` with the CPU time of `workload_share_70` and the others, and `slices N`.
+//! `share_10_ns N` with the CPU time of `workload_share_70` and the others, `slices N`, and of the
+//! whole process `cpu_ns N` and `switches N`, how often it left a CPU.
 //! Guarantee: the time is spent in short slices whose functions are chosen at random, so the time
 //! between two slices, when the clock is read, belongs to all functions in proportion.
 
@@ -43,6 +44,8 @@ pub fn shares(ms: u64) {
     // The number of slices of equal length whose shares would vary as much as these. A slice is
     // long if a hypervisor stopped its CPU meanwhile.
     println!("slices {}", u128::from(spent_ns.iter().sum::<u64>()).pow(2) / squares.max(1));
+    let switches = sys::switches();
+    println!("cpu_ns {}\nswitches {}", sys::process_cpu_ns(), switches.0 + switches.1);
 }
 
 /// The number of rounds that a slice takes on this CPU.

@@ -4,7 +4,8 @@
 //! `NAME_ns N` with the time in its state by its own clock, `NAME_thread_ns N` with the time from
 //! its first instruction to its last, which it existed at least, and `NAME_joined_ns N` with that
 //! from before its start until it was joined, which it existed at most, but for the kernel's part
-//! of its exit.
+//! of its exit. `NAME_blocked_ns N` is the time that it had no CPU and did not wait for one, at
+//! least, and `NAME_off_ns N` the time that it had no CPU, at most.
 //! Guarantee: a thread's name is that of its state; the clock is read just before and after each
 //! call that blocks.
 
@@ -49,7 +50,7 @@ pub fn states(each: Duration, times: u64) -> Result<()> {
             let (start, cpu) = (Instant::now(), sys::thread_cpu_ns());
             while start.elapsed() < each * times as u32 {}
             let waited = start.elapsed().saturating_sub(Duration::from_nanos(sys::thread_cpu_ns() - cpu));
-            Ok((name, waited, begun.elapsed()))
+            Ok(Ended::now(name, waited, begun))
         })?;
         Ok::<_, Error>((before, thread))
     };
@@ -57,8 +58,27 @@ pub fn states(each: Duration, times: u64) -> Result<()> {
     threads.into_iter().try_for_each(ended)
 }
 
+/// What a thread knows of itself at its end.
+struct Ended {
+    name: &'static str,
+    /// The time in its state.
+    spent: Duration,
+    existed: Duration,
+    cpu: Duration,
+    /// How long it waited for a CPU.
+    delayed: Duration,
+}
+
+impl Ended {
+    fn now(name: &'static str, spent: Duration, begun: Instant) -> Ended {
+        let existed = begun.elapsed();
+        let [cpu, delayed] = [sys::thread_cpu_ns(), sys::run_delay_ns()].map(Duration::from_nanos);
+        Ended { name, spent, existed, cpu, delayed }
+    }
+}
+
 /// The time before a thread was started, and the thread.
-type Thread = (Instant, std::thread::JoinHandle<Result<(&'static str, Duration, Duration)>>);
+type Thread = (Instant, std::thread::JoinHandle<Result<Ended>>);
 
 fn start(name: &'static str, each: Duration, times: u64, act: Act) -> Result<Thread> {
     let before = Instant::now();
@@ -68,15 +88,20 @@ fn start(name: &'static str, each: Duration, times: u64, act: Act) -> Result<Thr
         for _ in 0..times {
             spent += act(each)?;
         }
-        Ok((name, spent, begun.elapsed()))
+        Ok(Ended::now(name, spent, begun))
     })?;
     Ok((before, thread))
 }
 
 fn ended((before, thread): Thread) -> Result<()> {
-    let (name, spent, existed) = thread.join().map_err(|_| Error::other("a thread failed"))??;
-    let [spent, existed, joined] = [spent, existed, before.elapsed()].map(|time| time.as_nanos());
+    let end = thread.join().map_err(|_| Error::other("a thread failed"))??;
+    let (name, joined) = (end.name, before.elapsed());
+    let blocked = end.existed.saturating_sub(end.cpu + end.delayed);
+    let off = joined.saturating_sub(end.cpu);
+    let [spent, existed, joined, blocked, off] =
+        [end.spent, end.existed, joined, blocked, off].map(|time| time.as_nanos());
     println!("{name}_ns {spent}\n{name}_thread_ns {existed}\n{name}_joined_ns {joined}");
+    println!("{name}_blocked_ns {blocked}\n{name}_off_ns {off}");
     Ok(())
 }
 

@@ -26,7 +26,7 @@ pub use functions::{
 pub use locks::{PthreadCondition, PthreadMutex, PthreadRwlock};
 pub use paging::AbsentPage;
 pub use static_probes::{static_forms, static_guarded, static_step};
-pub use usage::{advise, drop_capabilities, switches};
+pub use usage::{advise, await_blocked, drop_capabilities, run_delay_ns, switches, thread_id};
 
 /// Calls `getppid`.
 pub fn getppid() -> i64 {
@@ -121,6 +121,11 @@ pub fn sleep_ns(ns: i64) {
 /// CPU time of the calling thread, unaffected by other load on the machine.
 pub fn thread_cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// CPU time of this process, all threads together.
+pub fn process_cpu_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Time since the machine started, the same in all processes.

@@ -5,6 +5,9 @@
 //! Out: a verdict.
 //! Guarantee: a disagreement is reported with the smallest script that still shows it.
 
+use std::sync::Mutex;
+use std::thread;
+
 use profiler_compiler::ast::Script;
 use profiler_compiler::emit::bpf::{self, Insn};
 
@@ -28,36 +31,61 @@ fn smallest(script: &Script, seed: u64, culprit: &str, tamper: fn(&mut Insn)) ->
     )
 }
 
+/// The results of many comparisons.
+#[derive(Debug, Default)]
+struct Tally {
+    agreed: u64,
+    declined: u64,
+    lost: u64,
+    too_large: u64,
+    wrong: Vec<String>,
+}
+
+impl Tally {
+    fn add(&mut self, seed: u64, script: &Script, verdict: Option<Verdict>) {
+        match verdict {
+            None => self.declined += 1,
+            Some(Verdict::Agree) => self.agreed += 1,
+            Some(Verdict::TooLarge) => {
+                self.too_large += 1;
+                println!("seed {seed}: too large for the verifier");
+            }
+            Some(Verdict::Lost) => {
+                self.lost += 1;
+                println!("seed {seed}: the kernel refused updates of maps that have room; not compared");
+            }
+            Some(Verdict::Disagree(who, words)) => {
+                let small = print(&smallest(script, seed, who, |_| {}));
+                self.wrong.push(format!("seed {seed}: {who} differs: {words}\nsmallest script:\n{small}"));
+            }
+        }
+    }
+}
+
+/// Threads that compare: most of the time, each waits for the kernel to free maps.
+const THREADS: usize = 4;
+
 #[test]
 fn executors_agree_on_random_scripts() {
     if !can_load() {
         return;
     }
-    let (mut agreed, mut declined, mut lost, mut too_large, mut wrong) = (0u64, 0u64, 0u64, 0u64, Vec::new());
-    for seed in range(2000) {
-        let script = fixed_script(seed);
-        let text = print(&script);
-        keep(&format!("fixed-{seed}.prof"), &text);
-        match verdict(&text, seed, |_| {}) {
-            None => declined += 1,
-            Some(Verdict::Agree) => agreed += 1,
-            Some(Verdict::TooLarge) => {
-                too_large += 1;
-                println!("seed {seed}: too large for the verifier");
-            }
-            Some(Verdict::Lost) => {
-                lost += 1;
-                println!("seed {seed}: the kernel refused updates of maps that have room; not compared");
-            }
-            Some(Verdict::Disagree(who, words)) => {
-                let small = print(&smallest(&script, seed, who, |_| {}));
-                wrong.push(format!("seed {seed}: {who} differs: {words}\nsmallest script:\n{small}"));
+    let (tally, seeds) = (Mutex::new(Tally::default()), Mutex::new(range(2000)));
+    let tally_of = || tally.lock().expect("no thread panics with it");
+    let work = || {
+        while let Some(seed) = seeds.lock().expect("no thread panics with it").next() {
+            let script = fixed_script(seed);
+            let text = print(&script);
+            keep(&format!("fixed-{seed}.prof"), &text);
+            let verdict = verdict(&text, seed, |_| {});
+            tally_of().add(seed, &script, verdict);
+            if tally_of().wrong.len() > 5 {
+                break;
             }
         }
-        if wrong.len() > 5 {
-            break;
-        }
-    }
+    };
+    thread::scope(|scope| (0..THREADS).for_each(|_| drop(scope.spawn(work))));
+    let Tally { agreed, declined, lost, too_large, wrong } = tally.into_inner().expect("no thread panicked with it");
     println!(
         "{agreed} scripts agree, {declined} declined, {lost} lost updates, {too_large} too large, {} disagree",
         wrong.len()

@@ -259,18 +259,21 @@ mod tests {
 
     #[test]
     fn looks_into_the_mounts_of_a_process() {
-        let mut child = match std::process::Command::new("unshare").args(["-m", "sleep", "30"]).spawn() {
+        let mut child = match std::process::Command::new("unshare").args(["-m", "sleep", "1000"]).spawn() {
             Ok(child) => child,
             Err(error) => return println!("SKIPPED: unshare: {error}"),
         };
         let ours = std::fs::read_link("/proc/self/ns/mnt").expect("our own");
         let pid = child.id();
         // `unshare` execs `sleep` in the same process after a moment.
-        let moved = (0..200).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(5));
+        let is_sleep = || {
             let exe = std::fs::read_link(format!("/proc/{pid}/exe"));
             exe.is_ok_and(|exe| exe.ends_with("sleep") || exe.ends_with("busybox"))
-        });
+        };
+        while !is_sleep() && child.try_wait().expect("our own child").is_none() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let moved = is_sleep();
         let separate = std::fs::read_link(format!("/proc/{pid}/ns/mnt")).is_ok_and(|theirs| theirs != ours);
         let found = ["sh", "/bin/sh", "libc", "/usr/bin/sle*"].map(|name| find(name, Some(pid)));
         child.kill().and_then(|()| child.wait()).expect("our own child");

@@ -12,8 +12,8 @@ use super::super::machine::{
 };
 
 /// Prints as fast as it can.
-const FLOOD: &str =
-    "tracepoint:syscalls:sys_enter_getppid /pid == cpid/ { printf(\"call %s\\n\", comm); @calls = count(); }";
+const FLOOD: &str = "tracepoint:syscalls:sys_enter_getppid /pid == cpid && comm == \"workload\"/ {
+    printf(\"call %s\\n\", comm); @calls = count(); }";
 
 fn endless() -> String {
     format!("{} getppid 1000000000000", workload())
@@ -87,12 +87,17 @@ impl Drop for SmallDisk {
     }
 }
 
+/// The flood begins when it is known what the run holds: a full disk ends it soon.
 fn run_until_full(arguments: &[&str], stdout: Stdio) -> Ended {
-    let mut child = profiler(&["-q", "-e", FLOOD, "-c", &endless()]);
+    let directory = Directory::new("begin");
+    let begin = directory.path("begin");
+    let command = format!("sh -c 'while [ ! -e {begin} ]; do sleep 0.01; done; exec {}'", endless());
+    let mut child = profiler(&["-q", "-e", FLOOD, "-c", &command]);
     let child = child.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).spawn();
     let child = child.expect("profiler");
     let pid = child.id();
-    let ids = wait_for("programs", || Some(held(pid)).filter(|ids| !ids.is_empty()));
+    let ids = wait_for("a link", || Some(held(pid)).filter(|ids| ids.iter().any(|(kind, _)| *kind == "link")));
+    directory.file("begin", "");
     let output = child.wait_with_output().expect("it ends");
     assert_gone(&ids);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();

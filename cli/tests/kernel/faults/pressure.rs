@@ -4,12 +4,11 @@
 //! received plus lost equals produced.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
 use super::super::machine::{
-    Directory, PROFILER, Running, attached, copy, held, patience, run, run_beside, skip, workload,
+    Directory, PROFILER, Running, attached, copy, held, run, run_beside, skip, wait_for, workload,
 };
 use super::{lost, number, processors};
 
@@ -57,23 +56,32 @@ fn a_profiler_without_a_processor_loses_only_what_it_reports() {
     }
 }
 
-/// The pipe stays full for a second, with the profiler blocked in a write. Then it is read to the
-/// end.
+/// The calls of one process: more than a ring buffer of 16 pages has space for.
+const SHARE: u64 = 20_000;
+
+/// The pipe is not read until the profiler is blocked in a write and the command has ended, whose
+/// last calls no longer fit.
 #[test]
 fn a_pipe_that_is_read_late_loses_only_what_is_reported() {
     if skip() {
         return;
     }
-    let command = silent(&format!("{} getppid {CALLS}", workload()));
-    let mut child = Command::new(PROFILER)
-        .args(["run", "-q", "-e", &flood(16), "-c", &command])
+    let directory = Directory::new("late");
+    let is_enough = directory.path("enough");
+    let share = format!("{} getppid {SHARE} >/dev/null", workload());
+    let command = format!("sh -c 'while [ ! -e {is_enough} ]; do {share}; done; {share}; exit 0'");
+    let script = flood(16).replace("/pid == cpid", "/ppid == cpid");
+    let child = Command::new(PROFILER)
+        .args(["run", "-q", "-e", &script, "-c", &command])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("profiler");
-    thread::sleep(Duration::from_secs(1) * patience());
-    assert!(child.try_wait().expect("a child").is_none(), "it waits for its reader");
+    // It sleeps in `poll` while it waits for its reader.
+    wait_for("a full pipe", || call(child.id()).starts_with("7 ").then_some(()));
+    directory.file("enough", "");
+    wait_for("the end of the command", || is_alone(child.id()).then_some(()));
     let output = child.wait_with_output().expect("it ends");
     let ended = super::super::machine::Ended {
         status: output.status,
@@ -81,10 +89,25 @@ fn a_pipe_that_is_read_late_loses_only_what_is_reported() {
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     };
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
-    let dropped = lost(&ended, RING_FULL);
+    let (dropped, calls) = (lost(&ended, RING_FULL), number(&ended.stdout, "@calls"));
     assert!(dropped > 0, "the ring was never full, so nothing was tested");
-    assert_eq!(number(&ended.stdout, "@calls"), CALLS);
-    assert_eq!(ended.lines("call") + dropped, CALLS, "{}", ended.stderr);
+    assert!(calls > 0 && calls.is_multiple_of(SHARE), "{calls} are not those of whole processes");
+    assert_eq!(ended.lines("call") + dropped, calls, "{}", ended.stderr);
+}
+
+/// The system call that a process sleeps in: its number and arguments.
+fn call(pid: u32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/syscall")).unwrap_or_default()
+}
+
+/// Whether the child of a process has ended.
+fn is_alone(pid: u32) -> bool {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let has_ended = |child: &str| {
+        let stat = fs::read_to_string(format!("/proc/{child}/stat"));
+        stat.is_ok_and(|stat| stat.contains(") Z "))
+    };
+    children.split_whitespace().all(has_ended)
 }
 
 /// Each update inserts a new key, from several threads at once.

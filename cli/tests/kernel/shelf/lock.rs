@@ -7,17 +7,16 @@ use super::super::machine::{patience, skip};
 use super::super::recipes::Outcome;
 use super::{Case, Is, NOBODY, Row, says_in_words};
 
-/// The address that the load printed.
-fn address(outcome: &Outcome, name: &str) -> u64 {
-    let text = outcome.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" 0x"));
-    u64::from_str_radix(text.expect("an address"), 16).expect("a number")
-}
-
 /// The rows of a view whose column has the address that the load printed.
 fn rows_of<'a>(outcome: &'a Outcome, view: &str, name: &str) -> Vec<&'a Value> {
-    let address = address(outcome, name);
+    let address = outcome.address(name);
     let rows = outcome.rows(view);
     rows.iter().filter(|row| row[name].as_u64() == Some(address)).collect()
+}
+
+/// The sum of a column.
+fn total<'a>(rows: impl Iterator<Item = &'a Value>, column: &str) -> f64 {
+    rows.filter_map(|row| row[column].as_f64()).sum()
 }
 
 /// The time of one piece of work, which is longer on emulated processors.
@@ -30,7 +29,8 @@ fn a_wait_for_a_lock_of_the_kernel_lasts_until_it_is_free() {
     if skip() {
         return;
     }
-    let cells = [("waits", Is::Truth("waits")), ("waited", Is::About("waited_ns")), ("kind", Is::Text("mutex"))];
+    // On a busy machine, the process may wait as long for another mutex too.
+    let cells = [("waits", Is::AtLeast("waits")), ("waited", Is::AtLeast("least_ns")), ("kind", Is::Text("mutex"))];
     let outcome = Case {
         load: "act pipelock 6 40",
         recipe: &["lock/kernel", "--pid", "PID", "--min", "10ms"],
@@ -41,8 +41,11 @@ fn a_wait_for_a_lock_of_the_kernel_lasts_until_it_is_free() {
         lines: &[],
     }
     .check();
-    let stack = &outcome.row("where threads wait", "kind", &"mutex".into())["stack"];
-    assert!(stack.as_str().is_some_and(|stack| stack.contains("pipe_write")), "{}", outcome.text);
+    let is_of_pipe = |row: &&Value| row["stack"].as_str().is_some_and(|stack| stack.contains("pipe_write"));
+    let of_pipe = || outcome.rows("where threads wait").iter().filter(is_of_pipe);
+    assert_eq!(Some(total(of_pipe(), "waits")), Some(outcome.truth("waits")), "{}", outcome.text);
+    let (least, most) = (outcome.truth("least_ns"), outcome.truth("waited_ns"));
+    outcome.expect_between(total(of_pipe(), "waited"), least, most, "waits");
     let said = "no wait for a lock of the kernel passes the filters";
     says_in_words("lock/kernel", NOBODY, said);
 }
@@ -54,19 +57,19 @@ fn each_side_of_a_rwlock_has_its_waits_its_holds_and_whom_it_finds() {
     }
     let load = format!("rwlock 3 50 {}", work(1000));
     let view = "reader-writer locks";
-    let side = |side, taken, waited, held| {
+    let side = |side, taken, least, waited, held| {
         let cells = vec![
             ("taken", Is::Number(taken)),
             ("holds", Is::Number(taken)),
-            ("held", Is::Within(held, 10.0)),
-            ("waited", Is::AtMost(waited)),
+            ("held", Is::AtLeast(held)),
+            ("waited", Is::Between(least, waited)),
             ("failed", Is::Nothing),
         ];
         (side, cells)
     };
     let sides = [
-        side("read", 150.0, "read_waited_ns", "read_held_ns"),
-        side("write", 50.0, "write_waited_ns", "write_held_ns"),
+        side("read", 150.0, "read_waited_least_ns", "read_waited_ns", "read_held_ns"),
+        side("write", 50.0, "write_waited_least_ns", "write_waited_ns", "write_held_ns"),
     ];
     let keys: Vec<[(&str, &str); 2]> =
         sides.iter().map(|(side, _)| [("process", "workload"), ("side", *side)]).collect();
@@ -77,10 +80,16 @@ fn each_side_of_a_rwlock_has_its_waits_its_holds_and_whom_it_finds() {
         let row = rows.iter().find(|row| row["side"] == side).expect("a side of this lock");
         row[column].as_f64().unwrap_or(0.0)
     };
-    // There is one writer, so it never finds another. It first asks when a reader has the lock.
+    for side in ["read", "write"] {
+        let least = outcome.truth(&format!("{side}_held_ns"));
+        let used_ns = outcome.truth(&format!("{side}_used_ns"));
+        outcome.expect_between(found(side, "waited") + found(side, "held"), least, used_ns, side);
+    }
+    // There is one writer, so it never finds another. It first asks when a reader has the lock, as
+    // do the other two readers.
     assert!(found("write", "found writer") == 0.0, "{}", outcome.text);
     assert!(found("write", "found readers") > 0.0, "{}", outcome.text);
-    assert!(found("read", "found readers") > 10.0 && found("read", "found readers") <= 150.0, "{}", outcome.text);
+    assert!((2.0..=150.0).contains(&found("read", "found readers")), "{}", outcome.text);
     let said = "no use of a reader-writer lock passes the filters";
     says_in_words("lock/rwlock", NOBODY, said);
 }
@@ -92,7 +101,8 @@ fn waits_and_wake_ups_of_a_condition_are_those_of_its_threads() {
     }
     let load = format!("conditions 40 {} {}", work(5000), work(10000));
     let cells = [
-        ("waited", Is::Within("waited_ns", 10.0)),
+        ("waited", Is::Between("waited_least_ns", "waited_ns")),
+        ("waits", Is::Truth("waits")),
         ("wake-ups", Is::Number(40.0)),
         ("timed out", Is::Nothing),
         ("woken max", Is::AtMost("waited_ns")),
@@ -105,11 +115,63 @@ fn waits_and_wake_ups_of_a_condition_are_those_of_its_threads() {
         let fault = super::cell(&outcome, &rows[0][column], is);
         assert!(fault.is_none(), "{column}: {fault:?}\n{}", outcome.text);
     }
-    // A wake-up finds the thread in its wait, still at work, or about to return from a wait.
-    let number = |column: &str| rows[0][column].as_f64().unwrap_or(0.0);
-    assert!((20.0..=40.0).contains(&number("waits")) && number("for none") <= 20.0, "{}", outcome.text);
+    // The load wakes the thread only when it waits.
+    assert!(rows[0]["for none"].as_f64().unwrap_or(0.0) == 0.0, "{}", outcome.text);
     let said = "no wait for a condition variable passes the filters, and no wake-up";
     says_in_words("lock/condvar", NOBODY, said);
+}
+
+/// The verdicts that the recipe's description gives for the times of a row: both, if it is close.
+pub fn verdicts(row: &Value) -> Vec<&'static str> {
+    let number = |column: &str| row[column].as_f64().expect("a number");
+    let (wait, typical, hold) = (number("mean"), number("typical"), number("held") / number("holds"));
+    let of = |off: f64| match () {
+        () if wait * 2.0 >= typical * 3.0 * off => "convoy",
+        () if typical >= hold * 4.0 * off => "long holds",
+        () => "mixed",
+    };
+    vec![of(0.999), of(1.0), of(1.001)]
+}
+
+/// The times, and the verdict that follows from them. Which it is depends on the machine: where a
+/// thread loses its CPU while it has the mutex, that hold is long.
+#[test]
+fn the_verdict_on_a_mutex_follows_from_its_waits_and_holds() {
+    if skip() {
+        return;
+    }
+    for (load, holds) in loads_of_mutexes() {
+        let outcome = Outcome::run(&load, &["lock/convoy", "--pid", "PID"]);
+        let row = only(&outcome);
+        assert_eq!(row["holds"], holds, "{}", outcome.text);
+        let number = |column: &str| row[column].as_f64().expect("a number");
+        let (held_ns, used_ns) = (outcome.truth("held_ns"), outcome.truth("used_ns"));
+        outcome.expect_between(number("held"), held_ns, used_ns, "holds");
+        // Waits of less than 20 µs are not counted.
+        assert!(number("waited") <= outcome.truth("waited_ns"), "{}", outcome.text);
+        outcome.expect_between(number("waited") + number("held"), held_ns, used_ns, "waits and holds");
+        // A hold that a thread meets by chance is longer than the mean, and no longer than the
+        // longest.
+        let mean = number("held") / number("holds");
+        outcome.expect_between(number("typical"), mean, number("held max"), "the typical hold");
+        assert!((1.0..=3.0).contains(&number("queue")), "{}", outcome.text);
+        let is_right = verdicts(row).iter().any(|verdict| row["verdict"] == *verdict);
+        assert!(is_right, "{:?}\n{}", verdicts(row), outcome.text);
+    }
+    let said = "no wait for a mutex passes the filters";
+    says_in_words("lock/convoy", NOBODY, said);
+}
+
+/// Loads with short holds and with some long ones, and how many.
+fn loads_of_mutexes() -> [(String, u64); 2] {
+    [(format!("contend 4 100 {}", work(1000)), 400), (format!("act uneven 100 20 {}", work(40)), 305)]
+}
+
+/// The row of the mutex that the load printed.
+fn only(outcome: &Outcome) -> &Value {
+    let rows = rows_of(outcome, "contended mutexes", "lock");
+    assert_eq!(rows.len(), 1, "{}", outcome.text);
+    rows[0]
 }
 
 #[test]
@@ -117,26 +179,8 @@ fn a_queue_for_short_holds_is_a_convoy_and_a_wait_for_a_long_one_is_not() {
     if skip() {
         return;
     }
-    for (load, holds, verdict) in [
-        (format!("contend 4 100 {}", work(1000)), 400, "convoy"),
-        (format!("act uneven 100 20 {}", work(40)), 305, "long holds"),
-    ] {
-        let run = || Outcome::run(&load, &["lock/convoy", "--pid", "PID"]);
-        let is_right = |outcome: &Outcome| {
-            let rows = rows_of(outcome, "contended mutexes", "lock");
-            assert_eq!(rows.len(), 1, "{}", outcome.text);
-            assert_eq!(rows[0]["holds"], holds, "{}", outcome.text);
-            let near = |column: &str, truth: &str| {
-                let (measured, truth) = (rows[0][column].as_f64().expect("a time"), outcome.truth(truth));
-                (measured - truth).abs() <= 0.1 * truth
-            };
-            // Waits of less than 20 µs are not counted.
-            rows[0]["verdict"] == verdict && near("held", "held_ns") && near("waited", "waited_ns")
-        };
-        let tries: Vec<Outcome> = (0..super::TRIES).map(|_| run()).take_while(|outcome| !is_right(outcome)).collect();
-        let last = tries.last().map_or("", |outcome| outcome.text.as_str());
-        assert!(tries.len() < super::TRIES as usize, "{verdict}: {last}");
+    for ((load, _), verdict) in loads_of_mutexes().into_iter().zip(["convoy", "long holds"]) {
+        let outcome = Outcome::run(&load, &["lock/convoy", "--pid", "PID"]);
+        assert_eq!(only(&outcome)["verdict"], verdict, "{}", outcome.text);
     }
-    let said = "no wait for a mutex passes the filters";
-    says_in_words("lock/convoy", NOBODY, said);
 }

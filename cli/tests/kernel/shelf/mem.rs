@@ -129,14 +129,17 @@ fn what_is_not_freed_is_what_leaks() {
     says_nothing("mem/leaks", &["--older", "1h", "--comm", "^sh$"], &["memory that was not freed"]);
 }
 
-/// With one of four allocations, the number of blocks is right but for chance: five standard
-/// errors.
+/// With one of four allocations, the number of blocks is right but for chance. Fails by chance
+/// below 1e-6: 5.5 sigma of a binomial of 2000 blocks.
 fn a_part_stands_for_all() {
-    let arguments = ["mem/leaks", "--sample", "4", "--comm", "^workload$", "--min", "12345"];
+    let arguments = ["mem/leaks", "--sample", "4", "--comm", "^workload$", "--min", "12345", "--top", "1000"];
     let outcome = Outcome::run("act leaks 4000 12345", &arguments);
-    let blocks: f64 = outcome.rows("memory that was not freed").iter().filter_map(|row| row["blocks"].as_f64()).sum();
+    // Loads of other tests have the same name.
+    let rows = outcome.rows("memory that was not freed");
+    let of_it = rows.iter().filter(|row| row["pid"].as_f64() == Some(outcome.truth("pid")));
+    let blocks: f64 = of_it.filter_map(|row| row["blocks"].as_f64()).sum();
     let leaked = outcome.truth("leaked");
-    assert!((blocks - leaked).abs() < 5.0 * (leaked * 3.0).sqrt(), "{blocks}: {}", outcome.text);
+    assert!((blocks - leaked).abs() < 5.5 * (leaked * 3.0).sqrt(), "{blocks}: {}", outcome.text);
     assert!((blocks / 4.0).fract() < 1e-9, "{}", outcome.text);
 }
 

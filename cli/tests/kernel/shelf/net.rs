@@ -2,7 +2,7 @@
 
 use super::super::kernel_functions::is_since;
 use super::super::machine::{patience, skip};
-use super::super::recipes::{Outcome, TRIES, tolerance};
+use super::super::recipes::Outcome;
 use super::{Case, Is, NOBODY, Row, says_nothing};
 
 /// Since 6.10, the kernel tells of a reset that no socket sends.
@@ -145,22 +145,21 @@ fn connections_wait_until_they_are_accepted() {
     says_nothing("net/accept-queue", NOBODY, &["waiting to be accepted"]);
 }
 
-/// The tables of requests have one row, with these counts and this latency in nanoseconds. Returns
-/// what may be right in the next run.
-fn latency_fault(outcome: &Outcome, requests: f64) -> Option<String> {
-    let truth = (outcome.truth("queued_ns") + outcome.truth("served_ns")) / requests;
-    let mut fault = None;
+/// The tables of requests have these counts, and times between two that the server knows.
+fn expect_requests(outcome: &Outcome, requests: f64) {
+    let least = outcome.truth("queued_least_ns") + outcome.truth("served_ns");
     for view in ["requests by port", "requests by thread"] {
         let rows = outcome.rows(view);
         let counted: f64 = rows.iter().filter_map(|row| row["requests"].as_f64()).sum();
         assert_eq!(Some(counted), Some(requests), "{view}: {}", outcome.text);
-        let weighted = |row: &serde_json::Value| Some(row["latency"].as_f64()? * row["requests"].as_f64()?);
-        let mean = rows.iter().filter_map(weighted).sum::<f64>() / requests;
-        if (mean - truth).abs() > truth * tolerance() / 100.0 {
-            fault = Some(format!("{view}: {mean} for {truth}"));
-        }
+        let sum = |column: &str| -> f64 {
+            let weighted = |row: &serde_json::Value| Some(row[column].as_f64()? * row["requests"].as_f64()?);
+            rows.iter().filter_map(weighted).sum()
+        };
+        outcome.expect_between(sum("latency"), least, outcome.truth("answered_ns"), view);
+        outcome.expect_between(sum("served"), outcome.truth("served_ns"), outcome.truth("answered_ns"), view);
+        outcome.expect_between(sum("queued") + sum("served"), sum("latency"), sum("latency"), view);
     }
-    fault
 }
 
 /// Four threads with a connection each at a time, and a loop over connections that are older than
@@ -175,19 +174,11 @@ fn requests_last_from_their_arrival_to_the_answer() {
     let pool = format!("pool 4 8 200 3 {}", 3000 * slower);
     let [tcp, unix] = ["tcp", "unix"].map(|family| format!("keepalive {family} 8 50 1 {}", 1000 * slower));
     for load in [pool.as_str(), &tcp, &unix] {
-        let requests = if load.starts_with("pool") { 600.0 } else { 400.0 };
-        let mut left = TRIES;
-        loop {
-            left -= 1;
-            let outcome = Outcome::with("net/requests", load, &[]);
-            let fault = latency_fault(&outcome, requests);
-            let rows = outcome.rows("requests by thread");
-            assert_eq!(rows.len(), if load.starts_with("pool") { 4 } else { 1 }, "{}", outcome.text);
-            if fault.is_none() {
-                break;
-            }
-            assert!(left > 0, "{load}: {fault:?}\n{}", outcome.text);
-        }
+        let is_pool = load.starts_with("pool");
+        let outcome = Outcome::with("net/requests", load, &[]);
+        expect_requests(&outcome, if is_pool { 600.0 } else { 400.0 });
+        let threads = if is_pool { outcome.truth("servers") as usize } else { 1 };
+        assert_eq!(outcome.rows("requests by thread").len(), threads, "{}", outcome.text);
     }
     says_nothing("net/requests", NOBODY, &["requests by port", "requests by thread"]);
 }

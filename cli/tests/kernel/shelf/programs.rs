@@ -6,9 +6,10 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
 use super::super::machine::attached;
-use super::super::recipes::{Outcome, TRIES, tolerance};
+use super::super::recipes::Outcome;
 
 /// The directory of the programs.
 pub const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/runtimes");
@@ -51,27 +52,15 @@ pub fn beside(program: &mut Command, recipe: &[&str]) -> Option<Outcome> {
     let pid = process.pid();
     let arguments = recipe.iter().map(|argument| if *argument == "PID" { &pid } else { *argument });
     let running = attached(&["-q", "-f", "json"].into_iter().chain(arguments).collect::<Vec<_>>());
+    let start = Instant::now();
     // The end of the input is the second line.
     process.0.stdin.take().expect("a pipe").write_all(b"\n").expect("it reads");
     said.read_to_string(&mut text).expect("it says what it saw");
     assert!(process.0.wait().expect("it ends").success(), "{text}");
+    // The program has done all of its work in this time.
+    let run_ns = start.elapsed().as_nanos();
     running.signal("INT");
     let ended = running.end();
     assert_eq!(ended.code(), 0, "{}", ended.stderr);
-    Some(Outcome::read(text + &ended.stdout))
-}
-
-/// Repeats a comparison of times until it finds no fault.
-pub fn in_one_of_several_runs(run: impl Fn() -> Option<String>) {
-    for left in (0..TRIES).rev() {
-        let Some(fault) = run() else { return };
-        assert!(left > 0, "{fault}");
-    }
-}
-
-/// What is wrong with a time, if it is not within the tolerance and one percent.
-pub fn off(measured: &serde_json::Value, truth: f64) -> Option<String> {
-    let measured = measured.as_f64().expect("a number");
-    let is_near = (measured - truth).abs() <= truth * (1.0 + tolerance()) / 100.0;
-    (!is_near).then(|| format!("{measured} for {truth}"))
+    Some(Outcome::read(format!("{text}run_ns {run_ns}\n{}", ended.stdout)))
 }

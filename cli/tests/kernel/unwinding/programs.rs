@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use super::{Directory, Stack, Traced, skip_walks, stacks, traced, until_warm, warm_ms};
-use crate::machine::{run, with_enough_calls};
+use crate::machine::{run, wait_for, with_enough_calls};
 
 const NO_INFORMATION: &str = "no unwind information";
 const CHAINS: u64 = 600;
@@ -158,14 +158,18 @@ fn a_32_bit_process_is_said_to_be_unsupported() {
         return println!("SKIPPED: this kernel runs no 32-bit programs");
     }
     let script = format!("uprobe:{program}:leaf {{ printf(\"leaf[1,\\n%s\\n\", dw_ustack); }}");
-    let ended = run(&["-q", "-e", &script, "-c", &program]);
-    let stacks = stacks(&ended.stdout);
-    assert_eq!(stacks.len(), 200, "{}", ended.stderr);
-    let last = stacks.last().expect("200 of them");
-    assert_eq!(last.end.as_deref(), Some("unsupported unwind rule"), "{last:?}");
-    for stack in &stacks {
-        assert!(stack.names().eq(["leaf"]) && stack.end.is_some(), "{stack:?}");
-    }
+    // The program runs for a second. Its tables may come later on a busy machine.
+    wait_for("the reason", || {
+        let ended = run(&["-q", "-e", &script, "-c", &program]);
+        let stacks = stacks(&ended.stdout);
+        assert_eq!(stacks.len(), 200, "{}", ended.stderr);
+        for stack in &stacks {
+            assert!(stack.names().eq(["leaf"]) && stack.end.is_some(), "{stack:?}");
+        }
+        let reason = stacks.last()?.end.as_deref();
+        assert!(reason == Some("unsupported unwind rule") || reason == Some("no unwind table yet"), "{reason:?}");
+        (reason == Some("unsupported unwind rule")).then_some(())
+    });
 }
 
 /// The name without template arguments' types: `level<3>` of `int level<3, int>(int)`.
@@ -244,18 +248,30 @@ fn a_library_at_the_address_of_another_is_not_walked_by_its_rules() {
     let Some(program) = compiled(&directory, "cc", &[], "reload.c", "reload") else { return };
     for size in [112, 144, 3000] {
         let (Some(odd), Some(even)) = (library("odd_one", 64), library("even_one", size)) else { return };
-        let traced = calls(&format!("{program} {odd} {even} 12 200"));
-        let found = traced.of("@call");
-        assert_eq!(traced.truth.len(), 12);
-        for (id, truth) in &traced.truth {
-            let stack = found.get(id).unwrap_or_else(|| panic!("no stack of {id}: {}", traced.stderr));
-            let names: Vec<&str> =
-                stack.names().map(|name| if name.ends_with("_one") { "one" } else { name }).collect();
-            let is_true =
-                names.iter().zip(["syscall", "leaf", "one", "call", "main"]).all(|(name, known)| *name == known);
-            assert!(is_true && (stack.end.is_some() || stack.reaches("_start")), "{size}, {id}: {truth:?}\n{stack:#?}");
-        }
+        // The tracer's thread may get no CPU in the first time: then the calls come later.
+        let mut seen = Vec::new();
+        let is_true = [200, 800, 3200].iter().any(|settle_ms| {
+            let traced = calls(&format!("{program} {odd} {even} 12 {settle_ms}"));
+            let fault = reloaded_fault(&traced);
+            let is_true = fault.is_none();
+            seen.extend(fault);
+            is_true
+        });
+        assert!(is_true, "{size}: {seen:?}");
     }
+}
+
+/// The first stack that does not have the functions of `reload.c`.
+fn reloaded_fault(traced: &Traced) -> Option<String> {
+    let found = traced.of("@call");
+    assert_eq!(traced.truth.len(), 12);
+    traced.truth.iter().find_map(|(id, truth)| {
+        let stack = found.get(id).unwrap_or_else(|| panic!("no stack of {id}: {}", traced.stderr));
+        let names = stack.names().map(|name| if name.ends_with("_one") { "one" } else { name });
+        let is_true = names.zip(["syscall", "leaf", "one", "call", "main"]).all(|(name, known)| name == known);
+        let is_right = is_true && (stack.end.is_some() || stack.reaches("_start"));
+        (!is_right).then(|| format!("{id}: {truth:?}\n{stack:#?}"))
+    })
 }
 
 /// The function of a chain that a frame of the Rust program belongs to; its closures do not count.

@@ -85,7 +85,7 @@ fn joined<T>(thread: JoinHandle<Result<T>>) -> Result<T> {
     thread.join().map_err(|_| Error::other("a thread failed"))?
 }
 
-/// The switches are those of this thread while it naps.
+/// The switches are those of this thread while it naps, and all since the process began.
 fn naps(times: u64, ms: u64) -> Result<()> {
     let before = sys::switches();
     let (sum, longest) = timed(times, |_| {
@@ -93,23 +93,34 @@ fn naps(times: u64, ms: u64) -> Result<()> {
         Ok(())
     })?;
     let after = sys::switches();
-    println!("naps {times}\nnapped_ns {}\nlongest_ns {}", sum.as_nanos(), longest.as_nanos());
+    println!("naps {times}\nleast_ns {}", times * ms * 1_000_000);
+    println!("napped_ns {}\nlongest_ns {}", sum.as_nanos(), longest.as_nanos());
     println!("voluntary {}\ninvoluntary {}", after.0 - before.0, after.1 - before.1);
+    println!("voluntary_all {}", after.0);
     Ok(())
 }
 
-/// Each thread waits while it exists and has no CPU.
+/// Each thread waits while it exists and has no CPU: at least as long as the kernel counts while it
+/// computes, and at most from before its start until it was joined, without its CPU time.
 fn crowd(threads: u64, ms: u64) -> Result<()> {
     sys::pin_to_cpu(0)?;
     let compute = move || {
-        let (start, cpu_start_ns) = (Instant::now(), sys::thread_cpu_ns());
+        let (delay_ns, switches) = (sys::run_delay_ns(), sys::switches());
         spin(ms);
-        let cpu_ns = u128::from(sys::thread_cpu_ns() - cpu_start_ns);
-        Ok(start.elapsed().as_nanos().saturating_sub(cpu_ns))
+        let (delayed_ns, preempted) = (sys::run_delay_ns() - delay_ns, sys::switches().1 - switches.1);
+        Ok((delayed_ns, preempted, sys::thread_cpu_ns()))
     };
-    let running = (0..threads.clamp(1, 64)).map(|_| named("crowd", compute)).collect::<Result<Vec<_>>>()?;
-    let waited_ns = running.into_iter().map(joined).sum::<Result<u128>>()?;
-    println!("waited_ns {waited_ns}");
+    let running = (0..threads.clamp(1, 64))
+        .map(|_| Ok((Instant::now(), named("crowd", compute)?)))
+        .collect::<Result<Vec<_>>>()?;
+    let (mut least_ns, mut most_ns, mut preempted) = (0, 0, 0);
+    for (before, thread) in running {
+        let (delayed_ns, switches, cpu_ns) = joined(thread)?;
+        least_ns += delayed_ns;
+        most_ns += before.elapsed().as_nanos().saturating_sub(u128::from(cpu_ns));
+        preempted += switches;
+    }
+    println!("waited_least_ns {least_ns}\nwaited_most_ns {most_ns}\npreempted {preempted}");
     Ok(())
 }
 
@@ -169,12 +180,13 @@ fn file(path: &str, times: u64, bytes: u64) -> Result<()> {
         (flushed, longest_flush) = (flushed + took, longest_flush.max(longest));
         written += timed(1, |_| file.write_all_at(&block, 0))?.0;
     }
-    if sys::read(&file, &mut [0]).is_ok() {
-        return Err(Error::other("the read did not fail"));
-    }
+    let (failed, _) = timed(1, |_| match sys::read(&file, &mut [0]) {
+        Ok(_) => Err(Error::other("the read did not fail")),
+        Err(_) => Ok(()),
+    })?;
     let file = File::open(path)?;
     let mut buffer = block;
-    let (read, _) = timed(times, |_| (&file).read_exact(&mut buffer))?;
+    let read = failed + timed(times, |_| (&file).read_exact(&mut buffer))?.0;
     std::fs::remove_file(path)?;
     println!("writes {}\nwritten {}\nwrite_ns {}", 2 * times, 2 * times * bytes, written.as_nanos());
     println!("flushes {times}\nflush_ns {}\nflush_longest_ns {}", flushed.as_nanos(), longest_flush.as_nanos());

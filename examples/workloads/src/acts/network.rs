@@ -3,7 +3,7 @@
 //! In: numbers. Out: the ports.
 //! Guarantee: all traffic is to 127.0.0.1, between sockets of this process.
 
-use std::io::{Read as _, Result, Write as _};
+use std::io::{Error, Read as _, Result, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
@@ -43,6 +43,9 @@ pub fn retransmit() -> Result<()> {
     let (listener, port) = listener()?;
     sys::listen(listener.as_raw_fd(), 0)?;
     let _waiting = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    if !sys::poll(listener.as_raw_fd(), Duration::from_secs(60))? {
+        return Err(Error::other("no connection is in the queue"));
+    }
     let refused =
         TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), Duration::from_millis(1500));
     println!("connected {}", u8::from(refused.is_ok()));

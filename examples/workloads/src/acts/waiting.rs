@@ -6,7 +6,7 @@
 
 use std::io::{Error, Read as _, Result, Write as _, pipe};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::{number, spin, sys};
@@ -36,14 +36,16 @@ fn nap(time: Duration) {
     sys::sleep_ns(time.as_nanos() as i64);
 }
 
-/// The first writer has the lock of the pipe while it waits for the page that it writes.
+/// The first writer has the lock of the pipe while it waits for the page that it writes. The time
+/// begins when the second one is blocked.
 fn pipelock(times: u64, ms: u64) -> Result<()> {
     let (mut from, to) = pipe()?;
     let mut waited = Duration::ZERO;
     for _ in 0..times {
         let page = sys::AbsentPage::new()?;
-        let asks = Barrier::new(2);
+        let (asks, thread) = (Barrier::new(2), AtomicI32::new(0));
         let second = || {
+            thread.store(sys::thread_id(), Ordering::Relaxed);
             asks.wait();
             let start = Instant::now();
             (&to).write_all(b"x")?;
@@ -54,15 +56,17 @@ fn pipelock(times: u64, ms: u64) -> Result<()> {
             page.await_fault()?;
             let second = scope.spawn(second);
             asks.wait();
+            let blocked = sys::await_blocked(thread.load(Ordering::Relaxed), libc::SYS_write, &(0..usize::MAX));
             nap(Duration::from_millis(ms));
             page.supply()?;
+            blocked?;
             let failed = |_| Error::other("a thread failed");
             first.join().map_err(failed)??;
             second.join().map_err(failed)?
         })?;
         from.read_exact(&mut [0; 4097])?;
     }
-    println!("waits {times}\nwaited_ns {}", waited.as_nanos());
+    println!("waits {times}\nleast_ns {}\nwaited_ns {}", times * ms * 1_000_000, waited.as_nanos());
     Ok(())
 }
 
@@ -72,7 +76,7 @@ fn uneven(times: u64, us: u64, long_ms: u64) -> Result<()> {
     let lock = sys::PthreadMutex::new();
     println!("lock {:#x}", lock.address());
     let take_turns = |times: u64, use_it: &dyn Fn(), pause: Duration| {
-        let (mut waited, mut held) = (Duration::ZERO, Duration::ZERO);
+        let [mut waited, mut held, mut used] = [Duration::ZERO; 3];
         for _ in 0..times {
             let start = Instant::now();
             lock.lock();
@@ -80,10 +84,11 @@ fn uneven(times: u64, us: u64, long_ms: u64) -> Result<()> {
             use_it();
             held += taken.elapsed();
             lock.unlock();
+            used += start.elapsed();
             waited += taken - start;
             nap(pause);
         }
-        (waited, held)
+        [waited, held, used]
     };
     let busy = || {
         let start = Instant::now();
@@ -101,9 +106,8 @@ fn uneven(times: u64, us: u64, long_ms: u64) -> Result<()> {
     if all.len() < 4 {
         return Err(Error::other("a thread failed"));
     }
-    let waited: Duration = all.iter().map(|(waited, _)| waited).sum();
-    let held: Duration = all.iter().map(|(_, held)| held).sum();
-    println!("holds {}\nwaited_ns {}\nheld_ns {}", 3 * times + LONG_HOLDS, waited.as_nanos(), held.as_nanos());
+    let sum = |index: usize| all.iter().filter_map(|times| times.get(index)).sum::<Duration>().as_nanos();
+    println!("holds {}\nwaited_ns {}\nheld_ns {}\nused_ns {}", 3 * times + LONG_HOLDS, sum(0), sum(1), sum(2));
     Ok(())
 }
 
@@ -174,8 +178,12 @@ fn crew(kind: &str, workers: u64, pieces: u64) -> Result<()> {
             done += 1;
         }
     };
+    let mut existed = Duration::ZERO;
     let all: Vec<(Duration, Duration, u64)> = std::thread::scope(|scope| {
-        let start = |_| std::thread::Builder::new().name("crew".to_owned()).spawn_scoped(scope, worker);
+        let start = |_| {
+            let before = Instant::now();
+            Ok((before, std::thread::Builder::new().name("crew".to_owned()).spawn_scoped(scope, worker)?))
+        };
         let running = (0..workers).map(start).collect::<Result<Vec<_>>>()?;
         if kind == "idle" {
             for _ in 0..pieces {
@@ -184,10 +192,17 @@ fn crew(kind: &str, workers: u64, pieces: u64) -> Result<()> {
             }
         }
         work.add(if kind == "idle" { 0 } else { pieces }, true);
-        Ok::<_, Error>(running.into_iter().map_while(|thread| thread.join().ok()).collect())
+        let mut ended = |(before, thread): (Instant, std::thread::ScopedJoinHandle<_>)| {
+            let seen = thread.join().ok();
+            existed += before.elapsed();
+            seen
+        };
+        Ok::<_, Error>(running.into_iter().map_while(&mut ended).collect())
     })?;
     let sum = |part: fn(&(Duration, Duration, u64)) -> Duration| all.iter().map(part).sum::<Duration>().as_nanos();
     println!("workers {}\npieces {}", all.len(), all.iter().map(|(_, _, done)| done).sum::<u64>());
     println!("idle_ns {}\nbusy_ns {}", sum(|(idle, _, _)| *idle), sum(|(_, busy, _)| *busy));
+    // From before the start of each to after its end.
+    println!("existed_ns {}", existed.as_nanos());
     Ok(())
 }

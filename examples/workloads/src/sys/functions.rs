@@ -43,10 +43,16 @@ pub extern "C" fn workload_finish(key: u64) -> u64 {
     std::hint::black_box(key).wrapping_mul(7)
 }
 
-/// Uses a CPU.
-#[inline]
+/// Uses a CPU. An iterator would be several functions where nothing is optimised.
+#[allow(clippy::inline_always, reason = "the work is in the function that is sampled, in every profile")]
+#[inline(always)]
 fn use_cpu(rounds: u64, factor: u64) -> u64 {
-    (0..rounds).fold(1, |value, round| std::hint::black_box(value ^ round).wrapping_mul(factor))
+    let (mut value, mut round) = (1_u64, 0);
+    while round < rounds {
+        value = (value ^ round).wrapping_mul(factor);
+        round += 1;
+    }
+    value
 }
 
 /// A function to sample.

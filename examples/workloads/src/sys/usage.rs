@@ -1,8 +1,10 @@
 //! What the kernel has counted about the calling thread, and what it lets it do.
 //!
-//! In: nothing. Out: its counters.
+//! In: nothing, or a thread of this process. Out: its counters, and whether it is blocked.
 
 use std::io::{Error, Result};
+use std::ops::Range;
+use std::time::Duration;
 
 /// How often the calling thread has left its CPU: to wait, and because it was preempted.
 pub fn switches() -> (i64, i64) {
@@ -11,6 +13,34 @@ pub fn switches() -> (i64, i64) {
     // SAFETY: `usage` outlives the call.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     (usage.ru_nvcsw, usage.ru_nivcsw)
+}
+
+/// How long the calling thread has waited for a CPU since it exists; for ever if the kernel does
+/// not count it.
+pub fn run_delay_ns() -> u64 {
+    let account = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    account.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(1 << 60)
+}
+
+/// The id of the calling thread.
+pub fn thread_id() -> i32 {
+    // SAFETY: the call takes no argument and touches no memory.
+    unsafe { libc::gettid() }
+}
+
+/// Waits until a thread of this process is blocked in a system call whose first argument is in the
+/// range.
+pub fn await_blocked(thread: i32, call: i64, first: &Range<usize>) -> Result<()> {
+    let is_blocked = |text: &str| {
+        let mut words = text.split_whitespace();
+        let is_call = words.next().and_then(|word| word.parse().ok()) == Some(call);
+        let argument = words.next().and_then(|word| usize::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+        is_call && argument.is_some_and(|argument| first.contains(&argument))
+    };
+    while !is_blocked(&std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall"))?) {
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    Ok(())
 }
 
 /// Gives up the effective capabilities of the calling thread.
