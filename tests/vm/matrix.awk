@@ -3,8 +3,9 @@
 # assignments file=1, file=2 and so on precede these files, because any of them may be empty. `some`
 # is not empty if only some tests were selected. `cut` names the kernels whose VM ended before its
 # tests did.
-# Out: one line per test with one column per kernel; to the file `summary`, one line per suite and a
-# last line in cargo's format. The status is 1 if a test failed, is missing, or was skipped or
+# A result of a test replaces the one before it: `flaky` follows FAILED if a retry passed.
+# Out: one line per test with one column per kernel; to the file `summary`, one line per suite, a line
+# `FLAKY kernel test` for each flaky test, and a last line in cargo's format. The status is 1 if a test failed, is missing, or was skipped or
 # declined without an exception, or if an exception is not needed.
 function show(name, why,    i, line) {
     line = sprintf("%-72s", name)
@@ -41,7 +42,7 @@ END {
     for (t = 1; t <= tests; t++) {
         name = order[t]
         some_ok = 0
-        for (i = 1; i <= machines; i++) some_ok = some_ok || got[i, name] == "ok"
+        for (i = 1; i <= machines; i++) some_ok = some_ok || got[i, name] == "ok" || got[i, name] == "flaky"
         why = ""
         for (i = 1; i <= machines; i++) {
             if (!is_for(i, name)) { verdict[i, name] = "-"; continue }
@@ -56,6 +57,7 @@ END {
             } else if (v == "skipped") {
                 why = why kernel[i] ": " reason[i, name] "; "
             }
+            if (v == "flaky") flaky = flaky "FLAKY Linux " kernel[i] " " name "\n"
             if (may && (v == "skipped" || v == "declined")) needed[kernel[i], name] = 1
             verdict[i, name] = v
             sum[i, v]++
@@ -79,12 +81,12 @@ END {
     for (i = 1; i <= machines; i++) line = line sprintf("  %-44s", kernel[i])
     sub(/ +$/, "", line)
     print line > summary
-    split("ok declined skipped FAILED MISSING SKIPPED DECLINED unrun", verdicts, " ")
+    split("ok flaky declined skipped FAILED MISSING SKIPPED DECLINED unrun", verdicts, " ")
     for (s = 1; s <= suite_count; s++) {
         line = sprintf("%-24s", suites[s])
         for (i = 1; i <= machines; i++) {
             cell = ""
-            for (v = 1; v <= 8; v++)
+            for (v = 1; v <= 9; v++)
                 if (n = of_suite[i, suites[s], verdicts[v]]) cell = cell (cell == "" ? "" : ", ") n " " verdicts[v]
             line = line sprintf("  %-44s", cell)
         }
@@ -92,11 +94,12 @@ END {
         print line > summary
     }
     for (i = 1; i <= machines; i++) {
-        good += sum[i, "ok"] + sum[i, "declined"]
+        good += sum[i, "ok"] + sum[i, "flaky"] + sum[i, "declined"]
         unable += sum[i, "skipped"]
         bad += sum[i, "FAILED"] + sum[i, "MISSING"] + sum[i, "SKIPPED"] + sum[i, "DECLINED"]
     }
     bad += stale
+    printf "%s", flaky > summary
     printf "\ntest result: %s. %d passed; %d failed; %d ignored; %d kernels, %d tests\n", bad ? "FAILED" : "ok", good, bad, unable, machines, tests > summary
     exit bad > 0
 }
