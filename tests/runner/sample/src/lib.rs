@@ -8,19 +8,21 @@
 mod tests {
     use std::fs::{self, OpenOptions};
     use std::io::Write as _;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::thread;
     use std::time::Duration;
 
-    fn note(directory: &std::path::Path, line: &str) {
+    /// Adds a line to the log by one system call, so that lines of concurrent tests do not mix.
+    fn note(directory: &Path, line: &str) {
         let mut log = OpenOptions::new().create(true).append(true).open(directory.join("log")).expect("a log");
-        writeln!(log, "{line}").expect("a line");
+        log.write_all(format!("{line}\n").as_bytes()).expect("a line");
     }
 
     /// Fails as often as the file says. It lasts a moment, so that tests which may overlap do.
     fn attempt(name: &str) {
         let directory = PathBuf::from(std::env::var("SAMPLE").expect("a directory"));
-        let failures = fs::read_to_string(directory.join(name)).map_or(0, |text| text.trim().parse().expect("a number"));
+        let failures =
+            fs::read_to_string(directory.join(name)).map_or(0, |text| text.trim().parse().expect("a number"));
         note(&directory, &format!("start {name}"));
         thread::sleep(Duration::from_millis(20));
         let log = fs::read_to_string(directory.join("log")).expect("a log");
