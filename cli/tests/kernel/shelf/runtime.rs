@@ -71,11 +71,11 @@ fn node_s_event_loop_and_collector_are_those_that_it_measures() {
         assert_eq!(pauses["pauses"].as_f64(), Some(outcome.truth("pauses")), "{}", outcome.text);
         let rounds = only(&outcome, "rounds of the event loop");
         assert!(rounds["max"].as_f64() >= Some(outcome.truth("busy_ns") / 10.0), "{}", outcome.text);
-        // All collections are in one round of the event loop. The interpreter measures a part of
-        // each.
+        // All collections are in one round of the event loop. The interpreter's clock begins and
+        // ends in the same callbacks as the probes, before or after them.
         let (sum, longest) = (pauses["paused"].as_f64(), rounds["max"].as_f64());
         let (sum, longest) = sum.zip(longest).expect("times");
-        outcome.expect_between(sum, outcome.truth("paused_ns"), longest, "pauses");
+        outcome.expect_between(sum, 0.8 * outcome.truth("paused_ns"), longest, "pauses");
     }
     says_nothing("runtime/node", NOBODY, &["rounds of the event loop", "garbage collections"]);
 }
