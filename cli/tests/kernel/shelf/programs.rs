@@ -5,7 +5,7 @@
 //! Guarantee: the program runs before the recipe starts, and until it has ended.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use super::super::machine::attached;
@@ -27,6 +27,19 @@ impl Process {
         process
     }
 
+    /// Starts a program that waits for its first line of input, and reads its output until it says
+    /// that it is ready.
+    pub fn start_ready(program: &mut Command) -> Option<(Process, BufReader<ChildStdout>)> {
+        let mut process = Process::start(program.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
+        let mut said = BufReader::new(process.0.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        while line != "ready\n" {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("text") > 0, "{program:?} ended before it was ready");
+        }
+        Some((process, said))
+    }
+
     pub fn pid(&self) -> String {
         self.0.id().to_string()
     }
@@ -42,13 +55,8 @@ impl Drop for Process {
 /// What a recipe and a program say; `None` if the program is not here. `PID` stands for its
 /// process in the arguments.
 pub fn beside(program: &mut Command, recipe: &[&str]) -> Option<Outcome> {
-    let mut process = Process::start(program.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
-    let mut said = BufReader::new(process.0.stdout.take().expect("a pipe"));
+    let (mut process, mut said) = Process::start_ready(program)?;
     let mut text = String::new();
-    while text != "ready\n" {
-        text.clear();
-        assert!(said.read_line(&mut text).expect("text") > 0, "{program:?} ended before it was ready");
-    }
     let pid = process.pid();
     let arguments = recipe.iter().map(|argument| if *argument == "PID" { &pid } else { *argument });
     let running = attached(&["-q", "-f", "json"].into_iter().chain(arguments).collect::<Vec<_>>());

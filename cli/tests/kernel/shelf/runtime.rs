@@ -3,8 +3,7 @@
 //! In: the programs of `tests/runtimes`. Out: the same numbers of collections, and times between
 //! two that are known. Without an interpreter, its test prints `SKIPPED: reason`.
 
-use std::io::{BufRead as _, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -158,13 +157,7 @@ fn the_jvm_stops_for_collections_and_threads_wait_for_a_monitor() {
 
 /// Runs the recipe on a program that waits for its first line; `None` if the program is not here.
 fn identified(program: &mut Command) -> Option<Outcome> {
-    let mut process = Process::start(program.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
-    let mut said = BufReader::new(process.0.stdout.take().expect("a pipe"));
-    let mut text = String::new();
-    while text != "ready\n" {
-        text.clear();
-        assert!(said.read_line(&mut text).expect("text") > 0, "{program:?} ended before it was ready");
-    }
+    let (process, _said) = Process::start_ready(program)?;
     let ended = run(&["-q", "-f", "json", "runtime/identify", "--pid", &process.pid()]);
     Some(Outcome::read(ended.stdout))
 }
