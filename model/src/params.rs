@@ -402,6 +402,17 @@ impl Param {
         if self.ty == Type::Glob { Some(Pattern::glob(text)) } else { Pattern::regex(text).ok() }
     }
 
+    /// The processes that a value chooses, if the parameter is named `pid`, in the script or in a
+    /// module: its probes are for them.
+    pub fn processes(&self, value: &Value) -> impl Iterator<Item = u32> {
+        let is_it = self.ty == Type::Pid && self.name.rsplit('.').next() == Some("pid");
+        let numbers: &[u64] = match value {
+            Value::Set(numbers) if is_it => numbers,
+            _ => &[],
+        };
+        numbers.iter().filter_map(|number| u32::try_from(*number).ok())
+    }
+
     /// The message for a pattern that programs cannot compare with; `None` for other values.
     pub fn too_large(&self, value: &Value) -> Option<String> {
         let Value::Text(text) = value else { return None };

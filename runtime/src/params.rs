@@ -66,6 +66,11 @@ impl Values {
         self.0.get(index)
     }
 
+    /// The processes that parameters of the object have as values: those that its probes are for.
+    pub(crate) fn processes(&self, object: &Object) -> Vec<u32> {
+        object.params.iter().zip(&self.0).flat_map(|(param, value)| param.processes(value)).collect()
+    }
+
     /// The changes to make to the object before it is loaded.
     pub(crate) fn preparation(&self, object: &Object) -> Preparation {
         let mut preparation = Preparation::default();

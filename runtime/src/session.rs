@@ -106,7 +106,7 @@ pub fn run(
         symbols.record_processes(&options.pids);
     }
     // The first events already need tables.
-    let unwinder = start_unwinder(object, &loaded, &options, symbols);
+    let unwinder = start_unwinder((object, &values), &loaded, &options, symbols);
     let actions = Actions {
         object,
         loaded: &loaded,
@@ -173,11 +173,17 @@ pub fn run(
 
 /// Starts to answer requests for unwind tables, unless nothing runs. Without answers, stacks say
 /// so.
-fn start_unwinder(object: &Object, loaded: &Loaded, options: &RunOptions, symbols: &dyn Symbols) -> Option<Unwinder> {
+fn start_unwinder(
+    (object, values): (&Object, &Values),
+    loaded: &Loaded,
+    options: &RunOptions,
+    symbols: &dyn Symbols,
+) -> Option<Unwinder> {
     let unwinding = object.unwinding.as_ref().filter(|_| !options.dry_run)?;
     let files = (options.unwind_cache.clone(), symbols.kept_files());
     let expected = options.child.as_ref().map(|child| (child.pid(), crate::host::needed::files(child.program())));
-    Unwinder::start(unwinding, loaded, (&options.pids, expected), files).ok()
+    let named = [options.pids.as_slice(), &values.processes(object)].concat();
+    Unwinder::start(unwinding, loaded, (&named, expected), files).ok()
 }
 
 fn open_rings(object: &Object, loaded: &Loaded) -> io::Result<Rings<MappedRing>> {

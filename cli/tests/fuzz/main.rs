@@ -2,9 +2,9 @@
 //! the repository's scripts, and deterministic mutations of both.
 //!
 //! `PROFILER_FUZZ=N` makes N mutations for each fuzz target instead of the default, which takes
-//! seconds; `PROFILER_FUZZ_SEED=S` sets the first seed. An input that makes a target panic,
-//! overflow a 2 MiB stack or run for more than 10 s is kept in `target/tmp/fuzz`. Once the bug is
-//! fixed, add the input to `fuzz/corpus/`.
+//! seconds, and `PROFILER_TIMES=N` N times the default; `PROFILER_FUZZ_SEED=S` sets the first seed.
+//! An input that makes a target panic, overflow a 2 MiB stack or run for more than 10 s is kept in
+//! `target/tmp/fuzz`. Once the bug is fixed, add the input to `fuzz/corpus/`.
 
 #[path = "../../../fuzz/src/lib.rs"]
 mod entries;
@@ -34,8 +34,8 @@ const WATCHDOG: Duration = Duration::from_secs(10);
 
 /// Default number of mutations for each fuzz target. Scripts get fewer because they run the whole
 /// compiler.
-const USUAL: usize = 6000;
-const USUAL_SCRIPTS: usize = 2500;
+const USUAL: u64 = 1500;
+const USUAL_SCRIPTS: u64 = 700;
 
 /// Additional seed scripts: the repository's own.
 const SCRIPTS: [&str; 8] = [
@@ -130,7 +130,7 @@ impl Run {
         }
         let seeds: Vec<Vec<u8>> = seeds.into_iter().map(|(_, bytes)| bytes).collect();
         let usual = if self.entry.shape == Shape::Script { USUAL_SCRIPTS } else { USUAL };
-        for seed in first_seed..first_seed + asked.unwrap_or(usual as u64) {
+        for seed in first_seed..first_seed + asked.unwrap_or(usual * self::asked("PROFILER_TIMES").unwrap_or(1)) {
             if self.failures.lock().expect("no panic while it is held").len() >= ENOUGH {
                 break;
             }

@@ -46,9 +46,8 @@ impl Outcome {
     /// The same with these arguments only. `PID` stands for the load's process.
     pub fn run(load: &str, arguments: &[&str]) -> Outcome {
         // `keepalive` prints `ready` itself, once its connections are open.
-        let waits = if load.starts_with("keepalive") { "" } else { "echo ready; read _; " };
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("{waits}exec {} {load}", workload())]);
+        let mut command = Command::new(workload());
+        command.args((!load.starts_with("keepalive")).then_some("ready")).args(load.split(' '));
         let mut load = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the workload");
         let mut said = BufReader::new(load.stdout.take().expect("a pipe"));
         let mut text = String::new();

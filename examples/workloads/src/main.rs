@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
+workload ready …                 prints `ready`, waits for a line, and then does the rest: tracers find a process that has begun
 workload getppid N [THREADS]     each thread calls getppid N times; wall and processor time a call
 workload paced RATE SECONDS      calls getppid RATE times a second
 workload reads N SIZE            reads SIZE bytes N times, from /dev/zero
@@ -78,13 +79,24 @@ workload interrupt MS CMD…       time from SIGINT, MS milliseconds after the s
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    match run(&words) {
+    let ended = match words.split_first() {
+        Some((first, rest)) if first == "ready" => released().and_then(|()| run(rest)),
+        _ => run(&words),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("workload: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// Says that the process has begun, and waits for a line of input.
+fn released() -> Result<()> {
+    println!("ready");
+    std::io::stdin().read_line(&mut String::new())?;
+    Ok(())
 }
 
 fn run(words: &[String]) -> Result<()> {

@@ -70,10 +70,12 @@ fn executors_agree_on_random_scripts() {
     if !can_load() {
         return;
     }
-    let (tally, seeds) = (Mutex::new(Tally::default()), Mutex::new(range(2000)));
+    let (tally, seeds) = (Mutex::new(Tally::default()), Mutex::new(range(500)));
     let tally_of = || tally.lock().expect("no thread panics with it");
+    // A function, so that the lock is released before the seed is used.
+    let next = || seeds.lock().expect("no thread panics with it").next();
     let work = || {
-        while let Some(seed) = seeds.lock().expect("no thread panics with it").next() {
+        while let Some(seed) = next() {
             let script = fixed_script(seed);
             let text = print(&script);
             keep(&format!("fixed-{seed}.prof"), &text);

@@ -6,9 +6,9 @@
 //! and losses must agree. A failing script is shrunk (`shrink`) and printed with its seed.
 //! Out: counts, and all disagreements.
 //! Guarantee: each test has a fixed first seed and a number of programs that is small enough for
-//! every build. `PROFILER_RANDOM=N` runs N programs, also 0 (for a night: `PROFILER_RANDOM=100000
-//! PROFILER_SEED=$(date +%s)`), `PROFILER_SEED=S` sets the first seed, `PROFILER_KEEP=DIRECTORY`
-//! keeps the scripts.
+//! every build. `PROFILER_TIMES=N` runs N times as many, `PROFILER_RANDOM=N` runs N, also 0 (for a
+//! night: `PROFILER_RANDOM=100000 PROFILER_SEED=$(date +%s)`), `PROFILER_SEED=S` sets the first
+//! seed, `PROFILER_KEEP=DIRECTORY` keeps the scripts.
 
 mod agrees;
 mod arithmetic;
@@ -29,7 +29,8 @@ mod tree;
 fn range(usual: u64) -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number("PROFILER_SEED").unwrap_or(1);
-    first..first + number("PROFILER_RANDOM").unwrap_or(usual)
+    let times = number("PROFILER_TIMES").unwrap_or(1);
+    first..first + number("PROFILER_RANDOM").unwrap_or(usual * times)
 }
 
 /// Writes a script to the directory `PROFILER_KEEP`, if it is set.

@@ -8,7 +8,7 @@ use crate::check::{Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::glob;
 use crate::object::{Attach, Site};
-use crate::params::{self, Param};
+use crate::params::Param;
 use crate::scope::Scope;
 use crate::source::Span;
 use crate::target::{FunctionSymbol, ProgramType, Target, TargetError, shown_path};
@@ -192,17 +192,9 @@ fn in_any(target: &dyn Target, pids: &[u32], name: &str) -> Result<Vec<String>, 
     }
 }
 
-/// The processes that parameters named `pid` of the script and its modules have as values: they are
-/// those that its probes are for.
+/// The processes that parameters of the script and its modules have as values.
 fn chosen(params: &[Param]) -> Vec<u32> {
-    let is_it = |param: &&Param| param.ty == params::Type::Pid && param.name.rsplit('.').next() == Some("pid");
-    let mut pids = Vec::new();
-    for param in params.iter().filter(is_it) {
-        if let params::Value::Set(numbers) = &param.value {
-            pids.extend(numbers.iter().filter_map(|number| u32::try_from(*number).ok()));
-        }
-    }
-    pids
+    params.iter().flat_map(|param| param.processes(&param.value)).collect()
 }
 
 /// The function that an attach point names.
