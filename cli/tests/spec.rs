@@ -7,7 +7,7 @@
 //! the script is only compiled.
 //! A script whose probes this kernel lacks (E0410) is left out, unless it expects that diagnostic;
 //! then the test prints `PARTLY SKIPPED: reason`.
-//! `PROFILER_BLESS=1` rewrites the exact outputs. `PROFILER_SPEC=functions` leaves out the scripts
+//! `PROFILER_BLESS=1` rewrites the exact outputs. `PROFILER_ONLY=functions` leaves out the scripts
 //! that probe no function of the kernel: a VM runs only what the host's kernel lacks.
 
 #[path = "pages/mod.rs"]
@@ -136,7 +136,7 @@ fn check_scripts(part: &str, at_least: usize) {
     if !can_run {
         eprintln!("PARTLY SKIPPED: this machine runs no scripts, so those of the spec are only compiled");
     }
-    let functions_only = std::env::var("PROFILER_SPEC").is_ok_and(|scripts| scripts == "functions");
+    let functions_only = std::env::var("PROFILER_ONLY").is_ok_and(|only| only == "functions");
     let (mut all, mut wrong, mut count) = (BTreeMap::new(), Vec::new(), 0);
     pages(&spec(), &mut all);
     all.retain(|path, _| part_of(path) == part);
