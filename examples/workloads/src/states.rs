@@ -3,10 +3,9 @@
 //! In: the length of each piece of work in milliseconds, and how many. Out: for each thread a line
 //! `NAME_ns N` with the time in its state by its own clock, `NAME_thread_ns N` with the time from
 //! its first instruction to its last, which it existed at least, and `NAME_joined_ns N` with that
-//! from before its start until it was joined, which it existed at most, but for the kernel's part
-//! of its exit. `NAME_blocked_ns N` is the time that it had no CPU and did not wait for one, at
-//! least, and `NAME_off_ns N` the time that it had no CPU, at most. `NAME_preempted_ns N` is the
-//! time that one of two competing threads wanted the CPU and the other had it, at least.
+//! from before its start until the kernel has no such thread, which it existed at most.
+//! `NAME_blocked_ns N` is the time that it had no CPU and did not wait for one, at least, and
+//! `NAME_off_ns N` the time that it had no CPU, at most.
 //! Guarantee: a thread's name is that of its state; the clock is read just before and after each
 //! call that blocks.
 
@@ -14,8 +13,7 @@ use std::io::{Error, Read as _, Result, Write as _, pipe};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier, Condvar, Mutex, OnceLock};
+use std::sync::{Barrier, Condvar, Mutex};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
@@ -41,77 +39,33 @@ pub fn states(each: Duration, times: u64) -> Result<()> {
     for thread in threads {
         ended(thread)?;
     }
-    compete(each * times as u32)
-}
-
-/// Two threads compute on one CPU.
-fn compete(length: Duration) -> Result<()> {
-    let contest = Arc::new(Contest { together: Barrier::new(2), end: OnceLock::new(), is_on: Default::default() });
-    let start = |at: usize, name: &'static str| {
-        let contest = Arc::clone(&contest);
+    let together = std::sync::Arc::new(Barrier::new(2));
+    let compete = |name: &'static str| {
+        let together = together.clone();
         let before = Instant::now();
-        let thread = Builder::new().name(name.to_owned()).spawn(move || contest.compute(at, name, length))?;
+        let thread = Builder::new().name(name.to_owned()).spawn(move || {
+            let begun = Instant::now();
+            sys::pin_to_cpu(0)?;
+            together.wait();
+            let (start, cpu) = (Instant::now(), sys::thread_cpu_ns());
+            while start.elapsed() < each * times as u32 {}
+            let waited = start.elapsed().saturating_sub(Duration::from_nanos(sys::thread_cpu_ns() - cpu));
+            Ok(Ended::now(name, waited, begun))
+        })?;
         Ok::<_, Error>((before, thread))
     };
-    let [(before, runnable), (before_hog, hog)] = [start(0, "runnable")?, start(1, "hog")?];
-    let failed = |_| Error::other("a thread failed");
-    let (runnable, took) = runnable.join().map_err(failed)??;
-    let joined = before.elapsed();
-    let (hog, taken) = hog.join().map_err(failed)??;
-    runnable.print(joined);
-    hog.print(before_hog.elapsed());
-    println!("runnable_preempted_ns {}\nhog_preempted_ns {}", taken.as_nanos(), took.as_nanos());
-    Ok(())
-}
-
-/// Longer than a round of a loop that reads the clock, shorter than the time without the CPU in
-/// which another thread has it.
-const ROUND: Duration = Duration::from_micros(10);
-
-/// What two threads share that compete for a CPU.
-struct Contest {
-    together: Barrier,
-    end: OnceLock<Instant>,
-    /// Whether the first and the second computes.
-    is_on: [AtomicBool; 2],
-}
-
-impl Contest {
-    /// Computes until the common end. Yields, besides what the thread knows of itself, how long it
-    /// certainly had the CPU while the other one wanted it: the rounds that took the time of a
-    /// round. The thread's CPU time does not say that: it contains what the host took, and which of
-    /// the threads then loses it depends on the clock.
-    fn compute(&self, at: usize, name: &'static str, length: Duration) -> Result<(Ended, Duration)> {
-        let begun = Instant::now();
-        sys::pin_to_cpu(0)?;
-        self.together.wait();
-        let end = *self.end.get_or_init(|| Instant::now() + length);
-        self.is_on[at].store(true, Ordering::Relaxed);
-        let (start, cpu) = (Instant::now(), sys::thread_cpu_ns());
-        let (mut ran, mut taken, mut last) = (Duration::ZERO, Duration::ZERO, start);
-        while last < end {
-            let now = Instant::now();
-            let round = now - last;
-            if round <= ROUND {
-                ran += round;
-                taken += if self.is_on[1 - at].load(Ordering::Relaxed) { round } else { Duration::ZERO };
-            }
-            last = now;
-        }
-        let waited = start.elapsed().saturating_sub(Duration::from_nanos(sys::thread_cpu_ns() - cpu));
-        Ok((Ended { ran, ..Ended::now(name, waited, begun) }, taken))
-    }
+    let threads = [compete("runnable")?, compete("hog")?];
+    threads.into_iter().try_for_each(ended)
 }
 
 /// What a thread knows of itself at its end.
 struct Ended {
     name: &'static str,
+    tid: i32,
     /// The time in its state.
     spent: Duration,
     existed: Duration,
     cpu: Duration,
-    /// How long it had a CPU, at least.
-    ran: Duration,
     /// How long it waited for a CPU.
     delayed: Duration,
 }
@@ -120,18 +74,7 @@ impl Ended {
     fn now(name: &'static str, spent: Duration, begun: Instant) -> Ended {
         let existed = begun.elapsed();
         let [cpu, delayed] = [sys::thread_cpu_ns(), sys::run_delay_ns()].map(Duration::from_nanos);
-        Ended { name, spent, existed, cpu, ran: cpu, delayed }
-    }
-
-    /// `joined` is the time from before its start until now.
-    fn print(&self, joined: Duration) {
-        let name = self.name;
-        let blocked = self.existed.saturating_sub(self.cpu + self.delayed);
-        let off = joined.saturating_sub(self.ran);
-        let [spent, existed, joined, blocked, off] =
-            [self.spent, self.existed, joined, blocked, off].map(|time| time.as_nanos());
-        println!("{name}_ns {spent}\n{name}_thread_ns {existed}\n{name}_joined_ns {joined}");
-        println!("{name}_blocked_ns {blocked}\n{name}_off_ns {off}");
+        Ended { name, tid: sys::thread_id(), spent, existed, cpu, delayed }
     }
 }
 
@@ -153,7 +96,14 @@ fn start(name: &'static str, each: Duration, times: u64, act: Act) -> Result<Thr
 
 fn ended((before, thread): Thread) -> Result<()> {
     let end = thread.join().map_err(|_| Error::other("a thread failed"))??;
-    end.print(before.elapsed());
+    sys::await_gone(end.tid);
+    let (name, joined) = (end.name, before.elapsed());
+    let blocked = end.existed.saturating_sub(end.cpu + end.delayed);
+    let off = joined.saturating_sub(end.cpu);
+    let [spent, existed, joined, blocked, off] =
+        [end.spent, end.existed, joined, blocked, off].map(|time| time.as_nanos());
+    println!("{name}_ns {spent}\n{name}_thread_ns {existed}\n{name}_joined_ns {joined}");
+    println!("{name}_blocked_ns {blocked}\n{name}_off_ns {off}");
     Ok(())
 }
 

@@ -26,7 +26,7 @@ pub use functions::{
 pub use locks::{PthreadCondition, PthreadMutex, PthreadRwlock};
 pub use paging::AbsentPage;
 pub use static_probes::{static_forms, static_guarded, static_step};
-pub use usage::{advise, await_blocked, drop_capabilities, run_delay_ns, switches, thread_id};
+pub use usage::{advise, await_blocked, await_gone, drop_capabilities, run_delay_ns, switches, thread_id};
 
 /// Calls `getppid`.
 pub fn getppid() -> i64 {

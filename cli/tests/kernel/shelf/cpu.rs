@@ -23,8 +23,7 @@ fn time_off_the_cpu_is_what_threads_lose() {
         outcome.expect_between(blocked, least, most, thread);
     }
     let preempted = time("runnable", |why| why == "preempted");
-    let [least, most] = ["runnable_preempted_ns", "runnable_off_ns"].map(|name| outcome.truth(name));
-    outcome.expect_between(preempted, least, most, "runnable");
+    outcome.expect_between(preempted, outcome.truth("runnable_ns"), outcome.truth("runnable_off_ns"), "runnable");
     says_nothing("cpu/offcpu", NOBODY, &["time off the CPU", "time off the CPU by stack"]);
 }
 

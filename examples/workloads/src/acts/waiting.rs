@@ -170,7 +170,7 @@ fn crew(kind: &str, workers: u64, pieces: u64) -> Result<()> {
             let (is_there, waited) = work.take();
             idle += waited;
             if !is_there {
-                return (idle, busy, done);
+                return (sys::thread_id(), (idle, busy, done));
             }
             let start = Instant::now();
             piece();
@@ -193,9 +193,10 @@ fn crew(kind: &str, workers: u64, pieces: u64) -> Result<()> {
         }
         work.add(if kind == "idle" { 0 } else { pieces }, true);
         let mut ended = |(before, thread): (Instant, std::thread::ScopedJoinHandle<_>)| {
-            let seen = thread.join().ok();
+            let (tid, seen) = thread.join().ok()?;
+            sys::await_gone(tid);
             existed += before.elapsed();
-            seen
+            Some(seen)
         };
         Ok::<_, Error>(running.into_iter().map_while(&mut ended).collect())
     })?;
