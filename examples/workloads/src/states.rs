@@ -3,9 +3,9 @@
 //! In: the length of each piece of work in milliseconds, and how many. Out: for each thread a line
 //! `NAME_ns N` with the time in its state by its own clock, `NAME_thread_ns N` with the time from
 //! its first instruction to its last, which it existed at least, and `NAME_joined_ns N` with that
-//! from before its start until the kernel has no such thread, which it existed at most.
-//! `NAME_blocked_ns N` is the time that it had no CPU and did not wait for one, at least, and
-//! `NAME_off_ns N` the time that it had no CPU, at most.
+//! from before its start until it was joined, which it existed at most. `NAME_blocked_ns N` is the
+//! time that it had no CPU and did not wait for one, at least, and `NAME_off_ns N` the time that it
+//! had no CPU, at most.
 //! Guarantee: a thread's name is that of its state; the clock is read just before and after each
 //! call that blocks.
 
@@ -61,7 +61,6 @@ pub fn states(each: Duration, times: u64) -> Result<()> {
 /// What a thread knows of itself at its end.
 struct Ended {
     name: &'static str,
-    tid: i32,
     /// The time in its state.
     spent: Duration,
     existed: Duration,
@@ -74,7 +73,8 @@ impl Ended {
     fn now(name: &'static str, spent: Duration, begun: Instant) -> Ended {
         let existed = begun.elapsed();
         let [cpu, delayed] = [sys::thread_cpu_ns(), sys::run_delay_ns()].map(Duration::from_nanos);
-        Ended { name, tid: sys::thread_id(), spent, existed, cpu, delayed }
+        sys::end_at_once();
+        Ended { name, spent, existed, cpu, delayed }
     }
 }
 
@@ -96,7 +96,6 @@ fn start(name: &'static str, each: Duration, times: u64, act: Act) -> Result<Thr
 
 fn ended((before, thread): Thread) -> Result<()> {
     let end = thread.join().map_err(|_| Error::other("a thread failed"))??;
-    sys::await_gone(end.tid);
     let (name, joined) = (end.name, before.elapsed());
     let blocked = end.existed.saturating_sub(end.cpu + end.delayed);
     let off = joined.saturating_sub(end.cpu);

@@ -26,7 +26,7 @@ pub use functions::{
 pub use locks::{PthreadCondition, PthreadMutex, PthreadRwlock};
 pub use paging::AbsentPage;
 pub use static_probes::{static_forms, static_guarded, static_step};
-pub use usage::{advise, await_blocked, await_gone, drop_capabilities, run_delay_ns, switches, thread_id};
+pub use usage::{advise, await_blocked, drop_capabilities, run_delay_ns, switches, thread_id};
 
 /// Calls `getppid`.
 pub fn getppid() -> i64 {
@@ -52,6 +52,15 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     // SAFETY: the set outlives the call and its size is stated.
     let result = unsafe { libc::sched_setaffinity(0, size_of_val(&cpus), &raw const cpus) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// From now on the calling thread never waits for a CPU while others that are no real-time threads
+/// have it. To be called at the end of a thread: the kernel's part of its exit, in which it could
+/// wait for milliseconds, goes on after it is joined. Without the right to do so, it can still wait.
+pub fn end_at_once() {
+    let param = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the structure outlives the call.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) };
 }
 
 /// Waits until a descriptor can be read, or for a time.

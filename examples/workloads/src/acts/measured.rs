@@ -101,23 +101,23 @@ fn naps(times: u64, ms: u64) -> Result<()> {
 }
 
 /// Each thread waits while it exists and has no CPU: at least as long as the kernel counts while it
-/// computes, and at most from before its start until the kernel has no such thread, without its CPU
-/// time.
+/// computes, and at most from before its start until it was joined, without its CPU time.
 fn crowd(threads: u64, ms: u64) -> Result<()> {
     sys::pin_to_cpu(0)?;
     let compute = move || {
         let (delay_ns, switches) = (sys::run_delay_ns(), sys::switches());
         spin(ms);
         let (delayed_ns, preempted) = (sys::run_delay_ns() - delay_ns, sys::switches().1 - switches.1);
-        Ok((delayed_ns, preempted, sys::thread_cpu_ns(), sys::thread_id()))
+        let cpu_ns = sys::thread_cpu_ns();
+        sys::end_at_once();
+        Ok((delayed_ns, preempted, cpu_ns))
     };
     let running = (0..threads.clamp(1, 64))
         .map(|_| Ok((Instant::now(), named("crowd", compute)?)))
         .collect::<Result<Vec<_>>>()?;
     let (mut least_ns, mut most_ns, mut preempted) = (0, 0, 0);
     for (before, thread) in running {
-        let (delayed_ns, switches, cpu_ns, tid) = joined(thread)?;
-        sys::await_gone(tid);
+        let (delayed_ns, switches, cpu_ns) = joined(thread)?;
         least_ns += delayed_ns;
         most_ns += before.elapsed().as_nanos().saturating_sub(u128::from(cpu_ns));
         preempted += switches;

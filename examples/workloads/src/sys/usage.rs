@@ -28,14 +28,6 @@ pub fn thread_id() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Waits until the kernel has no such thread in this process. A thread is joined before the
-/// kernel's part of its exit, in which it can wait for a CPU too.
-pub fn await_gone(thread: i32) {
-    while std::path::Path::new(&format!("/proc/self/task/{thread}")).exists() {
-        std::thread::sleep(std::time::Duration::from_micros(100));
-    }
-}
-
 /// Waits until a thread of this process is blocked in a system call whose first argument is in the
 /// range.
 pub fn await_blocked(thread: i32, call: i64, first: &Range<usize>) -> Result<()> {
