@@ -54,9 +54,9 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// From now on the calling thread never waits for a CPU while others that are no real-time threads
-/// have it. To be called at the end of a thread: the kernel's part of its exit, in which it could
-/// wait for milliseconds, goes on after it is joined. Without the right to do so, it can still wait.
+/// From now on the calling thread does not wait for a CPU that an ordinary thread has. To be called
+/// at the end of a thread: the kernel's part of its exit, in which it could wait for milliseconds,
+/// goes on after it is joined. Without the right to do so, it can still wait.
 pub fn end_at_once() {
     let param = libc::sched_param { sched_priority: 1 };
     // SAFETY: the structure outlives the call.
