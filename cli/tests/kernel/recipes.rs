@@ -132,7 +132,8 @@ impl Outcome {
 }
 
 /// Whether a time contains one that the load knows and is part of another one. The tolerance is for
-/// the differences between the kernel's clocks, and for means that are rounded.
+/// the differences between the kernel's clocks, for means that are rounded, and for the few
+/// microseconds of each switch between threads that the kernel counts before the probe runs.
 pub fn is_between(measured: f64, least: f64, most: f64) -> bool {
     let off = tolerance() / 100.0;
     measured >= least * (1.0 - off) && measured <= most * (1.0 + off)

@@ -139,7 +139,11 @@ struct Waker<'a> {
     condition: &'a sys::PthreadCondition,
     /// Held by the other thread.
     taken: &'a sys::PthreadMutex,
+    /// How often the other thread was woken.
     rounds: &'a AtomicU64,
+    /// How many of its rounds the other thread has begun to wait for: a thread that was woken can be
+    /// in the system call for a while longer.
+    begun: &'a AtomicU64,
 }
 
 /// What it measured.
@@ -158,6 +162,9 @@ impl Waker<'_> {
         let condition = self.condition.address()..self.condition.address() + 48;
         let mut seen = Woken::default();
         for _ in 0..times {
+            while self.begun.load(Ordering::SeqCst) <= self.rounds.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
             sys::await_blocked(self.waiter, libc::SYS_futex, &condition)?;
             let paused = Instant::now();
             sys::sleep_ns(pause_us as i64 * 1000);
@@ -187,8 +194,9 @@ impl Waker<'_> {
 pub fn conditions(times: u64, hold_us: u64, pause_us: u64) -> Result<()> {
     let (lock, condition, taken) = (sys::PthreadMutex::new(), sys::PthreadCondition::new(), sys::PthreadMutex::new());
     println!("lock {:#x}\ncondition {:#x}\ntaken {:#x}", lock.address(), condition.address(), taken.address());
-    let rounds = AtomicU64::new(0);
-    let waker = Waker { waiter: sys::thread_id(), lock: &lock, condition: &condition, taken: &taken, rounds: &rounds };
+    let (rounds, begun) = (AtomicU64::new(0), AtomicU64::new(0));
+    let waiter = sys::thread_id();
+    let waker = Waker { waiter, lock: &lock, condition: &condition, taken: &taken, rounds: &rounds, begun: &begun };
     taken.lock();
     let (seen, waits, wall, woken) = std::thread::scope(|scope| {
         let waker = scope.spawn(|| {
@@ -203,6 +211,7 @@ pub fn conditions(times: u64, hold_us: u64, pause_us: u64) -> Result<()> {
         lock.lock();
         while done < times {
             while rounds.load(Ordering::Relaxed) == done {
+                begun.store(done + 1, Ordering::SeqCst);
                 let asked = Instant::now();
                 condition.wait(&lock);
                 seen.waited += asked.elapsed();
