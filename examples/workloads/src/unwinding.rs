@@ -2,7 +2,7 @@
 //!
 //! In: seeds and counts. Out: lines `chain ID NAME…` with the functions named `workload_f_…` that
 //! were active when `workload_leaf(ID)` was called, innermost first.
-//! Guarantee: `workload_leaf(0)` is called for a while before any other, until a tracer says by
+//! Guarantee: before, `workload_warm(FRAMES)` is called for a while, until a tracer says by
 //! SIGUSR1 that it is ready.
 
 use std::io::{Error, Result, Write as _};
@@ -14,7 +14,7 @@ use crate::sys::chains::{self, End, Extra};
 pub const USAGE: &str = "\
 workload unwind KIND SEED COUNT WARM_MS [FROM]
                                  calls workload_leaf(FROM), workload_leaf(FROM + 1), … COUNT times, from functions in random order;
-                                 prints their names for each; before, workload_leaf(0) for WARM_MS or until SIGUSR1.
+                                 prints their names for each; before, workload_warm(FRAMES OF ITS CALLER) for WARM_MS or until SIGUSR1.
                                  KIND: chains, thread, made (with code in no file), signals (with handlers),
                                  exec (executes itself for a second part), interrupted (from signal handlers at any
                                  instruction), spin (COUNT milliseconds at the end of one chain) or recursion (SEED deep)

@@ -317,11 +317,14 @@ extern "C" fn from_made_code() -> u64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn workload_f_made() -> u64 {
+    within(MADE, || generated().map_or(0, |call| call(from_made_code)))
+}
+
+/// The generated code, if there is some: it takes a function and calls it.
+fn generated() -> Option<extern "C" fn(extern "C" fn() -> u64) -> u64> {
     let code = CODE.load(SeqCst) as *mut c_void;
-    // SAFETY: a chain has this function only if the address is that of `frame_pointer_code`, which
-    // takes a function and calls it.
-    let function = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn(extern "C" fn() -> u64) -> u64>(code) };
-    within(MADE, || function(from_made_code))
+    // SAFETY: if not null, this is the address of `frame_pointer_code`; an absent function is null.
+    unsafe { std::mem::transmute::<*mut c_void, Option<extern "C" fn(extern "C" fn() -> u64) -> u64>>(code) }
 }
 
 #[unsafe(no_mangle)]

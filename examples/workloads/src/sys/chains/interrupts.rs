@@ -9,15 +9,17 @@
 use std::ffi::c_void;
 use std::io;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-use super::{ACTIVE, DEPTH, MAX_FRAMES, names, workload_leaf};
+use super::{ACTIVE, DEPTH, MAX_FRAMES, generated, names, workload_leaf};
 use crate::sys::{checked, sleep_ns};
 
 /// Interrupted chains that are remembered.
 pub const MAX_INTERRUPTS: usize = 4096;
 /// Whether a tracer has sent SIGUSR1.
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
+/// Frames of the stack in [`warm_up`], as libgcc's unwinder finds them.
+static FRAMES: AtomicU64 = AtomicU64::new(0);
 
 /// The active functions at an interrupt, outermost first, and how many they are.
 type Snapshot = ([AtomicU8; MAX_FRAMES as usize + 8], AtomicUsize);
@@ -40,13 +42,31 @@ extern "C" fn on_warm(_: i32) {
     SIGNALLED.store(true, SeqCst);
 }
 
-/// Calls `workload_leaf(0)` each millisecond until a tracer sends SIGUSR1, for at most `limit_ms`;
-/// returns whether the signal came.
+/// A function to probe: its caller's stack has this many frames, or more.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn workload_warm(frames: u64) -> u64 {
+    std::hint::black_box(frames)
+}
+
+extern "C" fn from_code() -> u64 {
+    workload_warm(FRAMES.load(SeqCst)).wrapping_add(1)
+}
+
+/// Calls `workload_warm` each millisecond, through the generated code if there is some, until a
+/// tracer sends SIGUSR1, for at most `limit_ms`; returns whether the signal came.
 pub fn warm_up(limit_ms: u64) -> io::Result<bool> {
     on_signal(libc::SIGUSR1, on_warm, 0)?;
     SIGNALLED.store(false, SeqCst);
+    let mut frames = [null_mut(); MAX_FRAMES as usize];
+    // SAFETY: the array has this many elements.
+    let count = unsafe { libc::backtrace(frames.as_mut_ptr(), frames.len() as i32) };
+    FRAMES.store(count as u64, SeqCst);
     for _ in 0..limit_ms {
-        workload_leaf(0);
+        std::hint::black_box(match generated() {
+            Some(call) => call(from_code),
+            None => workload_warm(count as u64),
+        });
         if SIGNALLED.load(SeqCst) {
             return Ok(true);
         }
