@@ -14,6 +14,8 @@
 mod pages;
 #[path = "patience/mod.rs"]
 mod patience;
+#[path = "selection/mod.rs"]
+mod selection;
 #[path = "workload/mod.rs"]
 mod workload;
 
@@ -26,6 +28,7 @@ use profiler_compiler::CATALOGUE;
 use profiler_compiler::catalogue::Doc;
 
 use pages::{blocks, pages, spec};
+use selection::{has_functions_only, probes_functions};
 
 /// Exit code, standard output and standard error of a profiler command on a script.
 fn profiler(command: &str, script: &str, options: &str) -> (i32, String, String) {
@@ -85,11 +88,6 @@ fn problem(
     (!fits || errors.contains("error")).then(|| format!("expected\n{expected}found\n{found}{errors}"))
 }
 
-/// Whether a script probes functions of the kernel, which not every kernel can.
-fn probes_functions(script: &str) -> bool {
-    ["kprobe:", "kretprobe:", "fentry:", "fexit:", "fn:"].iter().any(|kind| script.contains(kind))
-}
-
 /// What the kernel lacks for a script that is valid elsewhere: the message of E0410.
 fn lacking(script: &str, options: &str, expected: &str) -> Option<String> {
     if expected.contains("E0410") || !probes_functions(script) {
@@ -136,7 +134,6 @@ fn check_scripts(part: &str, at_least: usize) {
     if !can_run {
         eprintln!("PARTLY SKIPPED: this machine runs no scripts, so those of the spec are only compiled");
     }
-    let functions_only = std::env::var("PROFILER_ONLY").is_ok_and(|only| only == "functions");
     let (mut all, mut wrong, mut count) = (BTreeMap::new(), Vec::new(), 0);
     pages(&spec(), &mut all);
     all.retain(|path, _| part_of(path) == part);
@@ -151,7 +148,7 @@ fn check_scripts(part: &str, at_least: usize) {
             let mut output = String::new();
             let script = page[block.text.clone()].to_string();
             count += 1;
-            if functions_only && !probes_functions(&script) {
+            if has_functions_only() && !probes_functions(&script) {
                 continue;
             }
             if needs_a_walk(&script, options.trim()) {

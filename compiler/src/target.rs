@@ -98,8 +98,13 @@ pub trait Target: std::fmt::Debug {
     fn function_probing(&self) -> FunctionProbing;
     /// Functions of the kernel and its modules that can be probed, by pattern. `module` is a
     /// pattern for module names; `vmlinux` is the kernel itself. A name shared by several functions
-    /// appears once for each. Sorted, at least one.
+    /// appears once for each. Sorted, at least one; else the error names no similar functions.
     fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError>;
+    /// Why there is no such function, for a diagnostic. It compares the name with all others, which
+    /// takes longer than to start a script.
+    fn absent_kernel_function(&self, _module: Option<&str>, _function: &str) -> TargetError {
+        TargetError::Missing { near: Vec::new() }
+    }
     /// The functions of the BPF programs that are loaded, and that can be traced.
     fn bpf_functions(&self) -> Result<Vec<BpfFunction>, TargetError> {
         Err(TargetError::Missing { near: Vec::new() })

@@ -126,6 +126,11 @@ impl Host {
         self.tracefs.get_or_init(tracefs::root).as_ref().map(PathBuf::as_path).map_err(Clone::clone)
     }
 
+    fn all_kernel_functions(&self) -> Result<&functions::Functions, TargetError> {
+        let read = || functions::Functions::read(self.tracefs().ok());
+        self.functions.get_or_init(read).as_ref().map_err(Clone::clone)
+    }
+
     /// The symbols of a file, cached by path.
     fn symbols(&self, path: &str) -> Result<Arc<Symbols>, TargetError> {
         let path = Path::new(path);
@@ -261,9 +266,14 @@ impl Target for Host {
     }
 
     fn kernel_functions(&self, module: Option<&str>, function: &str) -> Result<Vec<KernelFunction>, TargetError> {
-        let read = || functions::Functions::read(self.tracefs().ok());
-        let functions = self.functions.get_or_init(read).as_ref().map_err(Clone::clone)?;
-        functions.find(module, function)
+        self.all_kernel_functions()?.find(module, function)
+    }
+
+    fn absent_kernel_function(&self, module: Option<&str>, function: &str) -> TargetError {
+        match self.all_kernel_functions() {
+            Ok(functions) => functions.why_absent(module, function),
+            Err(error) => error,
+        }
     }
 
     fn bpf_functions(&self) -> Result<Vec<BpfFunction>, TargetError> {

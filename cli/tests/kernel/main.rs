@@ -40,6 +40,8 @@ mod recipes;
 mod records;
 mod returns;
 mod scope;
+#[path = "../selection/mod.rs"]
+mod selection;
 mod shelf;
 mod span_properties;
 mod spans;

@@ -87,6 +87,10 @@ impl Target for Defined<'_> {
         self.machine.kernel_functions(module, function)
     }
 
+    fn absent_kernel_function(&self, module: Option<&str>, function: &str) -> TargetError {
+        self.machine.absent_kernel_function(module, function)
+    }
+
     fn bpf_functions(&self) -> Result<Vec<BpfFunction>, TargetError> {
         self.machine.bpf_functions()
     }

@@ -294,10 +294,13 @@ impl Target for Machine {
             .map(|(name, module)| KernelFunction { name: (*name).into(), module: module.map(str::to_owned) })
             .collect();
         if found.is_empty() {
-            let near = similar::nearest(function, KERNEL_FUNCTIONS.iter().map(|(name, _)| *name), 3);
-            return Err(TargetError::Missing { near });
+            return Err(TargetError::Missing { near: Vec::new() });
         }
         Ok(found)
+    }
+
+    fn absent_kernel_function(&self, _module: Option<&str>, function: &str) -> TargetError {
+        TargetError::Missing { near: similar::nearest(function, KERNEL_FUNCTIONS.iter().map(|(name, _)| *name), 3) }
     }
 
     fn static_probes(&self, path: &str, provider: &str, name: &str) -> Result<Vec<StaticProbe>, TargetError> {

@@ -141,8 +141,8 @@ struct Waker<'a> {
     taken: &'a sys::PthreadMutex,
     /// How often the other thread was woken.
     rounds: &'a AtomicU64,
-    /// How many of its rounds the other thread has begun to wait for: a thread that was woken can be
-    /// in the system call for a while longer.
+    /// How many of its rounds the other thread has begun to wait for: a thread that was woken can
+    /// be in the system call for a while longer.
     begun: &'a AtomicU64,
 }
 

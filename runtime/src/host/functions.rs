@@ -42,7 +42,8 @@ impl Functions {
         Ok(Functions { text, source: Source::Symbols })
     }
 
-    /// Functions that match, sorted; a name shared by several functions appears several times.
+    /// Functions that match, sorted, at least one; a name shared by several functions appears
+    /// several times.
     pub(super) fn find(&self, module: Option<&str>, pattern: &str) -> Result<Vec<KernelFunction>, TargetError> {
         let in_module = |found: Option<&str>| match module {
             None => true,
@@ -62,7 +63,7 @@ impl Functions {
             }
         }
         if found.is_empty() {
-            return Err(self.missing(module, pattern));
+            return Err(TargetError::Missing { near: Vec::new() });
         }
         found.sort_unstable();
         Ok(found)
@@ -77,7 +78,7 @@ impl Functions {
     }
 
     /// Why a name is not in the list: it does not exist, or the kernel does not allow tracing it.
-    fn missing(&self, module: Option<&str>, pattern: &str) -> TargetError {
+    pub(super) fn why_absent(&self, module: Option<&str>, pattern: &str) -> TargetError {
         if glob::is_pattern(pattern) || module.is_some_and(glob::is_pattern) {
             return TargetError::Missing { near: Vec::new() };
         }
@@ -173,12 +174,12 @@ mod tests {
         assert_eq!(found(None, "vfs_read"), Ok(vec![kernel("vfs_read"), nfs.clone()]));
         assert_eq!(found(Some("vmlinux"), "vfs_*"), Ok(vec![kernel("vfs_read"), kernel("vfs_write")]));
         assert_eq!(found(Some("n*"), "*"), Ok(vec![nfs]));
-        let near = |names: &[&str]| Err(TargetError::Missing { near: names.iter().map(|n| (*n).to_owned()).collect() });
-        assert_eq!(found(None, "vfs_raed"), near(&["vfs_read"]));
+        let near = |names: &[&str]| TargetError::Missing { near: names.iter().map(|n| (*n).to_owned()).collect() };
+        assert_eq!(found(None, "vfs_raed"), Err(near(&[])));
+        assert_eq!(functions.why_absent(None, "vfs_raed"), near(&["vfs_read"]));
         let split = listed("walk_one\nwalk.part.0\nwalk.isra.0\nwalk.isra.0 [nfs]\nwalks\n");
-        let parts = TargetError::Missing { near: vec!["walk.isra.0".to_owned(), "walk.part.0".to_owned()] };
-        assert_eq!(split.find(None, "walk"), Err(parts));
-        assert_eq!(found(None, "zz*"), near(&[]));
+        assert_eq!(split.why_absent(None, "walk"), near(&["walk.isra.0", "walk.part.0"]));
+        assert_eq!(functions.why_absent(None, "zz*"), near(&[]));
     }
 
     #[test]

@@ -337,6 +337,10 @@ impl Target for Recorded<'_> {
         self.target.kernel_functions(module, function)
     }
 
+    fn absent_kernel_function(&self, module: Option<&str>, function: &str) -> TargetError {
+        self.target.absent_kernel_function(module, function)
+    }
+
     fn static_probes(&self, path: &str, provider: &str, name: &str) -> Result<Vec<StaticProbe>, TargetError> {
         self.note(Question::StaticProbes { path: path.into(), provider: provider.into(), name: name.into() });
         self.target.static_probes(path, provider, name)

@@ -9,6 +9,7 @@ use std::process::Command;
 
 use super::super::machine::{PROFILER, patience, run, skip};
 use super::windows;
+use crate::selection::{has_functions_only, probes_functions};
 
 /// The names of all recipes.
 pub fn recipes() -> Vec<String> {
@@ -28,10 +29,9 @@ pub fn has_windows_here(at: usize) -> bool {
 }
 
 /// Whether a recipe probes functions of the kernel.
-fn probes_functions(recipe: &str) -> bool {
+fn is_of_functions(recipe: &str) -> bool {
     let path = format!("{}/../stdlib/{recipe}.prof", env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    ["kprobe:", "kretprobe:", "fentry:", "fexit:", "fn:"].iter().any(|kind| text.contains(kind))
+    probes_functions(&std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}")))
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn recipe_loads_here_or_says_why_not() {
     let is_loaded = |at, name: &str| patience() == 1 || !has_windows_here(at) || windows::lacks(name);
     let mut names = recipes();
     let mut places = 0..;
-    if std::env::var("PROFILER_ONLY").is_ok_and(|only| only == "functions") {
-        names.retain(|name| probes_functions(name));
+    if has_functions_only() {
+        names.retain(|name| is_of_functions(name));
     } else {
         names.retain(|name| places.next().is_some_and(|at| is_loaded(at, name)));
     }

@@ -124,7 +124,7 @@ impl<'a> FunctionPattern<'a> {
     /// The functions that it matches, sorted; several may have the same name. Reports a name that
     /// does not exist.
     pub(super) fn find(&self, cx: &mut Points<'_, '_>) -> Option<Vec<KernelFunction>> {
-        match cx.env.target.kernel_functions(self.module, self.function) {
+        match listing::kernel_functions(cx.env.target, self.module, self.function) {
             Ok(found) => Some(found),
             Err(mut error) => {
                 let calls = instead::system_call(cx, self.function);
