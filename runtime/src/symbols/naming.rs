@@ -26,6 +26,7 @@ use super::recorder::Recording;
 use super::regions::{Region, Regions};
 use crate::host::bounded::open_regular;
 use crate::host::demangle::readable;
+use crate::host::stat::{MEMORY_BYTES, START_STACK, Stat};
 
 /// Limit in bytes of `/proc/PID/maps`: the kernel allows 65,530 mappings, with long paths.
 const MAX_MAPS_BYTES: u64 = 32 << 20;
@@ -87,7 +88,7 @@ impl Namer {
         self.with_origins = question.with_origins;
         self.generated.begin();
         let mut locations = BTreeMap::new();
-        let maps = question.is_alive.then(|| read_maps(question.pid)).flatten().unwrap_or_default();
+        let (maps, is_whole) = if question.is_alive { current_maps(question.pid) } else { Default::default() };
         let regions = Regions::parse(&maps);
         let (mut mapped, mut left): (BTreeMap<usize, Vec<u64>>, Vec<u64>) = (BTreeMap::new(), Vec::new());
         for &address in &question.addresses {
@@ -106,10 +107,10 @@ impl Namer {
                 Some(FilePlace { path, file, offset }) => {
                     files.entry((path, file)).or_default().push((address, offset));
                 }
-                // The current mappings are complete; for a process that has ended, only its files
-                // were recorded.
+                // The current mappings are complete, unless the process ended meanwhile; for one that
+                // has ended, only its files were recorded.
                 None if self.ended_name(question, address, &mut locations) => {}
-                None if !regions.is_empty() || address >= END_OF_USER_MEMORY => {
+                None if is_whole || address >= END_OF_USER_MEMORY => {
                     locations.insert(address, Location::NoCode);
                 }
                 None => {}
@@ -240,6 +241,28 @@ pub(crate) fn open_mapped(pid: u32, region: Region<'_>) -> Option<File> {
     })
 }
 
+/// The mappings of a process, and whether these are all: the kernel ends the text without an error
+/// where the process ends, or executes another program, while it is read.
+fn current_maps(pid: u32) -> (String, bool) {
+    whole_text(|| read_maps(pid), || start_stack(pid))
+}
+
+/// A text that belongs to a program, and whether the program was the same before and after reading.
+fn whole_text(read: impl FnOnce() -> Option<String>, program: impl Fn() -> Option<u64>) -> (String, bool) {
+    let before = program();
+    let text = read().unwrap_or_default();
+    let is_whole = !text.is_empty() && before.is_some() && before == program();
+    (text, is_whole)
+}
+
+/// Start of the stack of the program that a process runs, which `exec` chooses at random; `None` if
+/// the process has ended.
+fn start_stack(pid: u32) -> Option<u64> {
+    let stat = Stat::of(pid)?;
+    stat.number(MEMORY_BYTES).filter(|bytes| *bytes > 0)?;
+    stat.number(START_STACK)
+}
+
 /// Reads `/proc/PID/maps`.
 pub(crate) fn read_maps(pid: u32) -> Option<String> {
     let mut text = Vec::new();
@@ -254,4 +277,28 @@ pub(crate) fn own_vdso() -> Option<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(length).ok()?];
     File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, start).ok()?;
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn mappings_are_all_if_their_program_still_runs() {
+        let (text, is_whole) = current_maps(std::process::id());
+        assert!(is_whole && text.contains(VDSO));
+        assert_eq!(current_maps(1 << 30), (String::new(), false));
+        let ends = Cell::new(Some(5));
+        let cut = |later| {
+            ends.set(Some(5));
+            let read = || {
+                ends.set(later);
+                Some("1000-2000 r-xp 0 08:01 12 /bin/a\n2000-30".to_owned())
+            };
+            whole_text(read, || ends.get()).1
+        };
+        assert_eq!([cut(Some(5)), cut(None), cut(Some(6))], [true, false, false]);
+    }
 }
