@@ -107,8 +107,8 @@ impl Namer {
                 Some(FilePlace { path, file, offset }) => {
                     files.entry((path, file)).or_default().push((address, offset));
                 }
-                // The current mappings are complete, unless the process ended meanwhile; for one that
-                // has ended, only its files were recorded.
+                // The current mappings are complete, unless the process ended meanwhile; for one
+                // that has ended, only its files were recorded.
                 None if self.ended_name(question, address, &mut locations) => {}
                 None if is_whole || address >= END_OF_USER_MEMORY => {
                     locations.insert(address, Location::NoCode);
