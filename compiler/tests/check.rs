@@ -382,3 +382,21 @@ fn types_that_grow_without_end_are_refused() {
         assert!(problems.iter().any(Diagnostic::is_error), "{script}");
     }
 }
+
+#[test]
+fn similar_names_are_searched_for_diagnostics_only() {
+    let checked = |text: &str| {
+        let script = parse::parse(&Source::new("test", text)).and_then(expand::expand).unwrap();
+        let machine = Machine::new(true);
+        let (_, problems) = check::check(&script, &CATALOGUE, &machine, &Options::default());
+        (problems.len(), machine.searches.get())
+    };
+    // Both ways to write it, of either of which one half is missing.
+    for kind in ["kprobe", "kretprobe", "fentry", "fexit", "fn"] {
+        let missing_first = format!("{kind}:vfs_reed {{}} rawtracepoint:sched_switch unless {kind}:vfs_reed {{}}");
+        assert_eq!(checked(&missing_first), (0, 0), "{missing_first}");
+        let missing_last = format!("{kind}:vfs_read {{}} {kind}:vfs_reed unless {kind}:vfs_read {{}}");
+        assert_eq!(checked(&missing_last), (0, 0), "{missing_last}");
+        assert_eq!(checked(&format!("{kind}:vfs_reed {{}}")), (1, 1), "{kind}");
+    }
+}

@@ -69,6 +69,9 @@ pub struct Points<'a, 'e> {
     pub env: &'a mut Env<'e>,
     /// The names and arguments that the block uses.
     pub facts: UsedNames,
+    /// Whether only the existence of a probe is asked. The text of diagnostics is then thrown away,
+    /// so nothing is searched for it: similar names take longer than to start a script.
+    pub only_asks: bool,
     /// Whether the period is a parameter of 0, which means never.
     is_never: bool,
     /// The parts that are a parameter for a file, and how to give it.
@@ -109,7 +112,7 @@ impl Seed {
 impl<'a, 'e> Points<'a, 'e> {
     /// Creates the environment for one block.
     pub fn new(env: &'a mut Env<'e>, facts: UsedNames) -> Points<'a, 'e> {
-        Points { env, facts, is_never: false, files: Vec::new() }
+        Points { env, facts, only_asks: false, is_never: false, files: Vec::new() }
     }
 
     /// The programs of one attach point; none if another is used instead (`unless`).

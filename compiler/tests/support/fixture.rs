@@ -5,6 +5,8 @@
 //! program, one library.
 //! Guarantee: every kind of answer that a [`Target`] can give is given for some name.
 
+use std::cell::Cell;
+
 use profiler_compiler::btf::{Added, Btf, BtfId, NewMember};
 use profiler_compiler::glob;
 use profiler_compiler::similar;
@@ -26,6 +28,8 @@ pub struct Machine {
     pub probing: FunctionProbing,
     /// Its kernel version, major and minor.
     pub kernel: (u32, u32),
+    /// How often similar names of kernel functions were searched.
+    pub searches: Cell<u32>,
 }
 
 const TRACEPOINTS: [(&str, &str); 7] = [
@@ -82,7 +86,7 @@ impl Machine {
             blob.add(name, 12, 1, proto.0, &[]);
         }
         let probing = FunctionProbing { kprobe: Ok(()), kprobe_multi: true, fentry: Ok(()) };
-        Machine { btf: with_btf.then(|| blob.open()), probing, kernel: (6, 12) }
+        Machine { btf: with_btf.then(|| blob.open()), probing, kernel: (6, 12), searches: Cell::new(0) }
     }
 }
 
@@ -300,6 +304,7 @@ impl Target for Machine {
     }
 
     fn absent_kernel_function(&self, _module: Option<&str>, function: &str) -> TargetError {
+        self.searches.set(self.searches.get() + 1);
         TargetError::Missing { near: similar::nearest(function, KERNEL_FUNCTIONS.iter().map(|(name, _)| *name), 3) }
     }
 

@@ -53,13 +53,16 @@ impl Mechanism {
 }
 
 /// Help text: the other mechanism for this function, if the kernel supports it, and tracepoints
-/// with similar names.
+/// with similar names; empty if only the existence of a probe is asked.
 pub(super) fn help(
     cx: &Points<'_, '_>,
     place: &FunctionPattern<'_>,
     at_return: bool,
     other: Option<Mechanism>,
 ) -> String {
+    if cx.only_asks {
+        return String::new();
+    }
     let target = cx.env.target;
     let works = match other {
         None => false,

@@ -124,20 +124,26 @@ impl<'a> FunctionPattern<'a> {
     /// The functions that it matches, sorted; several may have the same name. Reports a name that
     /// does not exist.
     pub(super) fn find(&self, cx: &mut Points<'_, '_>) -> Option<Vec<KernelFunction>> {
-        match listing::kernel_functions(cx.env.target, self.module, self.function) {
+        match cx.env.target.kernel_functions(self.module, self.function) {
             Ok(found) => Some(found),
-            Err(mut error) => {
-                let calls = instead::system_call(cx, self.function);
-                if let TargetError::Missing { near } = &mut error
-                    && !calls.is_empty()
-                {
-                    *near = calls;
-                }
+            Err(error) => {
+                let error = if cx.only_asks { error } else { self.explained(cx, error) };
                 let what = format!("kernel function `{}`", self.function);
                 let instead = instead::help(cx, self, false, None);
                 cx.refused_in_kernel(self.part.span, &what, error, instead);
                 None
             }
+        }
+    }
+
+    /// The same error, with names that may be meant if there is no such function.
+    fn explained(&self, cx: &Points<'_, '_>, error: TargetError) -> TargetError {
+        match listing::explained(cx.env.target, self.module, self.function, error) {
+            TargetError::Missing { near } => {
+                let calls = instead::system_call(cx, self.function);
+                TargetError::Missing { near: if calls.is_empty() { near } else { calls } }
+            }
+            other => other,
         }
     }
 

@@ -70,22 +70,20 @@ pub(super) fn probed_functions(target: &dyn Target, rest: &str) -> Result<Vec<St
         Some(module) => format!("{module}:{}", found.name),
         None => found.name.clone(),
     };
-    let mut names: Vec<String> = kernel_functions(target, module, function)?.iter().map(line).collect();
+    let found = target.kernel_functions(module, function);
+    let found = found.map_err(|error| explained(target, module, function, error))?;
+    let mut names: Vec<String> = found.iter().map(line).collect();
     names.sort_unstable();
     names.dedup();
     Ok(names)
 }
 
-/// Functions of the kernel, or why there are none, in words for the user.
-pub(super) fn kernel_functions(
-    target: &dyn Target,
-    module: Option<&str>,
-    function: &str,
-) -> Result<Vec<KernelFunction>, TargetError> {
-    target.kernel_functions(module, function).map_err(|error| match error {
+/// The error about a function of the kernel, with similar names if there is no such function.
+pub(super) fn explained(target: &dyn Target, module: Option<&str>, function: &str, error: TargetError) -> TargetError {
+    match error {
         TargetError::Missing { .. } => target.absent_kernel_function(module, function),
         other => other,
-    })
+    }
 }
 
 pub(super) fn function_arguments(target: &dyn Target, name: &str, with_result: bool) -> Vec<String> {

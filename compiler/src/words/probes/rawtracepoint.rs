@@ -48,7 +48,8 @@ impl ProbeKind for RawTracepoint {
             btf.raw_tracepoints().find(&event.text).into_iter().collect()
         };
         if found.is_empty() {
-            let near = similar::nearest(&event.text, btf.raw_tracepoints().all().map(|t| t.name), 3);
+            let all = || btf.raw_tracepoints().all().map(|tracepoint| tracepoint.name);
+            let near = if cx.only_asks { Vec::new() } else { similar::nearest(&event.text, all(), 3) };
             cx.refused(event.span, &format!("raw tracepoint `{}`", event.text), TargetError::Missing { near });
             return Vec::new();
         }
