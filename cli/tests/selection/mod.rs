@@ -1,7 +1,7 @@
 //! Which scripts a test runs.
 //!
-//! In: `PROFILER_ONLY`; the text of a script. Out: whether the script is left out, and whether it
-//! probes functions of the kernel.
+//! In: `PROFILER_ONLY` and `PROFILER_TURN`; the text of a script. Out: whether the script is left
+//! out, and whether it probes functions of the kernel.
 
 /// Whether a script probes functions of the kernel, which not every kernel can.
 pub fn probes_functions(script: &str) -> bool {

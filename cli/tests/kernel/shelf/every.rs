@@ -2,13 +2,13 @@
 //!
 //! In: the list of recipes of the command. Out: each loads and attaches, or is refused.
 //! Guarantee: a refusal is one sentence about this machine, never one of the kernel's verifier.
-//! On an emulated processor each recipe is loaded once: by this test, or with windows by the other;
-//! with `PROFILER_ONLY=functions` only those that probe functions of the kernel.
+//! With `PROFILER_ONLY=functions` only those that probe functions of the kernel; with
+//! `PROFILER_TURN=N` as well, every second one of the others: Linux 6.1 has those, and other
+//! kernels the rest, or the opposite if N is odd.
 
 use std::process::Command;
 
-use super::super::machine::{PROFILER, patience, run, skip};
-use super::windows;
+use super::super::machine::{PROFILER, run, skip};
 use crate::selection::{has_functions_only, probes_functions};
 
 /// The names of all recipes.
@@ -21,11 +21,11 @@ pub fn recipes() -> Vec<String> {
     names
 }
 
-/// Whether a recipe is loaded with windows on this machine. On an emulated processor a recipe takes
-/// seconds to start: Linux 6.1 has every second one, and other kernels the rest. The host has all.
-pub fn has_windows_here(at: usize) -> bool {
+/// Whether it is this kernel's turn to load the recipe at this place of the list.
+fn has_turn(at: usize) -> bool {
+    let turn: Option<usize> = std::env::var("PROFILER_TURN").ok().and_then(|turn| turn.parse().ok());
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("a kernel's version");
-    patience() == 1 || at.is_multiple_of(2) == release.starts_with("6.1.")
+    turn.is_some_and(|turn| (at + turn).is_multiple_of(2) == release.starts_with("6.1."))
 }
 
 /// Whether a recipe probes functions of the kernel.
@@ -39,14 +39,8 @@ fn recipe_loads_here_or_says_why_not() {
     if skip() {
         return;
     }
-    let is_loaded = |at, name: &str| patience() == 1 || !has_windows_here(at) || windows::lacks(name);
-    let mut names = recipes();
-    let mut places = 0..;
-    if has_functions_only() {
-        names.retain(|name| is_of_functions(name));
-    } else {
-        names.retain(|name| places.next().is_some_and(|at| is_loaded(at, name)));
-    }
+    let is_loaded = |(at, name): &(usize, String)| !has_functions_only() || is_of_functions(name) || has_turn(*at);
+    let names: Vec<String> = recipes().into_iter().enumerate().filter(is_loaded).map(|(_, name)| name).collect();
     let mut refused = Vec::new();
     for name in &names {
         let ended = run(&["-q", name, "--dry-run"]);

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt as _;
 
-use super::super::machine::{Directory, skip};
+use super::super::machine::{Directory, patience, skip};
 use super::super::recipes::Outcome;
 use super::{Case, Is, NOBODY, Row, printed, says_in_words, says_nothing};
 
@@ -23,7 +23,10 @@ fn faults_are_those_of_the_pages_that_are_touched() {
     }
     .check();
     let rows = outcome.rows("where memory is touched first");
-    let is_it = |row: &&serde_json::Value| row["stack"].as_str().is_some_and(|stack| stack.contains("touches"));
+    // On an emulated processor the tables of the process can take longer than a run waits for them.
+    let is_early = |stack: &str| patience() > 1 && stack.ends_with("[stack ends here: no unwind table yet]\n");
+    let is_of_load = |stack: &str| stack.contains("touches") || is_early(stack);
+    let is_it = |row: &&serde_json::Value| row["stack"].as_str().is_some_and(is_of_load);
     let faults: u64 = rows.iter().filter(is_it).filter_map(|row| row["faults"].as_u64()).sum();
     // The allocator touches the first page, and a page that it has already may be the last.
     assert!((398..=402).contains(&faults), "{faults}\n{}", outcome.text);

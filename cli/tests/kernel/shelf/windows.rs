@@ -25,18 +25,12 @@ const WITHOUT: &[(&str, &str)] = &[
 /// A recipe refuses windows in a sentence of its own.
 const REFUSES: &[&str] = &["wall/profile"];
 
-/// Whether a recipe does not load with windows.
-pub fn lacks(name: &str) -> bool {
-    REFUSES.contains(&name) || WITHOUT.iter().any(|(without, _)| *without == name)
-}
-
 #[test]
 fn each_recipe_has_windows_unless_it_has_no_table_for_them() {
     if skip() {
         return;
     }
-    let recipes = every::recipes();
-    for name in recipes.iter().enumerate().filter(|(at, _)| every::has_windows_here(*at)).map(|(_, name)| name) {
+    for name in &every::recipes() {
         if REFUSES.contains(&name.as_str()) {
             continue;
         }
