@@ -39,6 +39,8 @@ pub enum Kind {
     ScriptError,
     /// The script ended itself.
     Ended,
+    /// A probe traps in all processes.
+    AllProcesses,
     /// The kernel does not measure run times.
     NotMeasured,
 }
@@ -58,6 +60,7 @@ impl Kind {
             Kind::Cut => "cut",
             Kind::ScriptError => "script-error",
             Kind::Ended => "ended",
+            Kind::AllProcesses => "all-processes",
             Kind::NotMeasured => "not-measured",
         }
     }
@@ -205,6 +208,20 @@ fn names_parameter(filter: &str) -> bool {
 pub(super) fn no_results(passed: u64, elapsed: Duration) -> Finding {
     let words = format!("the script's blocks ran {}, printed nothing and left no map", times(passed, elapsed));
     Finding::wrong(Kind::NoResults, words, "an `if` in them may never hold, or `clear()` and `delete()` leave nothing")
+}
+
+/// Probes of a file that trap in every process that uses it.
+pub(super) fn all_processes(first: &str, more: u32, path: &str) -> Finding {
+    let (who, trap) = match more {
+        0 => (first.to_owned(), "traps"),
+        1 => (format!("{first} and one more probe"), "trap"),
+        more => (format!("{first} and {more} more probes"), "trap"),
+    };
+    Finding::note(
+        Kind::AllProcesses,
+        format!("{who} {trap} in all processes that use {path}"),
+        "a trap takes one to two microseconds: `-p PID`, `pid == PID` in the filter, or `--pid PID` of a recipe limits it to a process",
+    )
 }
 
 /// Strings that were longer than their capacity.

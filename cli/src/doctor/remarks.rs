@@ -55,6 +55,22 @@ pub(super) fn unmapped(object: &Object) -> Vec<Finding> {
     found
 }
 
+/// Files with probes that are attached in all processes.
+pub(super) fn of_all_processes(object: &Object) -> Vec<Finding> {
+    let mut files: Vec<(&str, &str, u32)> = Vec::new();
+    for program in &object.programs {
+        let Attach::Uprobe { path, .. } = &program.attach else { continue };
+        let Some(first) = program.probes.first().filter(|_| concerned(program, object, &[]).is_empty()) else {
+            continue;
+        };
+        match files.iter_mut().find(|(known, ..)| known == path) {
+            Some((_, _, points)) => *points += program.points,
+            None => files.push((path, first, program.points)),
+        }
+    }
+    files.iter().map(|(path, first, points)| findings::all_processes(first, points.saturating_sub(1), path)).collect()
+}
+
 /// The processes that a program concerns: those that it is attached to, otherwise those of `-p`.
 /// Empty for all.
 fn concerned(program: &Program, object: &Object, pids: &[u32]) -> Vec<u32> {

@@ -72,6 +72,7 @@ pub fn visit(subject: Subject<'_>) -> Result<Report, Vec<Diagnostic>> {
             findings.extend(compare(&script, source, &host, options));
         }
         findings.extend(remarks::of_results(&object, &watched, &probes));
+        findings.extend(remarks::of_all_processes(&object));
     }
     let spans = watched.outcome.iter().flat_map(|outcome| &outcome.spans);
     let spans = spans.map(|span| (span.name.clone(), span.summary())).collect();

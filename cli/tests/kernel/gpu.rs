@@ -30,7 +30,7 @@ fn succeeds(program: &str, arguments: &[&str]) -> bool {
 }
 
 /// Compiles the libraries and the program; `None`, with a printed reason, if there is no compiler.
-fn compiled(directory: &Directory) -> Option<String> {
+pub fn compiled(directory: &Directory) -> Option<String> {
     if !succeeds("cc", &["--version"]) {
         println!("SKIPPED: there is no C compiler");
         return None;

@@ -102,6 +102,71 @@ fn a_filter_on_the_process_leaves_others_without_breakpoints() {
 }
 
 #[test]
+fn a_filter_is_found_wherever_it_is_written() {
+    if skip() {
+        return;
+    }
+    let mut two = Two::new();
+    let (pid, path) = (two.wanted.pid(), two.path.clone());
+    let counted = format!("uprobe:{path}:workload_step");
+    let ended = format!("uretprobe:{path}:workload_step");
+    for script in [
+        format!("{counted} /arg0 >= 0 ? pid == {pid} : pid == 1/ {{ @steps = count(); }}"),
+        format!("{counted} /pid != {pid} ? 0 : 1/ {{ @steps = count(); }}"),
+        format!("{counted} /!(pid != {pid} || arg0 < 0)/ {{ @steps = count(); }}"),
+        format!("{counted} /strcontains(comm, \"workload\") && pid == {pid}/ {{ @steps = count(); }}"),
+        format!("{counted} /strncmp(str(arg1), \"x\", 1) != 2 && pid == {pid}/ {{ @steps = count(); }}"),
+        format!("{counted} {{ if (pid != {pid}) {{ return; }} @steps = count(); }}"),
+        format!("{counted} {{ if (pid == 1) {{ @no = count(); }} else if (pid == {pid}) {{ @steps = count(); }} }}"),
+        format!("macro wanted() {{ pid == {pid} && arg0 >= 0 }} {counted} /wanted()/ {{ @steps = count(); }}"),
+        format!("macro wanted() {{ $is = pid == {pid}; $is }} {counted} /wanted()/ {{ @steps = count(); }}"),
+        // A later stage without a filter finds nothing where no start can be.
+        format!("span call by tid {{ start {counted} /pid == {pid}/ end {ended} }} call:end {{ @steps = count(); }}"),
+        format!(
+            "span call by (pid, what: 1) {{ start {counted} /pid == {pid}/ end {ended} }}
+             call:end {{ @steps = count(); }}"
+        ),
+        format!(
+            "span call by tid {{ start {counted} /pid == {pid}/ end {ended} }}
+             span pause by tid {{ start call:end end {counted} }} call:end {{ @steps = count(); }} pause:end {{ }}"
+        ),
+    ] {
+        let printed = two.run(&["-q", "-e", &script]);
+        assert_eq!(number(&printed, "@steps"), 111, "{script}: {printed}");
+    }
+}
+
+#[test]
+fn what_another_process_can_change_is_not_left_out() {
+    if skip() {
+        return;
+    }
+    let (mut one, mut other) = (OnDemand::start(workload(), None), OnDemand::start(workload(), None));
+    let (pid, path) = (one.pid(), workload());
+    for script in [
+        // The key is not of a task, so the other process ends the last span.
+        "span pause by (what: 1) { start uretprobe:PATH:workload_step /pid == PID/ end uprobe:PATH:workload_step }
+         pause:end { @steps = count(); } uprobe:PATH:workload_step /pid == OTHER/ { @seen = count(); }",
+        "uprobe:PATH:workload_step /pid == PID || arg0 >= 0/ { @seen = count(); if (pid == PID) { @steps = count(); } }",
+        "uprobe:PATH:workload_step /pid != 1/ { @seen = count(); if (pid == PID) { @steps = count(); } }",
+        "uprobe:PATH:workload_step { if (pid == PID) { @steps = count(); } else { @seen = count(); } }",
+        "uprobe:PATH:workload_step { if (pid == PID) { @steps = count(); } @seen = count(); }",
+        "macro seen() { @seen = count(); pid == PID } uprobe:PATH:workload_step /seen()/ { @steps = count(); }",
+    ] {
+        let replaced = script.replace("PATH", path).replace("PID", &pid.to_string());
+        let script = replaced.replace("OTHER", &other.pid().to_string());
+        let profiler = attached(&["-q", "-e", &script]);
+        one.call(10);
+        other.call(20);
+        profiler.signal("INT");
+        let ended = profiler.end();
+        // Other tests call the function too.
+        assert!(number(&ended.stdout, "@seen") >= 20, "{script}: {}", ended.stdout);
+        assert_eq!(number(&ended.stdout, "@steps"), 10, "{script}: {}", ended.stdout);
+    }
+}
+
+#[test]
 fn a_parameter_with_processes_leaves_others_without_breakpoints() {
     if skip() {
         return;

@@ -5,6 +5,7 @@
 //! Guarantee: all of it holds at any load of the machine: counts are exact, and times are between
 //! two that the load knows. A run in which nothing happens says so for each table.
 
+mod bystanders;
 mod cpu;
 mod db;
 mod dns;

@@ -143,6 +143,10 @@ pub trait Function: Debug + Sync {
     fn is_unsafe(&self) -> bool {
         false
     }
+    /// Whether a call does nothing but compute its value.
+    fn only_reads(&self) -> bool {
+        false
+    }
     /// The statistic that a call computes from the map that is its first argument.
     fn statistic(&self, _args: &[ast::Expr]) -> Option<Statistic> {
         None

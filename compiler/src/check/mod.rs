@@ -337,6 +337,7 @@ fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
         if !env.undescribed.is_empty() {
             return probes;
         }
+        env.changed |= env.spans.end_round();
         let have_unknown = env.maps.have_unknown() || env.spans.have_unknown();
         let is_settled = !env.changed && (env.guesses || !have_unknown);
         // A map that is assigned only in left-out blocks is empty.

@@ -5,6 +5,7 @@
 
 use crate::ast::ProbeBlock;
 use crate::check::{Body, PidFilter, scope};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::object::Attach;
 use crate::scope::Scope;
 use crate::source::Span;
@@ -18,10 +19,7 @@ const MULTI_OF_PROCESSES_SINCE: (u32, u32) = (6, 10);
 pub(super) fn of_block(mut cx: Body<'_, '_>, block: &ProbeBlock) -> typed::Probe {
     let predicate = block.predicate.as_ref().map(|e| cx.condition(e));
     let body = cx.stmts(&block.body);
-    let scope = match &predicate {
-        Some(predicate) => scope::of((cx.env.catalogue, &cx.env.params), predicate),
-        None => scope::of_stmts((cx.env.catalogue, &cx.env.params), &body),
-    };
+    let scope = scope::of(cx.env, predicate.as_ref(), &body);
     within(cx, scope, predicate, body, block.span)
 }
 
@@ -35,6 +33,14 @@ pub(super) fn within(
 ) -> typed::Probe {
     let seed = cx.seed;
     let Limited { attach, section, only_pids } = limited(&cx, scope);
+    if let Attach::Uprobe { scope: Scope::All, .. } = &attach {
+        let filter = match (&predicate, body.as_slice()) {
+            (None, [typed::Stmt { kind: typed::StmtKind::If(condition, ..), .. }]) => Some(condition),
+            (filter, _) => filter.as_ref(),
+        };
+        let vain = filter.filter(|filter| scope::names_processes(cx.env, filter));
+        cx.env.report.extend(vain.map(|filter| traps_everywhere(filter.span, "although this names a process")));
+    }
     let (vars, has_new_types) = cx.vars.finish();
     cx.env.changed |= has_new_types;
     typed::Probe {
@@ -49,6 +55,13 @@ pub(super) fn within(
         vars,
         span,
     }
+}
+
+/// The warning for a probe that is limited to some processes in its script, and not by the kernel.
+pub(super) fn traps_everywhere(span: Span, although: &str) -> Diagnostic {
+    let message = "this probe traps in all processes that run the file, and slows them down";
+    let help = "join `pid == …` with `&&` before all that has an effect, and give every stage of a span the filter";
+    Diagnostic::warning(Code(912), span, message).label(although).help(help)
 }
 
 /// How a program is restricted to processes.

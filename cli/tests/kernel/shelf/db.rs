@@ -100,9 +100,9 @@ fn redis_commands_are_those_of_its_own_statistics() {
 }
 
 /// A user that may run a database, and the programs of the newest `PostgreSQL`.
-const NOBODY_UID: u32 = 65534;
+pub const NOBODY_UID: u32 = 65534;
 
-fn postgres_programs() -> Option<PathBuf> {
+pub fn postgres_programs() -> Option<PathBuf> {
     let versions =
         std::fs::read_dir("/usr/lib/postgresql").ok()?.filter_map(|entry| Some(entry.ok()?.path().join("bin")));
     versions.filter(|path| path.join("postgres").exists()).max()

@@ -30,10 +30,15 @@ impl Process {
     /// Starts a program that waits for its first line of input, and reads its output until it says
     /// that it is ready.
     pub fn start_ready(program: &mut Command) -> Option<(Process, BufReader<ChildStdout>)> {
+        Process::start_until("ready", program)
+    }
+
+    /// The same for a program that begins another line with these words when it is ready.
+    pub fn start_until(words: &str, program: &mut Command) -> Option<(Process, BufReader<ChildStdout>)> {
         let mut process = Process::start(program.stdin(Stdio::piped()).stdout(Stdio::piped()))?;
         let mut said = BufReader::new(process.0.stdout.take().expect("a pipe"));
         let mut line = String::new();
-        while line != "ready\n" {
+        while !line.starts_with(words) {
             line.clear();
             assert!(said.read_line(&mut line).expect("text") > 0, "{program:?} ended before it was ready");
         }

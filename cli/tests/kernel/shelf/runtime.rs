@@ -7,8 +7,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::super::machine::{Directory, run, skip};
+use super::super::machine::{Directory, attached, run, skip};
 use super::super::recipes::Outcome;
+use super::bystanders::breakpoints;
 use super::programs::{PROGRAMS, Process, beside};
 use super::{NOBODY, says_nothing};
 
@@ -94,6 +95,13 @@ fn goroutines_wait_for_the_only_processor_and_collections_are_counted() {
         return;
     };
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let (wanted, _) = Process::start_ready(&mut Command::new(&program)).expect("it was compiled");
+    let (other, _) = Process::start_ready(&mut Command::new(&program)).expect("it was compiled");
+    let running = attached(&["-q", "runtime/go", "--go", &program, "--pid", &wanted.pid()]);
+    assert_ne!(breakpoints(&wanted.pid()), Vec::<String>::new());
+    assert_eq!(breakpoints(&other.pid()), Vec::<String>::new());
+    running.signal("INT");
+    assert_eq!(running.end().code(), 0);
     let recipe = ["runtime/go", "--go", &program, "--pid", "PID"];
     if let Some(outcome) = beside(&mut Command::new(&program), &recipe) {
         let marked = only(&outcome, "marking");

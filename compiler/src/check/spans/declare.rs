@@ -13,6 +13,7 @@ use crate::ast::{
 use crate::check::{Env, params};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::params::Type as ParamType;
+use crate::scope::Scope;
 use crate::source::Span;
 use crate::typed::Restart;
 use crate::types::Type;
@@ -93,6 +94,8 @@ fn read(definition: &SpanDefinition, script: &Script, env: &mut Env<'_>) -> Infe
         is_walked: walks(script, &definition.name.text).next().is_some(),
         limit,
         identity: None,
+        starts: Scope::All,
+        starts_so_far: None,
         name,
         stages,
         expire_ns,

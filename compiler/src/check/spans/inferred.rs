@@ -6,6 +6,7 @@
 
 use crate::catalogue::Catalogue;
 use crate::diagnostic::{Code, Diagnostic};
+use crate::scope::Scope;
 use crate::source::Span;
 use crate::typed::{self, KeyIdentity, Restart};
 use crate::types::Type;
@@ -47,6 +48,10 @@ pub struct InferredSpan {
     pub reads_lap: bool,
     /// Whether a loop iterates over the open starts, which must then be in a map.
     pub is_walked: bool,
+    /// The processes in which starts can be, as the last round has found.
+    pub starts: Scope,
+    /// The same of those starts that this round has checked.
+    pub starts_so_far: Option<Scope>,
 }
 
 /// A part of a span's key.
@@ -111,6 +116,18 @@ impl Spans {
         Some(Diagnostic::error(Code(238), span, message).related(info.span, "defined here").help(help))
     }
 
+    /// Ends a round. Whether it has found other processes than the round before, so that the later
+    /// stages must be checked again.
+    pub(in crate::check) fn end_round(&mut self) -> bool {
+        let mut has_changed = false;
+        for info in &mut self.list {
+            let starts = info.starts_so_far.take().unwrap_or_default();
+            has_changed |= starts != info.starts;
+            info.starts = starts;
+        }
+        has_changed
+    }
+
     /// The spans for lowering.
     pub(in crate::check) fn finish(&self, catalogue: &Catalogue) -> Vec<typed::TimeSpan> {
         self.list.iter().map(|info| info.finish(catalogue)).collect()
@@ -132,14 +149,27 @@ impl InferredSpan {
         self.kept.iter().filter(|field| field.is_stored).position(|field| field.name == name)
     }
 
-    /// Whether open starts can outlive their process or thread: a key part is a pid or tid in all
-    /// stages, and there is no `expire`, under which each start that does not end has an event.
+    /// Whether open starts can outlive their process or thread: they are of one, and there is no
+    /// `expire`, under which each start that does not end has an event.
     pub(in crate::check) fn outlives_tasks(&self, catalogue: &Catalogue) -> bool {
-        if self.expire_ns.is_some() {
-            return false;
-        }
+        self.expire_ns.is_none() && self.is_of_tasks(catalogue)
+    }
+
+    /// Whether all stages of a key are in one process: a part of it is a pid or tid in all stages.
+    fn is_of_tasks(&self, catalogue: &Catalogue) -> bool {
         let mut words = self.parts.iter().filter_map(|part| catalogue.builtin(part.builtin.as_deref()?));
         words.any(|word| word.is_process_number() || word.is_thread_number())
+    }
+
+    /// Notes the processes in which a start can be.
+    pub(in crate::check) fn has_start(&mut self, scope: Scope) {
+        let others = self.starts_so_far.take();
+        self.starts_so_far = Some(others.map_or(scope.clone(), |others| others.or(scope)));
+    }
+
+    /// The processes in which a start can be that later stages at the same task belong to.
+    pub(in crate::check) fn starts_in(&self, catalogue: &Catalogue) -> Scope {
+        if self.is_of_tasks(catalogue) { self.starts.clone() } else { Scope::All }
     }
 
     pub(in crate::check) fn finish(&self, catalogue: &Catalogue) -> typed::TimeSpan {

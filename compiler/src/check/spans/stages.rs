@@ -12,6 +12,7 @@ use crate::check::types::MAX_VALUE_BYTES;
 use crate::check::{Body, program, scope, unify, units};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::layout;
+use crate::object::Attach;
 use crate::scope::Scope;
 use crate::source::Span;
 use crate::typed::{
@@ -26,22 +27,29 @@ const MAX_KEY_BYTES: u32 = 512;
 /// Checks the stages of a part, its sweep, or its program for ended tasks.
 pub(in crate::check) fn check(mut cx: Body<'_, '_>, part: &Part<'_>) -> typed::Probe {
     let mut body = Vec::new();
-    let mut scope: Option<Scope> = None;
     for stage in &part.stages {
-        let stmts = cx.in_scope(|cx| check_stage(cx, part, stage));
-        let of_stage = scope::of_stmts((cx.env.catalogue, &cx.env.params), &stmts);
-        scope = Some(scope.map_or(of_stage.clone(), |scope| scope.or(of_stage)));
-        body.extend(stmts);
+        body.extend(cx.in_scope(|cx| check_stage(cx, part, stage, Scope::All)));
     }
     match part.kind {
         PartKind::Stages => {}
         PartKind::Sweep => body.push(cx.in_scope(|cx| sweep(cx, part))),
         PartKind::Ended => body.push(cx.in_scope(|cx| own_step(cx, part, SpanAction::Ended))),
     }
-    program::within(cx, scope.unwrap_or_default(), None, body, part.span)
+    let scope = scope::of(cx.env, None, &body);
+    let in_other_processes = part.stages.iter().find(|stage| {
+        let starts = &cx.env.spans.list[part.index].starts;
+        stage.kind != StageKind::Start && stage.predicate.is_none() && *starts != Scope::All
+    });
+    if let Attach::Uprobe { scope: Scope::All, .. } = &cx.seed.attach
+        && let Some(stage) = in_other_processes.filter(|_| scope == Scope::All)
+    {
+        cx.error(program::traps_everywhere(stage.span, "although the span starts in some processes only"));
+    }
+    program::within(cx, scope, None, body, part.span)
 }
 
-fn check_stage(cx: &mut Body<'_, '_>, part: &Part<'_>, stage: &ast::Stage) -> Vec<typed::Stmt> {
+/// Checks a stage that is reached in these processes only.
+fn check_stage(cx: &mut Body<'_, '_>, part: &Part<'_>, stage: &ast::Stage, reached: Scope) -> Vec<typed::Stmt> {
     let condition = stage.predicate.as_ref().map(|predicate| cx.condition(predicate));
     let (key, assigned) = key(cx, part, stage);
     let event = Event::Stage(stage.kind.event().to_owned());
@@ -72,13 +80,15 @@ fn check_stage(cx: &mut Body<'_, '_>, part: &Part<'_>, stage: &ast::Stage) -> Ve
     });
     let step = SpanStep { span: SpanIndex(part.index), action, key, keeps, values, handlers, replaced, evicted };
     let step = typed::Stmt { kind: StmtKind::Span(Box::new(step)), span: stage.span };
-    let stmts = vec![assigned, step];
-    match condition {
-        None => stmts,
-        Some(condition) => {
-            vec![typed::Stmt { kind: StmtKind::If(condition, stmts, Vec::new()), span: stage.span }]
-        }
+    let mut stmts = vec![assigned, step];
+    if let Some(condition) = condition {
+        stmts = vec![typed::Stmt { kind: StmtKind::If(condition, stmts, Vec::new()), span: stage.span }];
     }
+    if action == SpanAction::Start {
+        let scope = scope::of(cx.env, None, &stmts);
+        cx.env.spans.list[part.index].has_start(reached.and(scope));
+    }
+    stmts
 }
 
 fn sweep(cx: &mut Body<'_, '_>, part: &Part<'_>) -> typed::Stmt {
@@ -113,8 +123,11 @@ fn own_step(cx: &mut Body<'_, '_>, part: &Part<'_>, action: SpanAction) -> typed
 fn handled(cx: &mut Body<'_, '_>, part: &Part<'_>, event: &Event) -> (SpanValues, Vec<Vec<typed::Stmt>>) {
     let outer = cx.spans.hide_outer();
     let mut handlers: Vec<_> = part.handlers(event).map(|block| cx.in_scope(|cx| handler(cx, block))).collect();
+    // An open start is found only where it can be, at a task of its own.
+    let is_later = !matches!(event, Event::Stage(name) if name == "start");
+    let reached = if is_later { cx.env.spans.list[part.index].starts_in(cx.env.catalogue) } else { Scope::All };
     for (inner, stage) in part.stages_on(event) {
-        handlers.push(cx.in_scope(|cx| check_stage(cx, &inner, stage)));
+        handlers.push(cx.in_scope(|cx| check_stage(cx, &inner, stage, reached.clone())));
     }
     let values = cx.spans.restore(outer);
     (values, handlers)

@@ -16,6 +16,10 @@ pub(super) struct Bswap;
 impl Function for Bswap {
     word!("bswap", "functions/bswap");
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("bswap", args.len(), 1..=1, span) {
             return typed::Expr::poison(span);

@@ -17,6 +17,10 @@ pub(super) struct Buf;
 impl Function for Buf {
     word!("buf", "functions/buf");
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("buf", args.len(), 1..=2, span) {
             return typed::Expr::poison(span);

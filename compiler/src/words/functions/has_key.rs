@@ -16,6 +16,10 @@ pub(super) struct HasKey;
 impl Function for HasKey {
     word!("has_key", "functions/has_key");
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("has_key", args.len(), 1..=2, span) {
             return typed::Expr::poison(span);

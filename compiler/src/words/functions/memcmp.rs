@@ -18,6 +18,10 @@ pub(super) struct Memcmp;
 impl Function for Memcmp {
     word!("memcmp", "functions/memcmp");
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("memcmp", args.len(), 3..=3, span) {
             return typed::Expr::poison(span);

@@ -16,6 +16,10 @@ pub(super) struct Str;
 impl Function for Str {
     word!("str", "functions/str");
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("str", args.len(), 1..=2, span) {
             return typed::Expr::poison(span);

@@ -17,6 +17,10 @@ pub(super) struct Strcontains;
 impl Function for Strcontains {
     word!("strcontains", "functions/strcontains");
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("strcontains", args.len(), 2..=2, span) {
             return typed::Expr::poison(span);

@@ -17,6 +17,10 @@ pub(super) struct Strlen;
 impl Function for Strlen {
     word!("strlen", "functions/strlen");
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("strlen", args.len(), 1..=1, span) {
             return typed::Expr::poison(span);

@@ -18,6 +18,10 @@ pub(super) struct Strncmp;
 impl Function for Strncmp {
     word!("strncmp", "functions/strncmp");
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("strncmp", args.len(), 3..=3, span) {
             return typed::Expr::poison(span);

@@ -17,6 +17,10 @@ pub(super) struct Strstr;
 impl Function for Strstr {
     word!("strstr", "functions/strstr");
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     fn check(&'static self, cx: &mut check::Body<'_, '_>, args: &[ast::Expr], span: Span) -> typed::Expr {
         if !cx.arity("strstr", args.len(), 2..=2, span) {
             return typed::Expr::poison(span);
