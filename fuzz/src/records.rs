@@ -149,6 +149,7 @@ impl Sink for Outputs {
     fn exit(&mut self, _code: u8) {}
     fn cat(&mut self, _path: &str) {}
     fn system(&mut self, _command: &str) {}
+    fn exec(&mut self, _words: &[&[u8]]) {}
     fn unwatch(&mut self, _address: u64, _span: Span) {}
     fn symbols(&self) -> &dyn Symbols {
         &Names

@@ -6,8 +6,9 @@
 //!
 //! Numbers follow C: without a length modifier a number is truncated to 32 bits, like `int`.
 //! Additions to C are the buffer conversions `%r`, `%rx` and `%rh`, and `%s`, which accepts every
-//! value; `%gr` prints the flags of a memory allocation. `*` is accepted but sets no width, as in
-//! bpftrace. A `%` that does not begin a conversion is literal text.
+//! value; `%q` is `%s` quoted for the shell; `%gr` prints the flags of a memory allocation. `*` is
+//! accepted but sets no width, as in bpftrace. A `%` that does not begin a conversion is literal
+//! text.
 
 mod allocation_flags;
 mod number;
@@ -54,7 +55,7 @@ pub struct Conversion {
     pub width: Option<u32>,
     /// Number of digits, or maximum number of characters of a string.
     pub precision: Option<u32>,
-    /// The letter: `d i u x X o c s p f`, `r` (buffer), `t` (a duration in ns); `R` stands for
+    /// The letter: `d i u x X o c s q p f`, `r` (buffer), `t` (a duration in ns); `R` stands for
     /// `rx`, `H` for `rh`, `G` for `gr` (flags of an allocation).
     pub letter: char,
     /// Size from the length modifier (`hh` 1, `h` 2, none 4, `l`, `ll`, `j`, `z` and `t` 8):
@@ -97,7 +98,7 @@ impl Format {
 pub fn accepts(conversion: &Conversion, ty: &Type) -> bool {
     match (conversion.letter, ty) {
         (_, Type::None) => false,
-        (_, Type::Unknown) | ('s', _) | ('r' | 'R' | 'H', Type::Buf { .. }) => true,
+        (_, Type::Unknown) | ('s' | 'q', _) | ('r' | 'R' | 'H', Type::Buf { .. }) => true,
         ('r' | 'R' | 'H', _) => false,
         (letter, Type::Statistic { .. }) => letter != 'c' && letter != 'p',
         ('t', ty) => matches!(ty, Type::Int(_)),

@@ -148,7 +148,8 @@ pub struct Packet<'a> {
 
 /// Operations available to a function's user-space part; implemented by the runtime.
 pub trait Sink {
-    /// Prints text; `kind` is its name in JSON output (`printf`, `time`, `join`, `cat`, `syscall`).
+    /// Prints text; `kind` is its name in JSON output (`printf`, `time`, `join`, `cat`, `syscall`,
+    /// `exec`).
     fn text(&mut self, kind: &'static str, bytes: &[u8]);
     /// Prints a warning (`warnf`) or an error (`errorf`) of the script at the first of these
     /// places; the others are the calls of macros that led there.
@@ -181,8 +182,10 @@ pub trait Sink {
     fn packet(&mut self, _path: &str, _packet: &Packet<'_>) {}
     /// Prints a file, or an error.
     fn cat(&mut self, path: &str);
-    /// Runs a command.
+    /// Runs a command of the shell.
     fn system(&mut self, command: &str);
+    /// Runs a program with these arguments; the first word is the program.
+    fn exec(&mut self, words: &[&[u8]]);
     /// Removes the watchpoints at this address, or warns at `span` that there is none.
     fn unwatch(&mut self, address: u64, span: Span);
     /// Whether control characters in text that traced programs influence are escaped: output goes

@@ -68,6 +68,16 @@ pub(crate) struct Actions<'a> {
 }
 
 impl<'a> Actions<'a> {
+    /// Whether the script's next command runs; counts one that does not because a signal came.
+    fn may_run_commands(&mut self) -> bool {
+        // The compiler rejects a script that may not; this check is for objects from elsewhere.
+        if self.allow_unsafe && signal::came() {
+            self.commands_left_out += 1;
+            return false;
+        }
+        self.allow_unsafe
+    }
+
     /// Applies `act` to a map that an action names. An error is recorded in `failure`.
     fn with_map<T>(&mut self, map: usize, act: impl FnOnce(&'a UserMap, &Actions<'a>) -> io::Result<T>) -> Option<T> {
         let object = self.object;
@@ -255,17 +265,23 @@ impl Sink for Actions<'_> {
     }
 
     fn system(&mut self, command: &str) {
-        if !self.allow_unsafe {
-            // The compiler rejects such a script; this check is for objects from elsewhere.
-            return;
+        if self.may_run_commands() {
+            match commands::shell(command) {
+                Ok(output) => self.output.text("syscall", &output),
+                Err(error) => self.output.text("syscall", format!("system: {error}\n").as_bytes()),
+            }
         }
-        if signal::came() {
-            self.commands_left_out += 1;
-            return;
-        }
-        match commands::output(command) {
-            Ok(output) => self.output.text("syscall", &output),
-            Err(error) => self.output.text("syscall", format!("system: {error}\n").as_bytes()),
+    }
+
+    fn exec(&mut self, words: &[&[u8]]) {
+        if self.may_run_commands() {
+            match commands::program(words) {
+                Ok(output) => self.output.text("exec", &output),
+                Err(error) => {
+                    let program = String::from_utf8_lossy(words.first().copied().unwrap_or_default());
+                    self.output.text("exec", format!("exec: {program}: {error}\n").as_bytes());
+                }
+            }
         }
     }
 

@@ -1,18 +1,30 @@
-//! Runs the shell commands of a script.
+//! Runs the commands of a script.
 //!
-//! In: a shell command line. Out: its standard output.
+//! In: a line for the shell, or the words of a program. Out: its standard output.
 //! Guarantee: a signal that ends profiler ends the wait and the command.
 
+use std::ffi::OsStr;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
 use crate::sys::{poll, process, signal};
 
+/// The output of a line of the shell.
+pub(crate) fn shell(line: &str) -> io::Result<Vec<u8>> {
+    output(Command::new("/bin/sh").args(["-c", line]))
+}
+
+/// The output of a program with its arguments.
+pub(crate) fn program(words: &[&[u8]]) -> io::Result<Vec<u8>> {
+    let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    output(Command::new(OsStr::from_bytes(program)).args(arguments.iter().map(|word| OsStr::from_bytes(word))))
+}
+
 /// Runs a command and waits until it ends or a signal arrives.
-pub(crate) fn output(command: &str) -> io::Result<Vec<u8>> {
-    let mut shell = Command::new("/bin/sh");
-    let mut child = shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+fn output(command: &mut Command) -> io::Result<Vec<u8>> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let ended = poll::pidfd(child.id())?;
     let mut output = Vec::new();
     let mut part = [0; 4096];

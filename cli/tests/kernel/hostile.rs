@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use super::machine::{Alone, Directory, Limit, attached, copy, run, skip, wait_for, workload};
+use super::machine::{self, Alone, Directory, Limit, attached, copy, run, skip, wait_for, workload};
 
 /// Timeout of a step, far longer than a step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -228,6 +228,27 @@ fn cat_of_a_fifo_or_a_device_is_an_error_that_is_printed() {
 
 /// Both programs are mapped at the same addresses, so the second one is symbolized correctly only
 /// if the two are distinguished.
+#[test]
+fn a_name_is_no_command() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("name");
+    // A thread has the first 15 characters of its program's name.
+    for name in ["x;>owned", "$(>owned)", "it's;>owned'", "a\n>owned"] {
+        copy(workload(), &directory.path(name));
+        let script = "tracepoint:syscalls:sys_enter_getppid
+            /pid == cpid/ { system(\"echo %q\", comm); exec(\"echo\", comm, str(comm), 7); exit(); }";
+        let command = format!("\"{}\" getppid 1", directory.path(name));
+        let mut profiler = machine::profiler(&["-q", "--unsafe", "-e", script, "-c", &command]);
+        let ended = machine::Running::start(profiler.current_dir(directory.path(""))).end();
+        for words in [format!("{name}\n"), format!("{name} {name} 7\n")] {
+            assert!(ended.stdout.contains(&words), "{name}: {} {}", ended.stdout, ended.stderr);
+        }
+        assert!(!fs::exists(directory.path("owned")).expect("a directory"), "{name} was run");
+    }
+}
+
 #[test]
 fn a_program_is_not_named_after_the_one_that_ran_before_it() {
     if skip() {

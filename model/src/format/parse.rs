@@ -71,7 +71,8 @@ fn conversion(text: &[u8]) -> Result<Option<(Found, usize)>, String> {
         conversion.precision = number(text, &mut at)?.or((!star).then_some(0));
     }
     // `t` is a C length modifier before a letter; elsewhere it is our own conversion (durations).
-    if text.get(at) == Some(&b't') && !text.get(at + 1).is_some_and(|next| b"%hlLjztdiuxXocspreEfFgGaAn".contains(next))
+    if text.get(at) == Some(&b't')
+        && !text.get(at + 1).is_some_and(|next| b"%hlLjztdiuxXocspqreEfFgGaAn".contains(next))
     {
         conversion.letter = 't';
         conversion.size_bytes = 8;
@@ -85,7 +86,7 @@ fn conversion(text: &[u8]) -> Result<Option<(Found, usize)>, String> {
         [b'r', b'x', ..] => ('R', 2),
         [b'r', b'h', ..] => ('H', 2),
         [b'g', b'r', ..] => ('G', 2),
-        [letter @ (b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' | b'p' | b'r' | b'f'), ..] => {
+        [letter @ (b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' | b'p' | b'q' | b'r' | b'f'), ..] => {
             (char::from(*letter), 1)
         }
         [letter, ..] if b"eEFgGaAn".contains(letter) => {

@@ -61,12 +61,12 @@ impl Conversion {
     fn write_field(&self, record: &Record<'_>, field: &Field, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         let bytes = record.field_bytes(field);
         match &field.ty {
-            Type::Int(int) if !matches!(self.letter, 's' | 'c' | 't' | 'G') => {
+            Type::Int(int) if !matches!(self.letter, 's' | 'q' | 'c' | 't' | 'G') => {
                 if let Some(number) = decode::integer(*int, bytes) {
                     return write_integer(self, number as u64, out);
                 }
             }
-            Type::Str { capacity_bytes } => {
+            Type::Str { capacity_bytes } if self.letter != 'q' => {
                 if let (text, false) = decode::string(bytes, *capacity_bytes) {
                     return write_padded(self, text, out);
                 }
@@ -95,6 +95,11 @@ impl Conversion {
                 let text = if is_signed { format!("{number:+.digits$}") } else { format!("{number:.digits$}") };
                 write_padded(&Conversion { precision: None, ..*self }, text.as_bytes(), out);
             }
+            ('q', _, value) => {
+                let mut text = Vec::new();
+                Conversion { letter: 's', width: None, ..*self }.write(value, symbols, &mut text);
+                write_padded(&Conversion { precision: None, ..*self }, &quoted(&text), out);
+            }
             ('R', _, Value::Buf(bytes)) => self.write_buffer(bytes, BufferStyle::Escaped, out),
             ('H', _, Value::Buf(bytes)) => self.write_buffer(bytes, BufferStyle::Spaced, out),
             (_, _, Value::Str(text)) => write_padded(self, text, out),
@@ -112,6 +117,13 @@ impl Conversion {
         write_buffer(bytes, style, &mut text);
         write_padded(&Conversion { precision: None, ..*self }, &text, out);
     }
+}
+
+/// A text as one word of a shell: within single quotes; each quote in it ends them, follows a
+/// backslash, and begins them again.
+fn quoted(text: &[u8]) -> Vec<u8> {
+    let parts: Vec<&[u8]> = text.split(|byte| *byte == b'\'').collect();
+    [b"'", parts.join(&b"'\\''"[..]).as_slice(), b"'"].concat()
 }
 
 /// The number as a double, for display with three digits.

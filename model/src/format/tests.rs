@@ -271,3 +271,14 @@ fn records_render_like_values() {
     bytes[12..28].copy_from_slice(b"0123456789abcdef");
     assert_eq!(rendered("%d %s", &bytes), "4242 0123456789abcdef..", "a string that fills its room was cut");
 }
+
+#[test]
+fn a_word_of_the_shell_is_quoted() {
+    assert_eq!(one("%q", text("plain")), "'plain'");
+    assert_eq!(one("%q", text("")), "''");
+    assert_eq!(one("%q", text("it's;id\n")), "'it'\\''s;id\n'");
+    assert_eq!(one("%q|", Value::Int(-3)), "'-3'|");
+    // The precision is of the text, the width of the word.
+    assert_eq!(one("%8.2q|", text("abc")), "    'ab'|");
+    assert_eq!(one("%-8.2q|", text("abc")), "'ab'    |");
+}

@@ -18,6 +18,7 @@ mod delete;
 pub(super) mod dw_ustack;
 mod errorf;
 mod exchange;
+mod exec;
 mod exit;
 mod fail;
 mod find;
@@ -104,6 +105,7 @@ pub(super) const ALL: &[&dyn Function] = &[
     &dw_ustack::DwUstack,
     &errorf::Errorf,
     &exchange::Exchange,
+    &exec::Exec,
     &exit::Exit,
     &fail::Fail,
     &find::Find,
