@@ -28,6 +28,11 @@ pub trait Target: std::fmt::Debug {
     fn possible_cpus(&self) -> u32;
     /// Memory page size in bytes.
     fn page_size_bytes(&self) -> u32;
+    /// The highest frequency at which the kernel samples, in hertz
+    /// (`kernel.perf_event_max_sample_rate`); `None` if it is not known.
+    fn most_samples_hz(&self) -> Option<u64> {
+        None
+    }
     /// The kernel's BTF, if it is readable. The first call may map the file.
     fn btf(&self) -> Option<&Btf>;
     /// The kernel's BTF, but only if the layout of `ty` depends on it: reading it costs start-up

@@ -227,6 +227,10 @@ impl Target for Host {
         self.process
     }
 
+    fn most_samples_hz(&self) -> Option<u64> {
+        fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok()?.trim().parse().ok()
+    }
+
     fn functions(&self, path: &str, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
         self.symbols(path)?.functions(pattern)
     }

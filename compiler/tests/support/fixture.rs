@@ -143,6 +143,10 @@ impl Target for Machine {
         4096
     }
 
+    fn most_samples_hz(&self) -> Option<u64> {
+        Some(50_000)
+    }
+
     fn btf(&self) -> Option<&Btf> {
         self.btf.as_ref()
     }

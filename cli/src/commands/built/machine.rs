@@ -260,6 +260,10 @@ impl Target for Recorded<'_> {
         self.target.page_size_bytes()
     }
 
+    fn most_samples_hz(&self) -> Option<u64> {
+        self.target.most_samples_hz()
+    }
+
     fn btf(&self) -> Option<&Btf> {
         self.note_types();
         self.target.btf()

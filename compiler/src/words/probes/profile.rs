@@ -3,7 +3,8 @@
 use crate::ast::AttachPoint;
 use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
 use crate::check::{PidFilter, Points, Seed};
-use crate::object::{Attach, CPU_CLOCK, SOFTWARE};
+use crate::diagnostic::{Code, Diagnostic};
+use crate::object::{Attach, CPU_CLOCK, Rate, SOFTWARE};
 use crate::typed::ContextKind;
 use crate::words::probes::listing;
 
@@ -20,6 +21,15 @@ impl ProbeKind for Profile {
 
     fn expand(&'static self, cx: &mut Points<'_, '_>, point: &AttachPoint) -> Vec<Seed> {
         let Some(rate) = cx.rate(point, "profile:hz:N") else { return Vec::new() };
+        if let (Rate::Hertz(wanted), Some(most)) = (rate, cx.env.target.most_samples_hz())
+            && wanted > most
+        {
+            let message = format!("this kernel takes at most {most} samples a second on a CPU");
+            let help =
+                format!("ask for fewer, or raise the limit: `sysctl kernel.perf_event_max_sample_rate={wanted}`");
+            cx.error(Diagnostic::error(Code(404), point.span, message).help(help));
+            return Vec::new();
+        }
         let attach = Attach::PerfEvent { kind: SOFTWARE, config: CPU_CLOCK, rate };
         let name = super::point::full_name(self.name(), point);
         let mut seed = Seed::new(name, "perf_event".into(), ContextKind::PerfEvent, attach);
