@@ -97,6 +97,11 @@ fn an_unreadable_line_is_reported_with_its_place() {
             assert!(errors.contains(words) && errors.contains(&bad), "{errors}");
         }
     }
+    // Files without an end.
+    for endless in ["/dev/zero", "/dev/urandom"] {
+        let (code, _, errors) = flame(&[endless]);
+        assert!(code == Some(1) && errors.contains("is not a stack with a number"), "{endless}: {errors}");
+    }
     let (code, _, errors) = flame(&["/no/such"]);
     assert!(code == Some(1) && errors.contains("`/no/such` cannot be read"), "{errors}");
 }

@@ -248,6 +248,8 @@ fn linear_histograms() {
     assert_eq!(labels(linear_histogram(&[0, 1, 1], 0, 10, 1)), ["[0]", "[1]"]);
     let kibi = labels(linear_histogram(&[1, 1, 1, 1], 0, 2048, 1024));
     assert_eq!(kibi, ["(..., 0)", "[0, 1K)", "[1K, 2K)", "[2K, ...)"]);
+    let half = labels(linear_histogram(&[0, 1, 1, 1, 1], 0, 2048, 512));
+    assert_eq!(half, ["[0, 512)", "[512, 1024)", "[1024, 1536)", "[1536, 2048)"]);
     let mebi = labels(linear_histogram(&[0, 1, 1], 0, 1 << 30, 1 << 29));
     assert_eq!(mebi, ["[0, 512M)", "[512M, 1024M)"]);
     assert_eq!(labels(linear_histogram(&[1, 1], -4, 4, 4)), ["(..., -4)", "[-4, 0)"]);

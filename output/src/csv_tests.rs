@@ -56,3 +56,17 @@ fn fields_are_quoted_where_they_must_be_and_numbers_are_bare() {
     );
     assert_eq!((out.text(), notes.text().as_str()), (expected, "apart\n"));
 }
+
+#[test]
+fn what_readers_of_lines_would_change_is_quoted() {
+    let line = |field: &str| {
+        let mut out = Vec::new();
+        write_line([field.as_bytes(), b"x"].into_iter(), &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(line("a b"), "a b,x\n");
+    for quoted in [" a", "a\rb", "a\nb", "a,b"] {
+        assert_eq!(line(quoted), format!("\"{quoted}\",x\n"), "{quoted:?}");
+    }
+    assert_eq!(line("a\"b"), "\"a\"\"b\",x\n");
+}

@@ -43,6 +43,13 @@ fn distributions_carry_their_numbers_and_buckets() {
 }
 
 #[test]
+fn numbers_that_json_lacks_are_strings() {
+    let float = |number: f64| value(&Value::Float(number.to_bits()));
+    assert_eq!([1.5, -0.25].map(float), ["1.5", "-0.25"]);
+    assert_eq!([f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(float), ["\"inf\"", "\"-inf\"", "\"NaN\""]);
+}
+
+#[test]
 fn text_is_one_string() {
     let text = |kind, bytes: &'static [u8]| line(|json| json.text(kind, bytes));
     assert_eq!(text("printf", b"test 5"), "{\"type\": \"printf\", \"data\": \"test 5\"}\n");

@@ -21,7 +21,7 @@ mod states;
 mod threads;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
 use profiler_model::output::{
@@ -135,9 +135,9 @@ impl Folded {
     /// The stacks of a file that [`Folded::write_lines`] or another tool has written.
     ///
     /// # Errors
-    /// The first line that is no stack with a whole number.
-    pub fn read(text: &str) -> Result<Folded, Unreadable> {
-        difference::read(text)
+    /// The first line that is no stack with a whole number, or that is longer than a mebibyte.
+    pub fn read(file: &mut dyn BufRead) -> Result<Folded, Unreadable> {
+        difference::read(file)
     }
 
     /// Whether there are no stacks.

@@ -116,6 +116,37 @@ a\\tb            30
 }
 
 #[test]
+fn the_first_column_is_left_alone_where_no_other_fits() {
+    let expected = "\
+slowest mutexes
+comm
+postgres
+a\\tb
+… 12 others
+… 4 more columns
+";
+    assert_eq!(shown(&mutexes(), Layout { width: Some(16), ..Layout::default() }), expected);
+    // One column more than fits is the last one.
+    let mut table = mutexes();
+    table.headers.truncate(3);
+    table.rows.iter_mut().for_each(|row| row.truncate(3));
+    table.rest.iter_mut().for_each(|rest| rest.cells.truncate(3));
+    table.headers.swap(1, 2);
+    table.rows.iter_mut().for_each(|row| row.swap(1, 2));
+    table.rest.iter_mut().for_each(|rest| rest.cells.swap(1, 2));
+    let narrow = shown(&table, Layout { width: Some(27), ..Layout::default() });
+    assert!(narrow.contains("\ncomm         count\n") && narrow.contains("… 1 more column"), "{narrow}");
+}
+
+#[test]
+fn a_cell_is_one_line_that_reads_as_it_is_written() {
+    let mut table = mutexes();
+    table.rows[0][0] = text("a\nb\u{1b}[2J\u{202e}c\u{2069}");
+    let shown = shown(&table, Layout::default());
+    assert!(shown.contains("a\\nb\\u{1b}[2J\\u{202e}c\\u{2069}"), "{shown}");
+}
+
+#[test]
 fn a_low_and_narrow_terminal_is_not_exceeded() {
     let layout = Layout { width: Some(20), height: Some(6), ..Layout::default() };
     let low = shown(&mutexes(), layout);

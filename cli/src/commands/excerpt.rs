@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use profiler_compiler::source::{Source, Span};
+use profiler_model::text::controls::is_harmless;
 use unicode_width::UnicodeWidthStr;
 
 /// Limit in characters of a shown line.
@@ -190,10 +191,9 @@ fn harmless(c: char) -> Cow<'static, str> {
         '\t' => TAB.into(),
         '\0'..='\x1f' => char::from_u32(0x2400 + c as u32).unwrap_or('\u{fffd}').to_string().into(),
         '\x7f' => "␡".into(),
-        // Line separators and bidirectional controls, which would make the line read differently.
-        '\u{80}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            "\u{fffd}".into()
-        }
+        // They would make the line read differently.
+        '\u{2028}' | '\u{2029}' => "\u{fffd}".into(),
+        _ if !is_harmless(c) => "\u{fffd}".into(),
         _ => c.to_string().into(),
     }
 }

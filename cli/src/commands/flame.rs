@@ -3,9 +3,10 @@
 //! In: files of folded lines. Out: an SVG file, or standard output, which may get text instead.
 //! Guarantee: a file with an unreadable line gives an error with the place, and no picture.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Write};
 
-use profiler_output::stacks::Folded;
+use profiler_output::stacks::{Folded, Unreadable};
 
 use super::args::FlameArguments;
 use super::exit::{Failure, MISTAKE, OK};
@@ -44,11 +45,13 @@ pub(super) fn flame(arguments: &FlameArguments) -> Result<u8, Failure> {
 }
 
 fn read(path: &str) -> Result<Folded, Failure> {
-    let bytes =
-        std::fs::read(path).map_err(|error| Failure::new(MISTAKE, format!("`{path}` cannot be read: {error}")))?;
-    let stacks = Folded::read(&String::from_utf8_lossy(&bytes)).map_err(|unreadable| {
-        Failure::new(MISTAKE, format!("line {} of `{path}` is not a stack with a number", unreadable.line))
-            .help("write folded lines with `--folded FILE`: `main;work 12`")
+    let file = File::open(path).map_err(Unreadable::File);
+    let stacks = file.and_then(|file| Folded::read(&mut BufReader::new(file))).map_err(|why| match why {
+        Unreadable::File(error) => Failure::new(MISTAKE, format!("`{path}` cannot be read: {error}")),
+        Unreadable::Line(line) => {
+            Failure::new(MISTAKE, format!("line {line} of `{path}` is not a stack with a number"))
+                .help("write folded lines with `--folded FILE`: `main;work 12`")
+        }
     })?;
     if stacks.is_empty() {
         return Err(Failure::new(MISTAKE, format!("`{path}` has no stacks")));

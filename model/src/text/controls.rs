@@ -42,7 +42,7 @@ pub fn is_harmless(character: char) -> bool {
     match character {
         '\n' | '\t' => true,
         // Bidirectional marks, embeddings, overrides and isolates.
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
         character => !character.is_control(),
     }
 }
@@ -67,6 +67,13 @@ mod tests {
         let expected = "ours \x1b[1m\\x1b]0;title\\x07 \\x9b2J \\xc2\\x9b2J café\ta\\x0d\n\\x7f \\xe2\\x80\\xae!\\xff";
         assert_eq!(String::from_utf8(text).expect("text"), expected);
         assert_eq!(escaped("plain\n"), "plain\n");
+        // Every character that Unicode's algorithm for two directions obeys, and their neighbours.
+        for (first, last) in [(0x61c, 0x61c), (0x200e, 0x200f), (0x202a, 0x202e), (0x2066, 0x2069)] {
+            for number in first - 1..=last + 1 {
+                let character = char::from_u32(number).expect("a character");
+                assert_eq!(is_harmless(character), !(first..=last).contains(&number), "U+{number:04X}");
+            }
+        }
         escape_controls(&mut Vec::new(), 7);
         for byte in 0..=255 {
             let mut text = vec![byte];

@@ -1,34 +1,53 @@
 //! Folded lines as stacks again, and two of them as lines of their difference.
 //!
-//! In: text of folded lines. Out: [`Folded`] stacks, or lines with two numbers.
+//! In: files of folded lines. Out: [`Folded`] stacks, or lines with two numbers.
 //! Guarantee: a line that is no stack with a number is an error with its line number, so that
 //! nothing is left out silently. Stacks have states if all of them have. Numbers of the first file
 //! are scaled to the total of the second.
 
+use std::io::{self, BufRead, Read as _};
+
 use super::Folded;
 use super::states::{self, Placed};
 
-/// A line that is not `FRAME;FRAME NUMBER`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreadable {
-    /// Counted from 1.
-    pub line: usize,
+/// Why a file is not read.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// This line, counted from 1, is not `FRAME;FRAME NUMBER`.
+    Line(usize),
+    /// The kernel refuses.
+    File(io::Error),
 }
 
-pub(super) fn read(text: &str) -> Result<Folded, Unreadable> {
+/// The longest line. A file without any, such as a device, must not fill the memory.
+const LONGEST_LINE_BYTES: u64 = 1 << 20;
+
+pub(super) fn read(file: &mut dyn BufRead) -> Result<Folded, Unreadable> {
     let mut folded = Folded::default();
     let mut total: i64 = 0;
-    for (line, content) in (1..).zip(text.lines()) {
+    let mut content = Vec::new();
+    for line in 1.. {
+        content.clear();
+        let mut rest = (&mut *file).take(LONGEST_LINE_BYTES);
+        let size_bytes = rest.read_until(b'\n', &mut content).map_err(Unreadable::File)?;
+        if size_bytes == 0 {
+            break;
+        }
+        if size_bytes as u64 == LONGEST_LINE_BYTES {
+            return Err(Unreadable::Line(line));
+        }
+        let content = String::from_utf8_lossy(&content);
         if content.trim().is_empty() {
             continue;
         }
         let parts = content.trim_end().rsplit_once(' ').map(|(stack, number)| (stack.trim(), number.parse()));
         let (stack, number) = match parts {
             Some((stack, Ok(number))) if !stack.is_empty() => (stack, number),
-            _ => return Err(Unreadable { line }),
+            _ => return Err(Unreadable::Line(line)),
         };
         // inferno adds signed numbers.
-        total = i64::try_from(number).ok().and_then(|number| total.checked_add(number)).ok_or(Unreadable { line })?;
+        let sum = i64::try_from(number).ok().and_then(|number| total.checked_add(number));
+        total = sum.ok_or(Unreadable::Line(line))?;
         folded.add(stack.to_owned(), number);
     }
     if let Some(depth) = states::position_in_file(folded.rows.keys()) {

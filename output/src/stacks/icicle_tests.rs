@@ -12,7 +12,7 @@ client;main;a_function_with_a_long_name 18
 
 fn icicle(lines: &str, look: Look) -> String {
     let mut out = Vec::new();
-    Folded::read(lines).expect("lines").write_icicle("title", look, &mut out).expect("written");
+    Folded::read(&mut lines.as_bytes()).expect("lines").write_icicle("title", look, &mut out).expect("written");
     String::from_utf8(out).expect("text")
 }
 

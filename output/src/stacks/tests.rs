@@ -216,7 +216,7 @@ fn the_legend_is_below_everything_else() {
 fn a_file_of_folded_lines_has_the_states_that_were_written() {
     let rows = [("running", 2), ("lock", 3)].map(|(state, spent)| (in_state("a", state), spent));
     let written = folded(&[map("@", rows.to_vec())]);
-    let read = Folded::read(&lines(&written).join("\n")).expect("lines");
+    let read = Folded::read(&mut lines(&written).join("\n").as_bytes()).expect("lines");
     assert_eq!(read, written);
     assert!(!read.states.is_empty());
 }

@@ -7,6 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use profiler_model::output::{Cell, Header};
 use profiler_model::statistics::Number;
+use profiler_model::text::controls::is_harmless;
 use profiler_model::text::write_value;
 use profiler_model::units::Unit;
 use profiler_model::value::{Symbols, Value};
@@ -73,12 +74,13 @@ pub(super) fn value_text(value: &Value, symbols: &dyn Symbols) -> String {
     printable(&String::from_utf8_lossy(&text))
 }
 
-/// Escapes the control characters of a text.
+/// Escapes what would leave the cell, or that a terminal interprets.
 pub(super) fn printable(text: &str) -> String {
-    if !text.contains(|c: char| c.is_control()) {
+    let is_escaped = |c: char| c.is_control() || !is_harmless(c);
+    if !text.contains(is_escaped) {
         return text.to_owned();
     }
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    let shown = |c: char| if is_escaped(c) { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(shown).collect()
 }
 
