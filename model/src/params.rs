@@ -252,6 +252,12 @@ impl Type {
     }
 }
 
+/// A duration that is given on a command line, in nanoseconds: a number with a unit, as of a
+/// parameter, or without one, of seconds. `None` if it is no duration.
+pub fn duration_ns(text: &str) -> Option<i64> {
+    text::with_unit(text, &text::DURATIONS).or_else(|| text::with_unit(&format!("{text}s"), &text::DURATIONS))
+}
+
 impl Param {
     /// A parameter with this name and type; the other fields have defaults.
     pub fn new(name: impl Into<String>, ty: Type, span: Span) -> Param {

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use profiler_compiler::keywords::{self, Role};
+use profiler_model::params::duration_ns;
 
 /// The parsed input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -264,17 +265,10 @@ fn map_name(word: &str, text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses `500ms`, `1s`, `2m`.
+/// Parses a duration that is not zero.
 fn duration(text: &str) -> Option<Duration> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let count: u64 = digits.parse().ok()?;
-    let unit_ms = match &text[digits.len()..] {
-        "ms" => 1,
-        "s" | "" => 1000,
-        "m" => 60_000,
-        _ => return None,
-    };
-    Some(Duration::from_millis(count.checked_mul(unit_ms)?)).filter(|time| !time.is_zero())
+    let ns = duration_ns(text).and_then(|ns| u64::try_from(ns).ok())?;
+    Some(Duration::from_nanos(ns)).filter(|time| !time.is_zero())
 }
 
 #[cfg(test)]

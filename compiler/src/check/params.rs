@@ -106,15 +106,24 @@ fn set_values(params: &mut [Param], options: &Options, target: &dyn Target, repo
     let known = params.to_vec();
     for param in params {
         let means = |name: &str| params::find(&known, name).is_some_and(|found| found.name == param.name);
-        let given: Vec<&Option<String>> =
-            options.named.iter().filter(|(name, _)| means(name)).map(|(_, text)| text).collect();
-        let option = format!("--{}", param.name.replace('_', "-"));
+        let typed: Vec<&(String, Option<String>)> = options.named.iter().filter(|(name, _)| means(name)).collect();
+        // A parameter of a module can be given by the end of its name alone.
+        let option = format!("--{}", typed.first().map_or(&param.name, |(name, _)| name).replace('_', "-"));
+        let given: Vec<&Option<String>> = typed.into_iter().map(|(_, text)| text).collect();
         if given.iter().any(|text| text.is_none()) && param.ty != ParamType::Bool {
             let message = format!("`{option}` needs a value");
             report.push(Diagnostic::error(Code(358), param.span, message).help(format!("write `{option} VALUE`")));
             continue;
         }
-        let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "true".into());
+        // As for `sleep`, a number without a unit is of seconds.
+        let is_bare = |text: &String| {
+            param.ty == ParamType::Duration && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        };
+        let text = |text: &Option<String>| match text {
+            Some(text) if is_bare(text) => format!("{text}s"),
+            Some(text) => text.clone(),
+            None => "true".into(),
+        };
         let given: Vec<Written> = given.into_iter().map(|given| Written { text: text(given), quoted: false }).collect();
         if given.is_empty() {
             match (&param.default, param.is_public) {

@@ -1,6 +1,6 @@
 //! Tests of [`super`].
 
-use super::{Ids, Param, Type, Value, Written};
+use super::{Ids, Param, Type, Value, Written, duration_ns};
 use crate::source::Span;
 
 /// Knows a single cgroup and a single user.
@@ -139,4 +139,23 @@ fn bytes_have_the_size_of_the_type() {
     assert_eq!((text.len(), word(&text, 0), &text[8..11]), (72, 0, &b"ab\0"[..]));
     assert_eq!(word(&param(Type::Path).bytes(&Value::Any), 0), 1);
     assert_eq!(param(Type::Int).bytes(&Value::Number(-1)), [0xff; 8]);
+}
+
+#[test]
+fn a_duration_on_a_command_line_is_of_seconds_or_has_a_unit() {
+    let cases = [
+        ("5", Some(5_000_000_000)),
+        ("1.5", Some(1_500_000_000)),
+        ("1.5s", Some(1_500_000_000)),
+        ("500ms", Some(500_000_000)),
+        ("0", Some(0)),
+        ("", None),
+        ("s", None),
+        ("5x", None),
+        ("-5", None),
+        ("300000d", None),
+    ];
+    for (text, ns) in cases {
+        assert_eq!(duration_ns(text), ns, "{text}");
+    }
 }

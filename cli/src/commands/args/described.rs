@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Arg, ArgAction, ValueHint, value_parser};
 use clap_complete::Shell;
+use profiler_model::params::duration_ns;
 
 use crate::commands::args::choices::Stage;
 use crate::commands::help;
@@ -105,7 +106,7 @@ fn run_command() -> clap::Command {
         .arg(flag("no-progress", "Hides the progress line").long("no-progress"))
         .arg(flag("stats", "Reports runs, mean time and CPU share of each\nprobe, and how many addresses have names").long("stats"))
         .arg(Arg::new("probe-filter").long("probe-filter").value_name("REGEX").help("Attaches only probes whose names match"))
-        .arg(time("duration", "Ends after TIME: a number with the unit ns, us,\nms, s, m or h, as in 500ms or 5m"))
+        .arg(time("duration", "Ends after TIME: seconds, or a number with the\nunit ns, us, ms, s, m or h, as in 500ms or 5m"))
 }
 
 fn doctor_command() -> clap::Command {
@@ -303,22 +304,11 @@ fn one_process(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Parses a number with a unit, the language's syntax for durations.
+/// Parses a duration that is not zero.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit_ns: u64 = match &text[digits.len()..] {
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        "s" => 1_000_000_000,
-        "m" => 60_000_000_000,
-        "h" => 3_600_000_000_000,
-        _ => return Err("write a number and a unit: 500ms, 30s, 5m, 1h".into()),
-    };
-    let count: u64 = digits.parse().map_err(|_| "write a whole number and a unit: 500ms, 30s, 5m, 1h".to_string())?;
-    match count.checked_mul(unit_ns) {
+    match duration_ns(text).and_then(|ns| u64::try_from(ns).ok()) {
         Some(0) => Err("the time must be greater than zero".into()),
         Some(ns) => Ok(Duration::from_nanos(ns)),
-        None => Err("the time is too long: at most 500 years".into()),
+        None => Err("write seconds, or a number with a unit: 500ms, 1.5s, 5m, 1h".into()),
     }
 }
