@@ -232,6 +232,20 @@ fn recipes_are_listed_by_shelf_with_what_they_answer() {
 }
 
 #[test]
+fn recipes_answer_to_the_names_of_other_tools() {
+    let text = |arguments: &[&str]| String::from_utf8(profiler(arguments).stdout).expect("text");
+    for (name, recipe) in [("opensnoop", "proc/opens"), ("runqlat", "sched/runq"), ("memleak", "mem/leaks")] {
+        assert_eq!(text(&["help", name]), text(&["help", recipe]), "{name}");
+        assert_eq!(text(&["list", name]), text(&["list", recipe]), "{name}");
+        // With an argument that it refuses, it is the recipe that says so.
+        let refused = stderr(&profiler(&[name, "--no-such"]));
+        assert!(refused.contains("no-such") && !refused.contains("no command"), "{name}: {refused}");
+    }
+    assert!(text(&["list", "recipes", "-v"]).contains("\n    also called opensnoop\n"));
+    assert!(text(&["completions", "bash"]).contains(" opensnoop "), "completion");
+}
+
+#[test]
 fn words_and_recipes_are_found_by_name() {
     let text = |arguments: &[&str]| {
         let output = profiler(arguments);

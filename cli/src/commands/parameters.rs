@@ -184,6 +184,10 @@ pub(super) fn list_recipes(verbose: bool) -> String {
         let _ = writeln!(text, "{path:<width$}  {}  {}", cells(costs::cells(path)), modules::summary(module));
         let examples = modules::header(module).filter(|line| line.trim_start().starts_with("profiler "));
         text.extend(examples.map(|line| format!("    {}\n", line.trim_start())));
+        let others = modules::other_names(path);
+        if !others.is_empty() {
+            let _ = writeln!(text, "    also called {}", others.join(", "));
+        }
         text.extend(costs::places(path).into_iter().map(|place| format!("    {place}\n")));
     }
     text

@@ -7,6 +7,7 @@
 mod headers;
 mod imports;
 pub(super) mod modules;
+mod other_names;
 mod trust;
 
 use std::fs::File;

@@ -26,7 +26,9 @@ pub(super) fn extend(shell: Shell, generated: String) -> String {
 type Word = (String, String);
 
 fn recipes() -> Vec<Word> {
-    modules::recipes().map(|(path, text)| ((*path).to_owned(), modules::summary(text))).collect()
+    let names = |path| [path].into_iter().chain(modules::other_names(path));
+    let words = |text: &str, name: &str| (name.to_owned(), modules::summary(text));
+    modules::recipes().flat_map(|(path, text)| names(path).map(|name| words(text, name))).collect()
 }
 
 /// What `profiler list` takes besides probes.

@@ -131,7 +131,8 @@ fn load(rest: &str, start: usize) -> Completion {
         let known = Known { modules: modules::standard(), ..Known::default() };
         return beginning(start + at, &rest[at..], options(&declared::params(&text, known)));
     }
-    let recipes = modules::recipes().map(|(path, text)| candidate(*path, first_line(text)));
+    let names = |path| [path].into_iter().chain(modules::other_names(path));
+    let recipes = modules::recipes().flat_map(|(path, text)| names(path).map(|name| candidate(name, first_line(text))));
     beginning(start, rest, recipes.chain(files(rest)).collect())
 }
 

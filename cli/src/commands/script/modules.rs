@@ -15,7 +15,7 @@ use profiler_compiler::parse;
 use profiler_compiler::similar;
 use profiler_compiler::source::{Source, Span};
 
-use super::{LIMIT_BYTES, decode, read_file, trust};
+use super::{LIMIT_BYTES, decode, other_names, read_file, trust};
 use crate::commands::exit::{Failure, Message, USAGE};
 
 /// There is no recipe of this name.
@@ -45,18 +45,26 @@ pub(crate) fn text(path: &str) -> Option<&'static str> {
 }
 
 /// Finds a standard library module by its path, or a recipe by its last path component if that is
-/// unique.
+/// unique, or by the name of another tool.
 pub(crate) fn named(name: &str) -> Option<(&'static str, &'static str)> {
-    if let Some(found) = STANDARD.iter().find(|(path, _)| *path == name) {
+    let path = other_names::recipe(name).unwrap_or(name);
+    if let Some(found) = STANDARD.iter().find(|(known, _)| *known == path) {
         return Some(*found);
     }
     let mut found = recipes().filter(|(path, _)| last_part(path) == name);
     found.next().filter(|_| found.next().is_none()).copied()
 }
 
-/// The modules whose path or last path component matches a pattern.
+/// The modules of which a name matches a pattern: the path, its last component, or the name of
+/// another tool.
 pub(crate) fn matching(pattern: &str) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
-    STANDARD.iter().filter(move |(path, _)| glob::matches(pattern, path) || glob::matches(pattern, last_part(path)))
+    let names = |path| [path, last_part(path)].into_iter().chain(other_names::of(path));
+    STANDARD.iter().filter(move |(path, _)| names(path).any(|name| glob::matches(pattern, name)))
+}
+
+/// The names of other tools that do what a recipe does.
+pub(crate) fn other_names(path: &str) -> Vec<&'static str> {
+    other_names::of(path).collect()
 }
 
 /// The recipe whose path, or last path component, is most similar to a name.
