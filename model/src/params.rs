@@ -252,6 +252,14 @@ impl Type {
     }
 }
 
+impl Written {
+    /// A value from a command line: a duration without a unit is of seconds, as for `sleep`.
+    pub fn on_command_line(ty: Type, text: &str) -> Written {
+        let is_bare = ty == Type::Duration && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        Written { text: if is_bare { format!("{text}s") } else { text.to_owned() }, quoted: false }
+    }
+}
+
 /// A duration that is given on a command line, in nanoseconds: a number with a unit, as of a
 /// parameter, or without one, of seconds. `None` if it is no duration.
 pub fn duration_ns(text: &str) -> Option<i64> {

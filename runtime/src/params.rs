@@ -48,12 +48,10 @@ impl Values {
         let mut values = Values::of(object);
         for (param, value) in object.params.iter().zip(&mut values.0) {
             let means = |name: &str| params::find(&object.params, name).is_some_and(|found| found.name == param.name);
-            let texts: Vec<&Option<String>> =
-                given.iter().filter(|(name, _)| means(name)).map(|(_, text)| text).collect();
-            if texts.is_empty() {
-                continue;
-            }
-            match other(param, &texts, target) {
+            let typed: Vec<&(String, Option<String>)> = given.iter().filter(|(name, _)| means(name)).collect();
+            let Some((name, _)) = typed.first() else { continue };
+            let texts: Vec<&Option<String>> = typed.iter().map(|(_, text)| text).collect();
+            match other(param, name, &texts, target) {
                 Ok(other) => *value = other,
                 Err(words) => problems.push(words),
             }
@@ -98,14 +96,13 @@ impl Values {
 }
 
 /// Parses a parameter's value from the command line, if the object accepts it.
-fn other(param: &Param, texts: &[&Option<String>], target: &dyn Target) -> Result<Value, String> {
-    let option = format!("--{}", param.name.replace('_', "-"));
-    let text = |text: &Option<String>| match text {
-        None if param.ty == Type::Bool => Ok("true".into()),
+fn other(param: &Param, name: &str, texts: &[&Option<String>], target: &dyn Target) -> Result<Value, String> {
+    let option = format!("--{}", name.replace('_', "-"));
+    let written = |given: &&Option<String>| match given {
+        None if param.ty == Type::Bool => Ok(Written::on_command_line(param.ty, "true")),
         None => Err(format!("`{option}` needs a value")),
-        Some(text) => Ok(text.clone()),
+        Some(text) => Ok(Written::on_command_line(param.ty, text)),
     };
-    let written = |given: &&Option<String>| Ok(Written { text: text(given)?, quoted: false });
     let written = texts.iter().map(written).collect::<Result<Vec<Written>, String>>()?;
     let named = Param { name: option.clone(), ..param.clone() };
     let value = named.read(&written, &TargetIds(target))?;

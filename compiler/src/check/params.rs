@@ -115,16 +115,8 @@ fn set_values(params: &mut [Param], options: &Options, target: &dyn Target, repo
             report.push(Diagnostic::error(Code(358), param.span, message).help(format!("write `{option} VALUE`")));
             continue;
         }
-        // As for `sleep`, a number without a unit is of seconds.
-        let is_bare = |text: &String| {
-            param.ty == ParamType::Duration && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-        };
-        let text = |text: &Option<String>| match text {
-            Some(text) if is_bare(text) => format!("{text}s"),
-            Some(text) => text.clone(),
-            None => "true".into(),
-        };
-        let given: Vec<Written> = given.into_iter().map(|given| Written { text: text(given), quoted: false }).collect();
+        let written = |text: &Option<String>| Written::on_command_line(param.ty, text.as_deref().unwrap_or("true"));
+        let given: Vec<Written> = given.into_iter().map(written).collect();
         if given.is_empty() {
             match (&param.default, param.is_public) {
                 (Some(default), _) => param.value = default.clone(),
