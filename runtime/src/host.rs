@@ -28,6 +28,7 @@ mod variables;
 
 pub use completion::Completion;
 pub use kernel_config::{kernel_config, kernel_version_code, option as kernel_option};
+pub use mapped::{OtherCode, other_code};
 
 use crate::sys::account::Account;
 use crate::sys::bpf_functions;

@@ -18,6 +18,7 @@ mod sources;
 mod start;
 mod targets;
 mod trials;
+mod unseen;
 mod views;
 
 use std::cell::Cell;

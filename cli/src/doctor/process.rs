@@ -5,14 +5,13 @@
 //! is assumed to be right.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use profiler_compiler::similar;
 
 use super::filters::ProcessFilter;
 use super::findings::{Finding, Kind};
-use profiler_runtime::host::Host;
+use profiler_runtime::host;
 
 /// Longest name of a thread, `TASK_COMM_LEN` minus its NUL.
 const LONGEST_NAME: usize = 15;
@@ -139,19 +138,9 @@ pub(super) fn asleep(pid: u32) -> Finding {
 
 /// A file with probes that a process has not mapped as code.
 pub(super) fn not_mapped(pid: u32, path: &str) -> Option<Finding> {
-    let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-    let wanted = identity(Path::new(path))?;
-    let files = Host::files_run_by(pid);
-    if files.is_empty() || files.iter().any(|file| identity(file) == Some(wanted)) {
-        return None;
-    }
+    let other = host::other_code(pid, Path::new(path))?;
     let words = format!("process {pid} does not run code of {path}");
-    let name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let stem = name.split(['.', '-']).next().unwrap_or_default();
-    let is_like = |file: &&PathBuf| {
-        file.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.split(['.', '-']).next() == Some(stem))
-    };
-    let advice = match files.iter().find(is_like) {
+    let advice = match other.similar {
         Some(own) => format!("it runs {}: probe that file", own.display()),
         None => format!("`profiler list 'uprobe:*' -p {pid}` lists what it runs; it may be linked statically"),
     };

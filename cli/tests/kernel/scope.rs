@@ -313,6 +313,57 @@ fn the_command_is_probed_and_nobody_else() {
 }
 
 #[test]
+fn a_command_says_how_long_if_a_parameter_has_the_processes() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("beside");
+    let path = own_workload(&directory, "workload");
+    let mut wanted = OnDemand::start(&path, None);
+    let script = format!(
+        "param pid: pid = any \"these\"
+         uprobe:{path}:workload_step /pid == $pid/ {{ @steps = count(); }}
+         usdt:{path}:workload:step /pid == $pid/ {{ @static = count(); }}
+         software:page-faults:1 /pid == $pid/ {{ @faults = count(); }}"
+    );
+    let source = directory.file("x.prof", &script);
+    let command = format!("{path} on-demand");
+    let pid = wanted.pid().to_string();
+    let line = ["run", "-q", &source, "--pid", &pid, "-c", &command];
+    let mut child = OnDemand::within(Command::new(PROFILER).args(line));
+    child.call(77);
+    wanted.call(9);
+    let printed = child.end_with_output();
+    assert_eq!(number(&printed, "@steps"), 9, "{printed}");
+    // Without it, the command is what is traced.
+    let mut child = OnDemand::within(Command::new(PROFILER).args(["run", "-q", &source, "-c", &command]));
+    child.call(77);
+    wanted.call(9);
+    assert_eq!(number(&child.end_with_output(), "@steps"), 77);
+}
+
+#[test]
+fn a_table_without_rows_says_that_its_process_does_not_run_the_file() {
+    if skip() {
+        return;
+    }
+    let (directory, busybox) = (Directory::new("static"), "/bin/busybox");
+    if !fs::exists(busybox).is_ok_and(|exists| exists) {
+        println!("SKIPPED: busybox, which is linked statically, is not here");
+        return;
+    }
+    let is_static = machine::Running::start(Command::new(busybox).args(["sleep", "1000"]));
+    let dynamic = OnDemand::start(&own_workload(&directory, "workload"), None);
+    let run = |pid: u32| run(&["mem/alloc", "--pid", &pid.to_string(), "--duration", "100ms"]);
+    let said = run(is_static.pid());
+    let words = format!("process {} does not run code of /", is_static.pid());
+    assert!(said.stdout.matches(&words).count() == 1, "{}", said.stdout);
+    assert!(said.stdout.contains("it may be linked statically"), "{}", said.stdout);
+    let said = run(dynamic.pid());
+    assert!(!said.stdout.contains("does not run code"), "{}", said.stdout);
+}
+
+#[test]
 fn tracepoints_see_everybody_beside_a_command() {
     if skip() {
         return;

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ast;
 use crate::catalogue::Catalogue;
 use crate::check::spans::Spans;
-use crate::check::{Maps, MissingProbes, Options, Report, getopt};
+use crate::check::{Maps, MissingProbes, Options, PidFilter, Report, getopt};
 use crate::diagnostic::{Code, Diagnostic};
-use crate::params::Param;
+use crate::params::{Param, Type as ParamType, Value};
 use crate::source::Span;
 use crate::target::{ProgramQuestions, Target};
 use crate::types::StackMode;
@@ -98,6 +98,25 @@ impl LeftOut {
 const MOST_NAMED: usize = 8;
 
 impl Env<'_> {
+    /// The processes that the command line selects: those of `-p`, else the command of `-c`. Empty:
+    /// all. If a parameter has the processes, the command only says how long the run lasts.
+    pub fn processes(&self) -> Vec<u32> {
+        let is_chosen = |param: &Param| param.ty == ParamType::Pid && matches!(param.value, Value::Set(_));
+        if self.options.pids.is_empty() && !self.params.iter().any(is_chosen) {
+            return self.options.child_pid.into_iter().collect();
+        }
+        self.options.pids.clone()
+    }
+
+    /// The processes that a program must filter for itself. Empty: all.
+    pub(super) fn filtered(&self, filter: PidFilter) -> Vec<u32> {
+        match filter {
+            PidFilter::Nothing => Vec::new(),
+            PidFilter::Option => self.options.pids.clone(),
+            PidFilter::OptionOrCommand => self.processes(),
+        }
+    }
+
     /// Warns about the probes of one block that were left out: those from index `first` on.
     pub(super) fn say_what_is_left_out(&mut self, first: usize, is_whole_block: bool) {
         let left_out = self.left_out.get(first..).unwrap_or_default();

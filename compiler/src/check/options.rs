@@ -60,13 +60,6 @@ pub enum Succession {
     HandOver,
 }
 
-impl Options {
-    /// The processes of the command line: those of `-p`, else the command of `-c`. Empty: all.
-    pub fn processes(&self) -> Vec<u32> {
-        if self.pids.is_empty() { self.child_pid.into_iter().collect() } else { self.pids.clone() }
-    }
-}
-
 /// The command-line processes that a program must filter for itself because the kernel does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum PidFilter {
@@ -77,17 +70,6 @@ pub enum PidFilter {
     Option,
     /// Those of `-p`, or the command of `-c`.
     OptionOrCommand,
-}
-
-impl PidFilter {
-    /// The processes; empty: all.
-    pub(super) fn pids(self, options: &Options) -> Vec<u32> {
-        match self {
-            PidFilter::Nothing => Vec::new(),
-            PidFilter::Option => options.pids.clone(),
-            PidFilter::OptionOrCommand => options.processes(),
-        }
-    }
 }
 
 /// How to treat a probe that does not exist.

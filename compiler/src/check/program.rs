@@ -93,5 +93,5 @@ fn limited(cx: &Body<'_, '_>, scope: Scope) -> Limited {
     if cx.may_sleep {
         section = section.replacen("iter/", "iter.s/", 1);
     }
-    Limited { attach, section, only_pids: filter.pids(cx.env.options) }
+    Limited { attach, section, only_pids: cx.env.filtered(filter) }
 }

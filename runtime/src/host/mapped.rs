@@ -6,7 +6,8 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use super::library::Root;
 use super::replaced::MARK;
@@ -32,6 +33,26 @@ pub(super) fn of_all() -> Vec<PathBuf> {
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut seen = HashSet::new();
     pids.flat_map(|pid| read(pid, &mut seen)).collect()
+}
+
+/// What a process runs that does not run a certain file.
+#[derive(Debug)]
+pub struct OtherCode {
+    /// A file of a similar name, if there is one: another C library.
+    pub similar: Option<PathBuf>,
+}
+
+/// What a process runs instead of a file. `None` if it runs the file, or may not be inspected.
+pub fn other_code(pid: u32, path: &Path) -> Option<OtherCode> {
+    let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    let stem = |path: &Path| path.file_name()?.to_str()?.split(['.', '-']).next().map(str::to_owned);
+    let wanted = identity(path)?;
+    let mut files = of_process(pid);
+    if files.is_empty() || files.iter().any(|file| identity(file) == Some(wanted)) {
+        return None;
+    }
+    files.retain(|file| stem(file) == stem(path));
+    Some(OtherCode { similar: files.into_iter().next() })
 }
 
 fn read(pid: u32, seen: &mut HashSet<(String, String)>) -> Vec<PathBuf> {

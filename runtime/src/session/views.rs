@@ -11,7 +11,7 @@ use profiler_model::output::{Cell, MapPrint, Section, Table, ViewSnapshot, Windo
 use profiler_model::types::Type;
 use profiler_model::view::View;
 
-use super::{RunError, Session, system};
+use super::{RunError, Session, system, unseen};
 use crate::actions::Actions;
 use crate::attach::Links;
 use crate::ledger::{self, Inputs, Resolved};
@@ -25,6 +25,8 @@ use crate::windows::Turn;
 struct Display<'s, 'a> {
     actions: &'s mut Actions<'a>,
     quality: &'s [Section],
+    /// Why there may be nothing to show, for the first table without rows.
+    unseen: Vec<String>,
 }
 
 impl Display<'_, '_> {
@@ -106,7 +108,10 @@ impl Display<'_, '_> {
         }
         let ledgers = crate::spans::counted(object, self.actions.loaded);
         let names = view::Names { lookup: self.actions.tables, symbols: self.actions.symbols };
-        let table = view::fill(view, &held, window.length.as_secs_f64(), &ledgers, names);
+        let mut table = view::fill(view, &held, window.length.as_secs_f64(), &ledgers, names);
+        if table.rows.is_empty() && table.withheld.is_none() {
+            table.notes.append(&mut self.unseen);
+        }
         let is_periodic = view.every.is_some();
         let is_remainder = view.every.as_ref().is_some_and(|every| every.clear) && !is_live;
         if place.is_some() && !is_periodic && self.says_it_in_words(&table) {
@@ -179,7 +184,7 @@ impl Display<'_, '_> {
 
 impl<'a> Session<'a> {
     fn display<'s>(&'s mut self, quality: &'s [Section]) -> Display<'s, 'a> {
-        Display { actions: &mut self.actions, quality }
+        Display { actions: &mut self.actions, quality, unseen: Vec::new() }
     }
 
     /// Shows the views that are due.
@@ -253,7 +258,8 @@ impl<'a> Session<'a> {
             })
             .collect();
         let at_prompt = self.sources.requests.is_some();
-        let mut display = self.display(quality);
+        let unseen = unseen::sentences(object, &|index| self.values.get(index));
+        let mut display = Display { unseen, ..self.display(quality) };
         // Everything is read before anything is shown: resolving the symbols of one map takes long
         // enough for the next one to change.
         let turns: Vec<_> = last.into_iter().map(|turn| (display.contents(&turn.views, turn.take), turn)).collect();

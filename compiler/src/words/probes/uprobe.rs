@@ -270,7 +270,7 @@ pub(super) fn program(cx: &Points<'_, '_>, (kind, at_return): (&str, bool), path
     let multi = cx.env.target.kernel() >= MULTI_SINCE;
     let section = if multi { format!("{kind}.multi") } else { kind.to_string() };
     let points = sites.len() as u32;
-    let scope = Scope::of(&cx.env.options.processes());
+    let scope = Scope::of(&cx.env.processes());
     let attach = Attach::Uprobe { path, at_return, sites, multi, scope };
     let mut seed = Seed::new(String::new(), section, ContextKind::Registers, attach);
     seed.points = points;

@@ -135,7 +135,7 @@ fn seed(cx: &Points<'_, '_>, shown: &str, path: &str, probes: &[StaticProbe]) ->
         at_return: false,
         sites,
         multi,
-        scope: Scope::of(&cx.env.options.processes()),
+        scope: Scope::of(&cx.env.processes()),
     };
     let mut seed = Seed::new(String::new(), section.to_string(), ContextKind::Registers, attach);
     seed.names = names;

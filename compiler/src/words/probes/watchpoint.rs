@@ -37,7 +37,7 @@ impl ProbeKind for Watchpoint {
         if !mode.execute && !fits(cx, address_part, length_part, address, length_bytes) {
             return Vec::new();
         }
-        let pids = cx.env.options.processes();
+        let pids = cx.env.processes();
         if pids.is_empty() && address < KERNEL_START {
             let message = "this address needs a process";
             let help = "name one with `-p PID` or `-c COMMAND`; only kernel addresses are the same in every process";
