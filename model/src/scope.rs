@@ -3,7 +3,8 @@
 //! In: processes named on the command line, and comparisons of `pid` in filters. Out: a [`Scope`],
 //! which the runtime resolves once the parameters have their values.
 //! Guarantee: probes do nothing visible to the script in processes outside the scope. Restricting
-//! attachment to the scope reduces overhead and never changes a result.
+//! attachment to the scope reduces overhead and never changes a result; ends of spans in processes
+//! where no start can be are not counted in the ledger.
 
 use std::collections::BTreeSet;
 
