@@ -183,3 +183,74 @@ fn many_stacks_in_one_block_are_not_too_much() {
         assert_eq!(counts.sum::<u64>(), 2, "{number}: {}", ended.stdout);
     }
 }
+
+/// Between a tracepoint and a program are functions of the kernel's tracing. Which ones depends on
+/// the kernel, and on how many programs are attached to the tracepoint.
+#[test]
+fn a_kernel_stack_begins_at_the_traced_code() {
+    if skip() {
+        return;
+    }
+    let probes = [
+        "rawtracepoint:sched_switch",
+        "tracepoint:sched:sched_switch",
+        "rawtracepoint:sched_process_exit",
+        "tracepoint:sched:sched_process_exit",
+        "rawtracepoint:sys_enter",
+        "tracepoint:raw_syscalls:sys_enter",
+        "tracepoint:syscalls:sys_enter_getppid",
+        "tracepoint:syscalls:sys_exit_getppid",
+        "rawtracepoint:sys_exit",
+    ];
+    let others: String = probes.iter().map(|probe| format!("{probe} {{ @others = count(); }} ")).collect();
+    for probe in probes {
+        for beside in ["", &others] {
+            let script = format!(
+                "{probe} /pid == cpid/ {{ @of_one[kstack(1)] = count(); @of_two[kstack(2)] = count(); @all[kstack] = count(); @two = min(len(kstack(2))); @events = count(); }} {beside}"
+            );
+            let ended = run(&["-q", "--strict", "-e", &script, "-c", &format!("{} getppid 10", workload())]);
+            assert_eq!(ended.code(), 0, "{script}\n{}", ended.stderr);
+            let events = counted(&ended.stdout, "@events: ");
+            assert!(events > 0, "{script}");
+            assert_eq!(ended.lines("@two: 2"), 1, "{script}\n{}", ended.stdout);
+            for (map, depth) in [("@of_one[", 1), ("@of_two[", 2), ("@all[", 0)] {
+                let stacks = stacks_of(&ended.stdout, map);
+                assert_eq!(stacks.iter().map(|(_, count)| count).sum::<u64>(), events, "{script}\n{}", ended.stdout);
+                for (frames, _) in stacks {
+                    let is_deep = if depth == 0 { frames.len() > 2 } else { frames.len() == depth };
+                    assert!(is_deep, "{script}\n{}", ended.stdout);
+                    let is_expected = match probe.rsplit(':').next() {
+                        Some("sched_switch") => frames[0].starts_with("__schedule+"),
+                        Some("sched_process_exit") => frames[0].starts_with("do_exit+"),
+                        // The kernel's entry of system calls, which has other names in each kernel.
+                        _ => ["syscall_", "do_syscall_", "el0_svc"].iter().any(|name| frames[0].starts_with(name)),
+                    };
+                    assert!(is_expected, "{script}\n{}", ended.stdout);
+                }
+            }
+        }
+    }
+}
+
+/// The number after the text that a line begins with.
+fn counted(output: &str, text: &str) -> u64 {
+    let number = output.lines().find_map(|line| line.strip_prefix(text)?.parse().ok());
+    number.unwrap_or_else(|| panic!("no `{text}`: {output}"))
+}
+
+/// The stacks that are keys of a map, each with its count.
+fn stacks_of<'a>(output: &'a str, map: &str) -> Vec<(Vec<&'a str>, u64)> {
+    let mut lines = output.lines();
+    let mut found = Vec::new();
+    while lines.find(|line| *line == map).is_some() {
+        let mut frames = Vec::new();
+        for line in lines.by_ref() {
+            if let Some(count) = line.strip_prefix("]: ") {
+                found.push((frames, count.parse().expect("a count")));
+                break;
+            }
+            frames.push(line.trim());
+        }
+    }
+    found
+}

@@ -63,6 +63,8 @@ pub enum Helper {
     GetCurrentTaskBtf = 158,
     /// Since 5.13.
     ForEachMapElem = 164,
+    /// Since 5.13.
+    Snprintf = 165,
     /// Since 5.15.
     GetFuncIp = 173,
     /// Since 5.15.
@@ -170,7 +172,11 @@ impl Helper {
             | Helper::GetTaskStack
             | Helper::RingbufOutput
             | Helper::TaskStorageGet => 4,
-            Helper::TracePrintk | Helper::SeqPrintf | Helper::CopyFromUserTask | Helper::SkbOutput => 5,
+            Helper::TracePrintk
+            | Helper::SeqPrintf
+            | Helper::Snprintf
+            | Helper::CopyFromUserTask
+            | Helper::SkbOutput => 5,
         }
     }
 

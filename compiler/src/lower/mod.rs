@@ -134,6 +134,7 @@ impl<'a> Shared<'a> {
             ledger: Vec::new(),
             run_counters: Vec::new(),
             stack_maps: Vec::new(),
+            tracing_frames: None,
             unwind_maps: None,
             data_ring: None,
             control_ring: None,

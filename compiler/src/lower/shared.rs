@@ -65,6 +65,8 @@ pub(super) struct Shared<'a> {
     pub ledger: Vec<Counter>,
     pub run_counters: Vec<RunCounter>,
     pub stack_maps: Vec<StackMaps>,
+    /// The function that counts the frames of the kernel's tracing in a stack.
+    pub tracing_frames: Option<ir::FunctionId>,
     pub unwind_maps: Option<UnwindMaps>,
     pub data_ring: Option<MapId>,
     pub control_ring: Option<MapId>,

@@ -16,6 +16,7 @@
 
 mod buffers;
 mod remembered;
+mod tracing;
 
 use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, FunctionId, Helper, Likely, Map, MapId, MapKind, Size, VReg, Width};
 use crate::lower::shared::Shared;
@@ -172,19 +173,24 @@ fn take_frames(cx: &mut Body<'_, '_>, stack: StackType, to: Arg, none: BlockId) 
         cx.b.switch_to(some);
         return cx.b.call(Helper::GetTaskStack, &[Arg::Value(task.into()), to, size, Arg::Value(0.into())]);
     }
-    let flags = Arg::Value(stack_flags(cx, stack.space).into());
-    cx.b.call(Helper::GetStack, &[Arg::Context, to, size, flags])
+    let flags = stack_flags(cx, stack.space);
+    cx.b.call(Helper::GetStack, &[Arg::Context, to, size, flags.into()])
 }
 
-/// Flags: which stack, and how many of the profiler's own frames to skip.
-fn stack_flags(cx: &Body<'_, '_>, space: Space) -> i64 {
-    match (space, &cx.probe.attach) {
-        (Space::User, _) => USER_STACK,
+/// Flags: which stack, and how many frames that are not of the traced code to skip.
+fn stack_flags(cx: &mut Body<'_, '_>, space: Space) -> VReg {
+    match space {
+        Space::User => cx.b.copy(USER_STACK),
+        Space::Kernel => tracing::kernel_flags(cx),
+    }
+}
+
+/// The number of the program's own frames in its kernel stack.
+fn own_frames(cx: &Body<'_, '_>) -> i64 {
+    match &cx.probe.attach {
         // The function of a block that shares its program has a frame, too.
-        (Space::Kernel, Attach::RawTracepoint { .. } | Attach::Trampoline { .. }) => {
-            RAW_TRACEPOINT_FRAMES + i64::from(cx.is_merged())
-        }
-        (Space::Kernel, _) => 0,
+        Attach::RawTracepoint { .. } | Attach::Trampoline { .. } => RAW_TRACEPOINT_FRAMES + i64::from(cx.is_merged()),
+        _ => 0,
     }
 }
 
@@ -196,7 +202,7 @@ fn stack_of_event(cx: &mut Body<'_, '_>, stack: StackType) -> VReg {
     let maps = cx.shared.stack_maps(stack.limit, true);
     let flags = stack_flags(cx, stack.space);
     let table = maps.table.unwrap_or(maps.overflow);
-    let id = cx.b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(table), Arg::Value(flags.into())]);
+    let id = cx.b.call(Helper::GetStackid, &[Arg::Context, Arg::Map(table), flags.into()]);
     let (taken, done) = (cx.b.new_block(), cx.b.new_block());
     cx.b.branch(CmpOp::Eq, Width::W64, id, EEXIST, taken, done, Likely::Otherwise);
     cx.b.switch_to(taken);

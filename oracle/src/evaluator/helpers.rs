@@ -200,6 +200,11 @@ impl Kernel<'_> {
                 self.environment.sequence.extend(format.value.into_iter().chain(values.value));
                 0
             }
+            // All code is called the same here.
+            Helper::Snprintf => {
+                self.memory.write(args.number(0)?, &Bytes::defined(b"code\0".to_vec()))?;
+                5
+            }
             Helper::SeqWrite => {
                 let bytes = self.memory.read(args.number(1)?, args.size(2)?)?;
                 self.environment.sequence.extend(bytes.value);

@@ -118,6 +118,11 @@ impl Host for Kernel<'_> {
         if is(Helper::ProbeReadKernelStr) || is(Helper::ProbeReadUserStr) {
             return probe_read_str(args, memory, is(Helper::ProbeReadKernelStr));
         }
+        // This kernel has no stacks.
+        if is(Helper::GetStack) {
+            memory.bytes_mut(args[1], args[2] as usize)?.fill(0);
+            return Ok(EFAULT);
+        }
         if is(Helper::GetCurrentComm) {
             let comm = world.comm.iter().position(|byte| *byte == 0).map_or(&world.comm[..], |end| &world.comm[..=end]);
             memory.bytes_mut(args[0], args[1] as usize)?[..comm.len()].copy_from_slice(comm);
@@ -200,7 +205,6 @@ impl Kernel<'_> {
         if is(Helper::RingbufQuery) && args[1] == PRODUCER_POSITION {
             return Ok(self.tables[at].produced_bytes);
         }
-        // This kernel has no stacks.
         if is(Helper::GetStackid) { Ok(EFAULT) } else { Err(unknown) }
     }
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 
-use super::super::machine::{Directory, patience, skip};
+use super::super::machine::{Directory, PROFILER, Running, patience, skip};
 use super::super::recipes::Outcome;
 use super::programs::{PROGRAMS, beside};
 use super::{Case, Is, NOBODY, Row, printed, says_in_words, says_nothing};
@@ -99,6 +99,22 @@ fn allocations_have_their_number_and_size() {
     .check();
     expect_stack(&outcome.document("view", "view", "where memory is allocated")["rows"], "workload_allocate");
     says_nothing("mem/alloc", NOBODY, &["allocations", "where memory is allocated"]);
+}
+
+/// Profiler uses libc too. It is not among the processes, even if it is asked for.
+#[test]
+fn memory_is_that_of_others() {
+    if skip() {
+        return;
+    }
+    for recipe in ["mem/alloc", "mem/leaks"] {
+        let command = format!("exec \"$0\" -q -f json {recipe} --pid $$ --duration 100ms");
+        let ended = Running::start(Command::new("sh").args(["-c", &command, PROFILER])).end();
+        assert_eq!(ended.code(), 0, "{recipe}: {}", ended.stderr);
+        let outcome = Outcome::read(ended.stdout);
+        let title = if recipe == "mem/alloc" { "allocations" } else { "memory that was not freed" };
+        assert!(outcome.rows(title).is_empty(), "{recipe}: {}", outcome.text);
+    }
 }
 
 /// The first row has a stack with this function.

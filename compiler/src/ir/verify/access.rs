@@ -162,6 +162,7 @@ impl Check<'_> {
                 [Memory(Some(WALK_BYTES)), Any, Any, Any, Any]
             }
             Helper::SeqPrintf => [Any, Memory(constant(2)), Any, Memory(constant(4)), Any],
+            Helper::Snprintf => [Memory(constant(1)), Any, Any, Memory(constant(4)), Any],
             Helper::SeqWrite | Helper::DPath => [Any, Memory(constant(2)), Any, Any, Any],
             Helper::SkbOutput => [Any, Map, Any, Memory(constant(4)), Any],
             Helper::ProbeWriteUser => [Any, Memory(constant(2)), Any, Any, Any],
