@@ -164,20 +164,25 @@ fn zero_keeps_the_keys_and_loses_nothing() {
     if skip() {
         return;
     }
-    let calls = 300_000;
     let script = format!(
         "BEGIN {{ @keyed[\"never\"] = count(); @counted[\"never\"] = count(); zero(@keyed); }}
         {CALL} {{ @keyed[comm] = count(); @counted[comm]++; @bare++; @length = max(len(@counted)); }}
         interval:ms:10 {{ print(@keyed); print(@counted); print(@bare); zero(@keyed); zero(@counted); zero(@bare); }}"
     )
     .replace("@counted[\"never\"] = count();", "@counted[\"never\"] = 0;");
-    let (sums, text) = sums_of(&script, &getppid(calls));
-    for map in ["keyed", "counted", "bare"] {
-        assert_eq!(sums.totals.get(map), Some(&calls), "@{map}: {:?}", sums.totals);
-    }
-    assert_eq!(sums.totals["length"], 2, "keys are counted once");
-    let last = text.rsplit("@bare").next().expect("the maps at the end");
-    assert!(last.contains("@counted[never]: 0") && last.contains("@keyed[never]: 0"), "{last}");
+    with_enough_calls(300_000, |calls| {
+        let (sums, text) = sums_of(&script, &getppid(calls));
+        for map in ["keyed", "counted", "bare"] {
+            assert_eq!(sums.totals.get(map), Some(&calls), "@{map}: {:?}", sums.totals);
+        }
+        let last = text.rsplit("@bare").next().expect("the maps at the end");
+        assert!(last.contains("@counted[never]: 0") && last.contains("@keyed[never]: 0"), "{last}");
+        let length = sums.totals["length"];
+        assert!(length <= 2, "keys are counted once: {length}");
+        // A window begins without the keys of the last one, until that is printed. On a busy
+        // machine all calls can be in such a gap.
+        length == 2
+    });
 }
 
 #[test]
