@@ -174,7 +174,7 @@ def locks(server, misses):
     inside = [value for moment, value in sampler.samples if start <= moment <= end]
     lock, other = (sum(value[part] for value in inside) / len(inside) for part in (0, 1))
     waited = lambda title: sum(row["waited"] or 0 for row in futex[title]) / 1e9 / (end - start)
-    ours, idle = waited("waits for locks"), waited("other waits: condition variables, semaphores, idle threads")
+    ours, idle = waited("waits for locks"), waited("other waits: condition variables, semaphores, other locks, idle threads")
     rows = latency["waits for locks"]
     held = max((row["held max"] or 0 for row in rows), default=0) / 1e6
     calls = sum(row["waits"] or 0 for row in rows)

@@ -275,7 +275,7 @@ fn the_kernel_s_view_of_a_mutex_is_that_of_its_threads() {
 }
 
 /// The view with threads of a pool that are idle for whole seconds.
-const IDLE: &str = "other waits: condition variables, semaphores, idle threads";
+const IDLE: &str = "other waits: condition variables, semaphores, other locks, idle threads";
 
 #[test]
 fn waits_for_a_condition_are_no_waits_for_a_lock() {

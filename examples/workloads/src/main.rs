@@ -59,8 +59,9 @@ workload leaps DEPTH TIMES       calls workload_dive, which calls itself, DEPTH 
 workload stranded DEPTH THREADS  THREADS threads end inside workload_dive, one after another; then it returns
 workload relays TIMES            calls workload_relay, which jumps to workload_step, TIMES times
 workload parcels N               calls workload_parcel on parcels 0 … N-1, a struct whose fields follow from its number
-workload pool THREADS CLIENTS CONNECTIONS REQUESTS SERVICE_US
-                                 a server with THREADS threads; each of CONNECTIONS has REQUESTS requests of SERVICE_US microseconds
+workload pool THREADS CLIENTS CONNECTIONS REQUESTS SERVICE_US [locked|handed]
+                                 a server with THREADS threads; each of CONNECTIONS has REQUESTS requests of SERVICE_US microseconds,
+                                 one at a time if `locked`, by a lock that is not libc's; other threads answer if `handed`
 workload keepalive tcp|unix CLIENTS REQUESTS PIECES SERVICE_US
                                  an event loop whose CLIENTS are connected when it prints `ready`; after a line of input each sends
                                  REQUESTS requests in PIECES pieces, which take SERVICE_US microseconds
@@ -152,6 +153,7 @@ fn run(words: &[String]) -> Result<()> {
             connections: number(rest, 2)?,
             requests: number(rest, 3)?,
             service_us: number(rest, 4)?,
+            way: pool::Way::parse(rest.get(5).map(String::as_str))?,
         }),
         "pool-clients" => {
             let port = u16::try_from(number(rest, 0)?).map_err(|_| Error::other("no port has that number"))?;

@@ -17,7 +17,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::sys::{monotonic_ns, poll, sleep_ns};
+use crate::sys::{FutexLock, monotonic_ns, poll, sleep_ns};
 
 /// The parameters of clients and server.
 #[derive(Clone, Copy)]
@@ -32,6 +32,30 @@ pub struct Load {
     pub requests: u64,
     /// How long a thread sleeps for a request, in microseconds.
     pub service_us: u64,
+    pub way: Way,
+}
+
+/// How a thread serves a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// By itself.
+    Alone,
+    /// While it holds a lock that is not libc's, for which the others wait.
+    Locked,
+    /// By another thread, which also answers.
+    Handed,
+}
+
+impl Way {
+    /// `locked`, `handed`, or nothing.
+    pub fn parse(word: Option<&str>) -> Result<Way> {
+        match word {
+            None => Ok(Way::Alone),
+            Some("locked") => Ok(Way::Locked),
+            Some("handed") => Ok(Way::Handed),
+            Some(_) => Err(Error::other("the ways to serve are locked and handed")),
+        }
+    }
 }
 
 /// Measurements of the server.
@@ -51,6 +75,8 @@ struct Seen {
     /// Time from the end of `recvfrom` to `sendto`, summed over all requests.
     served: Duration,
     served_max: Duration,
+    /// The part of it in which the thread waited for the lock.
+    locked_out: Duration,
 }
 
 /// Serves until all connections are done, then prints its measurements.
@@ -61,9 +87,10 @@ pub fn serve(load: Load) -> Result<()> {
     let mut clients = Command::new(std::env::current_exe()?).args(["pool-clients", &port]).args(&numbers).spawn()?;
     let (queue, waiting) = channel();
     let (waiting, seen) = (Mutex::new(waiting), Mutex::new(Seen::default()));
+    let lock = FutexLock::new();
     let start = Instant::now();
     let served = std::thread::scope(|scope| {
-        let pool: Vec<_> = (0..load.threads).map(|_| scope.spawn(|| work(&waiting, &seen, load))).collect();
+        let pool: Vec<_> = (0..load.threads).map(|_| scope.spawn(|| work(&waiting, &seen, &lock, load))).collect();
         for _ in 0..load.connections {
             let (connection, _) = listener.accept()?;
             // Until its first request is there.
@@ -85,13 +112,13 @@ fn report(load: Load, seen: &Seen, wall: Duration) {
     println!("queued_ns {}\nqueued_max_ns {}", seen.queued_ns, seen.queued_max_ns);
     println!("served_ns {}\nserved_max_ns {}", seen.served.as_nanos(), seen.served_max.as_nanos());
     println!("queued_least_ns {}\nanswered_ns {}", seen.queued_least_ns, seen.answered_ns);
-    println!("servers {}", seen.servers);
+    println!("servers {}\nlocked_out_ns {}", seen.servers, seen.locked_out.as_nanos());
 }
 
 /// A connection, and when its first request was seen to be there.
 type Waiting = (TcpStream, u64);
 
-fn work(waiting: &Mutex<Receiver<Waiting>>, seen: &Mutex<Seen>, load: Load) -> Result<()> {
+fn work(waiting: &Mutex<Receiver<Waiting>>, seen: &Mutex<Seen>, lock: &FutexLock, load: Load) -> Result<()> {
     let poisoned = || Error::other("a thread failed");
     let mut is_server = false;
     loop {
@@ -101,7 +128,7 @@ fn work(waiting: &Mutex<Receiver<Waiting>>, seen: &Mutex<Seen>, load: Load) -> R
         };
         let mut own = Seen { queued_least_ns: monotonic_ns().saturating_sub(there_ns), ..Seen::default() };
         for _ in 0..load.requests {
-            answer(&mut connection, load.service_us, &mut own)?;
+            answer(&mut connection, lock, load, &mut own)?;
         }
         let mut seen = seen.lock().map_err(|_| poisoned())?;
         seen.servers += u64::from(!is_server && own.requests > 0);
@@ -119,19 +146,43 @@ impl Seen {
         self.answered_ns += other.answered_ns;
         self.served += other.served;
         self.served_max = self.served_max.max(other.served_max);
+        self.locked_out += other.locked_out;
     }
 }
 
-/// Reads a request, sleeps for the service time and answers.
-fn answer(connection: &mut TcpStream, service_us: u64, seen: &mut Seen) -> Result<()> {
+/// Reads a request, has it served, and answers.
+fn answer(connection: &mut TcpStream, lock: &FutexLock, load: Load, seen: &mut Seen) -> Result<()> {
     let mut request = [0; 8];
     if connection.read(&mut request)? < request.len() {
         return Err(Error::other("a client went away"));
     }
     let (start, now_ns, sent_ns) = (Instant::now(), monotonic_ns(), u64::from_ne_bytes(request));
-    sleep_ns(service_us as i64 * 1000);
-    let served = start.elapsed();
-    connection.write_all(&request)?;
+    let service_ns = load.service_us as i64 * 1000;
+    let served = match load.way {
+        Way::Alone => {
+            sleep_ns(service_ns);
+            let served = start.elapsed();
+            connection.write_all(&request)?;
+            served
+        }
+        Way::Locked => {
+            lock.lock();
+            seen.locked_out += start.elapsed();
+            sleep_ns(service_ns);
+            lock.unlock();
+            let served = start.elapsed();
+            connection.write_all(&request)?;
+            served
+        }
+        Way::Handed => std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                sleep_ns(service_ns);
+                let served = start.elapsed();
+                connection.write_all(&request).map(|()| served)
+            });
+            other.join().map_err(|_| Error::other("a thread failed"))?
+        })?,
+    };
     let queued_ns = now_ns.saturating_sub(sent_ns);
     seen.requests += 1;
     seen.queued_ns += queued_ns;

@@ -171,7 +171,7 @@ fn the_times_of_workers_add_up_over_the_windows() {
         let arguments = ["pool/utilisation", "--pid", "PID", "--worker", "^crew$", "--every", "100ms"];
         let outcome = Outcome::run(&load, &arguments);
         let pools = outcome.windows("pools");
-        let shares = ["running %", "wait for CPU %", "blocked %", "idle %"];
+        let shares = ["running %", "wait for CPU %", "blocked %", "idle %", "unclear %"];
         for pool in pools.iter().flat_map(|rows| rows.iter()) {
             let sum: f64 = shares.iter().filter_map(|share| pool[*share].as_f64()).sum();
             assert!((sum - 100.0).abs() < 0.1 && pool["verdict"].is_string(), "{}", outcome.text);
@@ -183,8 +183,10 @@ fn the_times_of_workers_add_up_over_the_windows() {
         let slept = outcome.truth("pieces") * 1e7;
         let blocked = total(&workers, "blocked", |_| true);
         outcome.expect_between(blocked, slept, outcome.truth("existed_ns"), "sleeps");
-        let all: f64 =
-            ["running", "waits for CPU", "blocked", "idle"].map(|state| total(&workers, state, |_| true)).iter().sum();
+        let all: f64 = ["running", "waits for CPU", "blocked", "idle", "unclear"]
+            .map(|state| total(&workers, state, |_| true))
+            .iter()
+            .sum();
         let least = outcome.truth("idle_ns") + outcome.truth("busy_ns");
         outcome.expect_between(all, least, outcome.truth("existed_ns"), "all times");
         pools.len() >= 2

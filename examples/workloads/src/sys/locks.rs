@@ -1,9 +1,11 @@
-//! libc's locks, for threads to hold and wait for.
+//! libc's locks and one that is not libc's, for threads to hold and wait for.
 //!
-//! In: threads. Out: calls of libc's functions, without other code around them.
+//! In: threads. Out: calls of libc's functions and of futex(), without other code around them.
 //! Guarantee: a lock is never moved; it is unlocked by the thread that holds it.
 
 use std::cell::UnsafeCell;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// libc's mutex: each method is a direct call of the libc function.
 pub struct PthreadMutex(Box<UnsafeCell<libc::pthread_mutex_t>>);
@@ -38,6 +40,41 @@ impl PthreadMutex {
     pub fn unlock(&self) {
         // SAFETY: the lock was initialized and is not moved.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) };
+    }
+}
+
+/// A mutex that is not libc's: its word is 3, not 2, while threads wait for it.
+pub struct FutexLock(AtomicU32);
+
+impl FutexLock {
+    const FREE: u32 = 0;
+    const TAKEN: u32 = 1;
+    const AWAITED: u32 = 3;
+
+    /// An unlocked mutex.
+    pub fn new() -> FutexLock {
+        FutexLock(AtomicU32::new(FutexLock::FREE))
+    }
+
+    /// Waits until it is free and takes it.
+    pub fn lock(&self) {
+        if self.0.compare_exchange(FutexLock::FREE, FutexLock::TAKEN, Acquire, Relaxed).is_ok() {
+            return;
+        }
+        while self.0.swap(FutexLock::AWAITED, Acquire) != FutexLock::FREE {
+            let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+            // SAFETY: the word outlives the call; there is no timeout.
+            unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), operation, FutexLock::AWAITED, 0) };
+        }
+    }
+
+    /// Unlocks it; the calling thread must hold it.
+    pub fn unlock(&self) {
+        if self.0.swap(FutexLock::FREE, Release) == FutexLock::AWAITED {
+            let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+            // SAFETY: the word outlives the call.
+            unsafe { libc::syscall(libc::SYS_futex, self.0.as_ptr(), operation, 1) };
+        }
     }
 }
 
