@@ -1,8 +1,8 @@
 """Compares the results of the queue and lock recipes with the figures of real servers and their clients.
 
 In: PROFILER, the binary; nginx, Redis, PostgreSQL, Python, Node.js, Java and their clients from PATH.
-Out: Markdown tables of queues and of latencies (theirs, ours, difference), one of locks, and exit code 1
-if a difference exceeds the error bounds below.
+Out: Markdown tables of queues and of latencies (theirs, ours, difference), one of locks, one of pools that
+a lock blocks, and exit code 1 if a difference exceeds the error bounds below or a verdict is wrong.
 Guarantee: servers listen on loopback and keep their data in a temporary directory. Servers and
 connections exist before the tool starts. Load is bounded in clients and time, and runs with real-time
 priority (SCHED_RR). Only processes started here are terminated.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent / "servers.d"))
-from kinds import CLIENTS, SERVERS
+from kinds import CLIENTS, LOCKED, SERVERS
 from report import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -185,33 +185,60 @@ def locks(server, misses):
             f"{sum(row['waited'] or 0 for row in rows) / 1e9 / SECONDS:.3f}", f"{held:.2f}", f"{conditions:.2f}"]
 
 
+def blocked(server, expected, misses):
+    """Measures a server whose workers wait for one lock; returns its row of the table of verdicts."""
+    (views, *_), (rate, _) = loaded(server, lambda: profile("pool/utilisation", server.pids()), SECONDS + 10)
+    # Of PostgreSQL, each process of which a client is served is a row.
+    pools = [row for row in views["pools"] if expected == "blocked" or row["idle %"] < 50]
+    verdicts = sorted({row["verdict"] for row in pools})
+    workers = sum(row["workers"] for row in pools)
+    share = lambda column: sum(row[column] * row["workers"] for row in pools) / workers if workers else 0
+    if verdicts != [expected] or workers < CLIENTS:
+        misses.append(f"{server.name}: {workers} workers, {', '.join(verdicts)} instead of {expected}")
+    shares = [f"{share(column):.1f}" for column in ("running %", "blocked %", "idle %", "unclear %")]
+    return [server.name, f"{rate:,.0f}", str(workers), *shares, ", ".join(verdicts)]
+
+
+def section(title, head, rows):
+    """Prints a table below its title, if any such server was measured."""
+    if rows:
+        print(title + "\n")
+        table(head, rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description="Compares the queue and lock recipes with the figures of real servers.")
-    parser.add_argument("servers", nargs="*", help="nginx, redis, postgresql, python, node, java [default: all]")
+    parser.add_argument("servers", nargs="*", help="nginx, redis, postgresql, python, node, java; locked for those behind one lock [default: all]")
     names = parser.parse_args().servers
     chosen = [server for server in SERVERS if not names or server.name in names]
     # Otherwise the clients' latencies include the time that their processes wait for a CPU.
     os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    queues, requests, waits, misses = [], [], [], []
+    locked = list(LOCKED) if not names or "locked" in names else []
+    queues, requests, waits, verdicts, misses = [], [], [], [], []
     with tempfile.TemporaryDirectory(prefix="profiler-servers-") as directory:
-        for kind in chosen:
+        for kind in [*chosen, *locked]:
             Path(directory, kind.name).mkdir()
             server = kind(Path(directory, kind.name))
             try:
                 server.start()
                 server.wait_until_it_answers()
-                queues.append(queue(server, requests, misses))
-                waits.append(locks(server, misses))
+                if kind in LOCKED:
+                    verdicts.append(blocked(server, LOCKED[kind], misses))
+                else:
+                    queues.append(queue(server, requests, misses))
+                    waits.append(locks(server, misses))
             finally:
                 server.stop()
-    print(f"`pool/queue-depth`, {CLIENTS} clients, {SECONDS} s; mean times in ms\n")
-    table(["server", "requests/s (server)", "ours", "error", "requests/s (client)", "latency (client)", "queued", "served",
-           "difference", "open requests (client)", "ours"], queues)
-    print("`net/requests`, the same load; mean times in ms\n")
-    table(["server", "requests (server)", "ours", "error", "latency (client)", "ours", "difference"], requests)
-    print("`lock/futex` and `lock/latency`, compared with /proc/PID/task/*/syscall: mean number of waiting threads\n")
-    table(["server", "locks (/proc)", "ours", "others (/proc)", "ours", "lock calls", "threads in lock calls", "longest hold, ms",
-           "threads in condition waits"], waits)
+    section(f"`pool/queue-depth`, {CLIENTS} clients, {SECONDS} s; mean times in ms",
+            ["server", "requests/s (server)", "ours", "error", "requests/s (client)", "latency (client)", "queued", "served",
+             "difference", "open requests (client)", "ours"], queues)
+    section("`net/requests`, the same load; mean times in ms",
+            ["server", "requests (server)", "ours", "error", "latency (client)", "ours", "difference"], requests)
+    section("`lock/futex` and `lock/latency`, compared with /proc/PID/task/*/syscall: mean number of waiting threads",
+            ["server", "locks (/proc)", "ours", "others (/proc)", "ours", "lock calls", "threads in lock calls", "longest hold, ms",
+             "threads in condition waits"], waits)
+    section(f"`pool/utilisation` of servers behind one lock, {CLIENTS} clients, {SECONDS} s",
+            ["server", "requests/s (client)", "workers", "running %", "blocked %", "idle %", "unclear %", "verdict"], verdicts)
     for miss in misses:
         print(f"error bound exceeded: {miss}")
     sys.exit(1 if misses else 0)

@@ -217,4 +217,53 @@ class Java(Server):
         self.run(command, cwd=self.directory)
 
 
+class LockedPython(Python):
+    """Threads behind one `threading.Lock`."""
+
+    name = "python, one lock"
+
+    def start(self):
+        self.run([sys.executable, str(SOURCES / "server.py"), str(self.port), str(SERVICE), "locked"])
+
+
+class LockedJava(Java):
+    """A pool behind one monitor."""
+
+    name = "java, one monitor"
+
+    def start(self):
+        command = ["java", "-Xmx256m", "-Dsun.net.httpserver.nodelay=true", str(SOURCES / "Server.java"), str(self.port), str(SERVICE), "locked"]
+        self.run(command, cwd=self.directory)
+
+
+class LockedMusl(Server):
+    """Threads behind one mutex of musl."""
+
+    name = "musl, one mutex"
+
+    def start(self):
+        program = self.directory / "server"
+        subprocess.run(["musl-gcc", "-O2", "-o", str(program), str(SOURCES / "server.c")], check=True)
+        self.run([str(program), str(self.port), str(round(SERVICE * 1e6))])
+
+
+class LockedPostgreSQL(PostgreSQL):
+    """Clients that update one row."""
+
+    name = "postgresql, one row"
+
+    def start(self):
+        super().start()
+        self.query("create table work (done int)")
+        self.query("insert into work values (0)")
+
+    def client(self, seconds):
+        command = super().client(seconds)
+        (self.directory / "script.sql").write_text(f"begin;\nupdate work set done = done + 1;\nselect pg_sleep({SERVICE});\ncommit;\n")
+        return command
+
+
 SERVERS = [Nginx, Redis, PostgreSQL, Python, Node, Java]
+# Eight workers, of which one works and seven wait for a lock. PostgreSQL waits for its locks in epoll, as event loops
+# wait for their events.
+LOCKED = {LockedPython: "blocked", LockedJava: "blocked", LockedMusl: "blocked", LockedPostgreSQL: "unknown: waits are unclear"}

@@ -1,5 +1,9 @@
-"""A threaded HTTP/1.1 server that answers after SECONDS; /count returns the number of requests so far. Arguments: PORT SECONDS."""
+"""A threaded HTTP/1.1 server that answers after SECONDS; /count returns the number of requests so far.
 
+Arguments: PORT SECONDS [locked]. `locked`: one request at a time, by a lock.
+"""
+
+import contextlib
 import http.server
 import sys
 import threading
@@ -7,6 +11,7 @@ import time
 
 SECONDS = float(sys.argv[2])
 lock = threading.Lock()
+gate = threading.Lock() if sys.argv[3:] == ["locked"] else contextlib.nullcontext()
 count = 0
 
 
@@ -21,7 +26,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             count += 1
             body = str(count).encode()
         if self.path != "/count":
-            time.sleep(SECONDS)
+            with gate:
+                time.sleep(SECONDS)
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
