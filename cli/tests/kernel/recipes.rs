@@ -337,23 +337,43 @@ fn waits_for_a_mutex_are_those_of_its_threads() {
     let outcome = Outcome::of("lock/latency", &format!("contend 4 100 {}", work_us(1000)));
     let lock = outcome.address("lock");
     let row = outcome.row("waits for locks", "lock", &lock.into());
-    assert_eq!((&row["waits"], &row["holds"]), (&400.into(), &400.into()), "{}", outcome.text);
+    assert_eq!((&row["acquired"], &row["holds"]), (&400.into(), &400.into()), "{}", outcome.text);
+    // The other three wait for the first one, and each finds the lock taken or free after that.
+    assert!(row["waits"].as_u64().is_some_and(|waits| (3..=400).contains(&waits)), "{}", outcome.text);
     expect_side(&outcome, row, 400.0, "");
     let holders = outcome.rows("lock holders at the start of each wait");
     outcome.expect_first_holder(&holders.iter().filter(|row| row["lock"] == lock).collect::<Vec<_>>());
     // The caller is one of the thread's functions; which one makes the call depends on inlining.
-    let row = outcome.row("where threads wait for locks", "pid", &row["pid"]);
+    let row = outcome.row("where threads wait for locks and semaphores", "pid", &row["pid"]);
     let mut frames = row["stack"].as_str().expect("who waits longest").lines().map(str::trim).skip(1);
-    assert_eq!(frames.next(), Some("pthread_mutex_lock+0"), "{}", outcome.text);
-    assert!(frames.next().is_some_and(|caller| !caller.starts_with("0x")), "{}", outcome.text);
+    let is_named = |caller: &str| !caller.starts_with("0x") && !caller.starts_with("pthread_mutex_lock");
+    assert!(frames.next().is_some_and(is_named), "{}", outcome.text);
+}
+
+#[test]
+fn a_lock_that_is_free_is_no_wait() {
+    if skip() {
+        return;
+    }
+    let outcome = Outcome::of("lock/latency", "contend 1 2000 0");
+    let row = outcome.row("waits for locks", "lock", &outcome.address("lock").into());
+    assert_eq!((&row["acquired"], &row["holds"]), (&2000.into(), &2000.into()), "{}", outcome.text);
+    assert!(row["waits"].is_null() && row["waited"].is_null(), "{}", outcome.text);
+    let outcome = Outcome::of("lock/latency", "act semaphore 20 5");
+    let row = outcome.row("waits for semaphores", "semaphore", &outcome.address("semaphore").into());
+    let counts = [&row["acquired"], &row["waits"]].map(Value::as_f64);
+    assert_eq!(counts, ["taken", "slept"].map(|name| Some(outcome.truth(name))), "{}", outcome.text);
+    let waited = row["waited"].as_f64().unwrap_or(f64::NAN);
+    outcome.expect_between(waited, outcome.truth("waited_least_ns"), outcome.truth("waited_ns"), "waits");
 }
 
 /// Times of waiting for a lock and of holding it. The load's times have this before their names.
 fn expect_side(outcome: &Outcome, row: &Value, holds: f64, side: &str) {
     let [least, most, held_ns, used_ns] =
         ["waited_least_ns", "waited_ns", "held_ns", "used_ns"].map(|name| outcome.truth(&format!("{side}{name}")));
-    let number = |column: &str| row[column].as_f64().unwrap_or(f64::NAN);
-    let (waited, held) = (number("waited"), number("held") * holds);
+    // Without a wait there is no time.
+    let waited = row["waited"].as_f64().unwrap_or(0.0);
+    let held = row["held"].as_f64().unwrap_or(f64::NAN) * holds;
     outcome.expect_between(waited, least, most, "waits");
     outcome.expect_between(held, held_ns, used_ns, "time of holding");
     outcome.expect_between(waited + held, least + held_ns, used_ns, "waits and holds");
@@ -393,8 +413,8 @@ fn readers_and_writers_of_a_rwlock_have_rows_of_their_own() {
         found.unwrap_or_else(|| panic!("{kind}: {}", outcome.text))
     };
     let (read, write) = (row("read"), row("write"));
-    assert_eq!((&read["waits"], &read["holds"]), (&150.into(), &150.into()), "{}", outcome.text);
-    assert_eq!((&write["waits"], &write["holds"]), (&50.into(), &50.into()), "{}", outcome.text);
+    assert_eq!((&read["acquired"], &read["holds"]), (&150.into(), &150.into()), "{}", outcome.text);
+    assert_eq!((&write["acquired"], &write["holds"]), (&50.into(), &50.into()), "{}", outcome.text);
     expect_side(&outcome, read, 150.0, "read_");
     expect_side(&outcome, write, 50.0, "write_");
 }

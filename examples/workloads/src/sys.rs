@@ -23,7 +23,7 @@ pub use functions::{
     by_path, dive, relay, stranded_thread, workload_begin, workload_finish, workload_mark, workload_nest,
     workload_parcel, workload_share_10, workload_share_20, workload_share_70, workload_step,
 };
-pub use locks::{FutexLock, PthreadCondition, PthreadMutex, PthreadRwlock};
+pub use locks::{FutexLock, PthreadCondition, PthreadMutex, PthreadRwlock, Semaphore};
 pub use paging::AbsentPage;
 pub use static_probes::{static_forms, static_guarded, static_step};
 pub use usage::{advise, await_blocked, drop_capabilities, run_delay_ns, switches, thread_id};

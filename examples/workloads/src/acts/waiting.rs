@@ -15,6 +15,7 @@ use crate::{number, spin, sys};
 pub const USAGE: &str = "\
 workload act pipelock N MS       N times, a thread waits MS milliseconds for the kernel's lock of a pipe
 workload act uneven N US LONG_MS three threads hold a mutex N times for US microseconds, a fourth 5 times for LONG_MS milliseconds
+workload act semaphore N MS      takes a semaphore N times that is there, and N times one that another thread gives after MS milliseconds
 workload act crew KIND WORKERS N WORKERS threads on one CPU do N pieces of work of 10 ms: they `spin`, `sleep`, do `both`, or mostly are `idle`
 ";
 
@@ -23,6 +24,7 @@ pub fn act(name: &str, rest: &[String]) -> Option<Result<()>> {
     let numbers = || -> Result<(u64, u64)> { Ok((number(rest, 0)?, number(rest, 1)?)) };
     Some(match name {
         "pipelock" => numbers().and_then(|(times, ms)| pipelock(times, ms)),
+        "semaphore" => numbers().and_then(|(times, ms)| semaphore(times, ms)),
         "uneven" => numbers().and_then(|(times, us)| uneven(times, us, number(rest, 2)?)),
         "crew" => {
             let kind = rest.first().map_or("", String::as_str);
@@ -34,6 +36,46 @@ pub fn act(name: &str, rest: &[String]) -> Option<Result<()>> {
 
 fn nap(time: Duration) {
     sys::sleep_ns(time.as_nanos() as i64);
+}
+
+/// The other thread gives one when this one has begun to wait for it, and is blocked.
+fn semaphore(times: u64, ms: u64) -> Result<()> {
+    let (semaphore, begun, taker) = (sys::Semaphore::new(), AtomicU64::new(0), sys::thread_id());
+    println!("semaphore {:#x}", semaphore.address());
+    for _ in 0..times {
+        semaphore.post();
+        semaphore.wait();
+    }
+    // glibc's semaphore has 32 bytes.
+    let addresses = semaphore.address()..semaphore.address() + 32;
+    let give = || {
+        let mut given = Duration::ZERO;
+        for round in 0..times {
+            while begun.load(Ordering::SeqCst) <= round {
+                std::thread::yield_now();
+            }
+            sys::await_blocked(taker, libc::SYS_futex, &addresses)?;
+            let start = Instant::now();
+            nap(Duration::from_millis(ms));
+            given += start.elapsed();
+            semaphore.post();
+        }
+        Ok::<Duration, Error>(given)
+    };
+    let (least, waited) = std::thread::scope(|scope| {
+        let giver = scope.spawn(give);
+        let mut waited = Duration::ZERO;
+        for _ in 0..times {
+            begun.fetch_add(1, Ordering::SeqCst);
+            let start = Instant::now();
+            semaphore.wait();
+            waited += start.elapsed();
+        }
+        Ok::<_, Error>((giver.join().map_err(|_| Error::other("a thread failed"))??, waited))
+    })?;
+    println!("taken {}\nslept {times}", 2 * times);
+    println!("waited_least_ns {}\nwaited_ns {}", least.as_nanos(), waited.as_nanos());
+    Ok(())
 }
 
 /// The first writer has the lock of the pipe while it waits for the page that it writes. The time

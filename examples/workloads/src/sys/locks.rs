@@ -142,3 +142,36 @@ impl PthreadRwlock {
         unsafe { libc::pthread_rwlock_unlock(self.0.get()) };
     }
 }
+
+/// libc's semaphore, which begins at 0.
+pub struct Semaphore(Box<UnsafeCell<libc::sem_t>>);
+
+// SAFETY: it is made for sharing between threads, and it is never moved.
+unsafe impl Sync for Semaphore {}
+
+impl Semaphore {
+    pub fn new() -> Semaphore {
+        // SAFETY: all-zero bytes are a value of the type, which is initialized below.
+        let semaphore = Semaphore(Box::new(UnsafeCell::new(unsafe { std::mem::zeroed() })));
+        // SAFETY: the place outlives the call; the semaphore is not shared with other processes.
+        unsafe { libc::sem_init(semaphore.0.get(), 0, 0) };
+        semaphore
+    }
+
+    /// The address of the semaphore.
+    pub fn address(&self) -> usize {
+        self.0.get() as usize
+    }
+
+    /// Waits until it is above 0 and takes one.
+    pub fn wait(&self) {
+        // SAFETY: the semaphore was initialized and is not moved.
+        while unsafe { libc::sem_wait(self.0.get()) } != 0 {}
+    }
+
+    /// Adds one.
+    pub fn post(&self) {
+        // SAFETY: the semaphore was initialized and is not moved.
+        unsafe { libc::sem_post(self.0.get()) };
+    }
+}
