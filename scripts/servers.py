@@ -208,7 +208,7 @@ def section(title, head, rows):
 
 def main():
     parser = argparse.ArgumentParser(description="Compares the queue and lock recipes with the figures of real servers.")
-    parser.add_argument("servers", nargs="*", help="nginx, redis, postgresql, python, node, java; locked for those behind one lock [default: all]")
+    parser.add_argument("servers", nargs="*", help="nginx, redis, postgresql, python, node, java; locked for those with one lock [default: all]")
     names = parser.parse_args().servers
     chosen = [server for server in SERVERS if not names or server.name in names]
     # Otherwise the clients' latencies include the time that their processes wait for a CPU.
@@ -237,7 +237,7 @@ def main():
     section("`lock/futex` and `lock/latency`, compared with /proc/PID/task/*/syscall: mean number of waiting threads",
             ["server", "locks (/proc)", "ours", "others (/proc)", "ours", "lock calls", "threads in lock calls", "longest hold, ms",
              "threads in condition waits"], waits)
-    section(f"`pool/utilisation` of servers behind one lock, {CLIENTS} clients, {SECONDS} s",
+    section(f"`pool/utilisation` of servers with one lock, {CLIENTS} clients, {SECONDS} s",
             ["server", "requests/s (client)", "workers", "running %", "blocked %", "idle %", "unclear %", "verdict"], verdicts)
     for miss in misses:
         print(f"error bound exceeded: {miss}")

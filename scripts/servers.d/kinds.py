@@ -218,7 +218,7 @@ class Java(Server):
 
 
 class LockedPython(Python):
-    """Threads behind one `threading.Lock`."""
+    """Threads that share one `threading.Lock`."""
 
     name = "python, one lock"
 
@@ -227,7 +227,7 @@ class LockedPython(Python):
 
 
 class LockedJava(Java):
-    """A pool behind one monitor."""
+    """A pool that shares one monitor."""
 
     name = "java, one monitor"
 
@@ -237,7 +237,7 @@ class LockedJava(Java):
 
 
 class LockedMusl(Server):
-    """Threads behind one mutex of musl."""
+    """Threads that share one mutex of musl."""
 
     name = "musl, one mutex"
 

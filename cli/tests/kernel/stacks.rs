@@ -202,7 +202,7 @@ fn a_kernel_stack_begins_at_the_traced_code() {
         "tracepoint:syscalls:sys_exit_getppid",
         "rawtracepoint:sys_exit",
     ];
-    let others: String = probes.iter().map(|probe| format!("{probe} {{ @others = count(); }} ")).collect();
+    let others = probes.map(|probe| format!("{probe} {{ @others = count(); }}")).join(" ");
     for probe in probes {
         for beside in ["", &others] {
             let script = format!(

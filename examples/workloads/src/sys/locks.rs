@@ -1,6 +1,6 @@
 //! libc's locks and one that is not libc's, for threads to hold and wait for.
 //!
-//! In: threads. Out: calls of libc's functions and of futex(), without other code around them.
+//! In: threads. Out: calls of libc's functions and of `futex`, without other code around them.
 //! Guarantee: a lock is never moved; it is unlocked by the thread that holds it.
 
 use std::cell::UnsafeCell;
