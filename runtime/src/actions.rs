@@ -18,7 +18,7 @@ use profiler_model::source::Span;
 use profiler_model::value::{Symbols, Value};
 
 use crate::commands;
-use crate::host::bounded::open_regular;
+use crate::host::bounded::open_of_any_system;
 use crate::load::Loaded;
 use crate::maps::{self, Contents, alike};
 use crate::packets::PacketFiles;
@@ -305,7 +305,7 @@ fn read_file(path: &str, most: u64) -> io::Result<Vec<u8>> {
     let (reply, answer) = channel();
     let path = PathBuf::from(path);
     let read = move || {
-        let read = open_regular(&path).and_then(|file| {
+        let read = open_of_any_system(&path).and_then(|file| {
             let mut bytes = Vec::new();
             match file.take(most).read_to_end(&mut bytes) {
                 // A kernel file that has no more data for now.

@@ -60,6 +60,7 @@ pub mod load;
 pub mod maps;
 mod packets;
 pub mod params;
+pub mod result_file;
 pub mod ring;
 pub mod session;
 pub mod spans;

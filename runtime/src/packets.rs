@@ -9,15 +9,16 @@
 mod pcap;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use profiler_model::object::{Object, PacketBuffers};
 use profiler_model::results::Packet;
 
 use crate::attach::sampling::online_cpus;
 use crate::load::Loaded;
+use crate::result_file::{OWNER_ONLY, ResultFile};
 use crate::sys::perf_buffer::PerfBuffer;
 use crate::sys::poll;
 
@@ -83,7 +84,7 @@ impl PacketReader {
 /// The files of packets, by the path that the script has.
 #[derive(Debug, Default)]
 pub(crate) struct PacketFiles {
-    files: BTreeMap<String, BufWriter<File>>,
+    files: BTreeMap<String, BufWriter<ResultFile>>,
     /// The first file that could not be written, and why.
     failure: Option<(String, io::Error)>,
 }
@@ -93,10 +94,9 @@ impl PacketFiles {
     pub(crate) fn create(object: &Object) -> Result<PacketFiles, (String, io::Error)> {
         let mut files = BTreeMap::new();
         for path in object.packets.iter().flat_map(|buffers| &buffers.files) {
-            let created = File::create(path).and_then(|file| {
+            let created = ResultFile::create(Path::new(path), OWNER_ONLY).and_then(|file| {
                 let mut file = BufWriter::new(file);
                 file.write_all(&pcap::head())?;
-                file.flush()?;
                 Ok(file)
             });
             files.insert(path.clone(), created.map_err(|error| (path.clone(), error))?);

@@ -11,7 +11,7 @@ use super::args::BuildArguments;
 use super::engine;
 use super::exit::{Failure, OK, USAGE};
 use super::script::Origin;
-use super::{built, diagnostics, parameters};
+use super::{built, diagnostics, parameters, streams};
 
 /// Builds an object file.
 pub(super) fn build(arguments: &BuildArguments) -> Result<u8, Failure> {
@@ -22,7 +22,7 @@ pub(super) fn build(arguments: &BuildArguments) -> Result<u8, Failure> {
     // A closed standard error has no reader to warn.
     let _ = stderr().write_all(diagnostics::render(&source, &prebuilt.warnings, super::colours::look()).as_bytes());
     let elf = built::complete(prebuilt, &source, &script)?;
-    std::fs::write(&target, elf).map_err(|error| Failure::output(&format!("`{target}`"), &error))?;
+    streams::write_file(&target, streams::object_file(&target)?, |out| out.write_all(&elf))?;
     Ok(OK)
 }
 

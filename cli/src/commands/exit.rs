@@ -112,7 +112,7 @@ pub fn words_of(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     match error.kind() {
         ErrorKind::NotFound => "there is no such file or directory".into(),
-        ErrorKind::PermissionDenied => "permission denied".into(),
+        ErrorKind::PermissionDenied if error.raw_os_error().is_some() => "permission denied".into(),
         ErrorKind::IsADirectory => "it is a directory".into(),
         ErrorKind::NotADirectory => "a part of the path is not a directory".into(),
         ErrorKind::TimedOut => "no process reads it, and the run is ending: unread output is lost".into(),

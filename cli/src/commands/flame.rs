@@ -31,9 +31,7 @@ pub(super) fn flame(arguments: &FlameArguments) -> Result<u8, Failure> {
     };
     drawn.map_err(|error| Failure::output("the flame graph", &error))?;
     match &arguments.output {
-        Some(path) => streams::result_file(path)?
-            .write_all(&picture)
-            .map_err(|error| Failure::output(&format!("`{path}`"), &error))?,
+        Some(path) => streams::write_file(path, streams::result_file(path)?, |out| out.write_all(&picture))?,
         None => {
             let mut out = io::stdout().lock();
             out.write_all(&picture)

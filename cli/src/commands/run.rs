@@ -121,6 +121,7 @@ fn output(path: Option<&str>) -> Result<Box<dyn Write>, Failure> {
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
+    use std::io::Write as _;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::{output, process_exists};
@@ -138,7 +139,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("profiler-output-{}", std::process::id()));
         let text = path.to_str().expect("text");
         for _ in 0..2 {
-            assert!(output(Some(text)).is_ok());
+            let mut file = output(Some(text)).unwrap_or_else(|failure| panic!("{}", failure.render(false)));
+            file.write_all(b"x").expect("written");
             let mode = || std::fs::metadata(&path).expect("it was made").permissions().mode() & 0o777;
             assert_eq!(mode(), 0o600);
             std::fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("our own");

@@ -7,8 +7,7 @@
 //! anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use profiler_compiler::object::{Attach, Object};
@@ -18,6 +17,7 @@ use profiler_model::types::Type;
 use profiler_model::units::Unit;
 use profiler_output::stacks::{Look, Recorded, Stacks, WithStacks};
 use profiler_runtime::params::Values;
+use profiler_runtime::result_file::ResultFile;
 use profiler_runtime::sys::terminal;
 
 use super::args::StackFiles;
@@ -30,7 +30,7 @@ const FILE_COLUMNS: usize = 120;
 
 /// The opened files, and what the script says about its stacks.
 pub(super) struct Opened {
-    files: Vec<(Kind, String, File)>,
+    files: Vec<(Kind, String, ResultFile)>,
     icicle: bool,
     of_threads: Option<ThreadFiles>,
     units: BTreeMap<String, Unit>,
@@ -129,9 +129,10 @@ impl Opened {
             if stacks.is_empty() {
                 // A closed standard error has no reader.
                 let _ = writeln!(io::stderr(), "note: no stacks were counted, so `{path}` is empty");
+                streams::write_file(&path, file, |_| Ok(()))?;
                 continue;
             }
-            written(&path, file, |out| match kind {
+            streams::write_file(&path, file, |out| match kind {
                 Kind::Folded => folded.write_lines(out),
                 Kind::Flame => folded.write_flame_graph(&recorded.title, out),
                 Kind::Pprof => stacks.write_pprof(recorded, out),
@@ -148,14 +149,4 @@ pub(super) fn look() -> Look {
     let columns =
         io::stdout().is_terminal().then(terminal::size).flatten().map_or(FILE_COLUMNS, |(columns, _)| columns);
     Look { columns, has_colour: colours::results_are_coloured(false) }
-}
-
-/// Writes a file.
-pub(super) fn written(
-    path: &str,
-    file: File,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
-    let mut out = BufWriter::new(file);
-    write(&mut out).and_then(|()| out.flush()).map_err(|error| Failure::output(&format!("`{path}`"), &error))
 }

@@ -3,19 +3,15 @@
 //! In: nothing. Out: writers that do not block forever on a stalled reader once a signal arrives;
 //! what the terminal on standard output can do.
 
-use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, IsTerminal as _, Write};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
 
 use profiler_output::screen::Terminal;
+use profiler_runtime::result_file::{ALL_READ, OWNER_ONLY, ResultFile};
 use profiler_runtime::sys::patient::Patient;
 use profiler_runtime::sys::terminal;
 
 use super::exit::Failure;
-
-/// Mode of result files: they contain data about other users' processes, so only the owner may read
-/// them.
-const OWNER_ONLY: u32 = 0o600;
 
 /// The writer for results.
 pub(super) fn output() -> Result<Box<dyn Write>, Failure> {
@@ -28,14 +24,26 @@ pub(super) fn notes() -> Result<Box<dyn Write>, Failure> {
 }
 
 /// A file for results, which only its owner can read.
-pub(super) fn result_file(path: &str) -> Result<File, Failure> {
-    let failed = |error: io::Error| Failure::output(&format!("`{path}`"), &error);
-    let file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(OWNER_ONLY).open(path).map_err(failed)?;
-    if file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o777 != OWNER_ONLY) {
-        file.set_permissions(Permissions::from_mode(OWNER_ONLY)).map_err(failed)?;
-    }
-    Ok(file)
+pub(super) fn result_file(path: &str) -> Result<ResultFile, Failure> {
+    create(path, OWNER_ONLY)
+}
+
+/// A file for a compiled script.
+pub(super) fn object_file(path: &str) -> Result<ResultFile, Failure> {
+    create(path, ALL_READ)
+}
+
+fn create(path: &str, mode: u32) -> Result<ResultFile, Failure> {
+    ResultFile::create(Path::new(path), mode).map_err(|error| Failure::output(&format!("`{path}`"), &error))
+}
+
+/// Writes such a file as a whole.
+pub(super) fn write_file(
+    path: &str,
+    file: ResultFile,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    file.write_whole(write).map_err(|error| Failure::output(&format!("`{path}`"), &error))
 }
 
 /// The terminal on standard output; `None` if standard output is something else.

@@ -17,7 +17,7 @@ use profiler_output::stacks::{Stacks, write_summary};
 use profiler_runtime::params::Values;
 
 use super::exit::{Failure, MISTAKE};
-use super::{stack_files, streams};
+use super::streams;
 
 /// The parameter by which recipes keep threads apart.
 const KEEPS_APART: &str = "by_thread";
@@ -65,6 +65,6 @@ impl ThreadFiles {
 
     fn file(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         let path = self.directory.join(name).display().to_string();
-        stack_files::written(&path, streams::result_file(&path)?, write)
+        streams::write_file(&path, streams::result_file(&path)?, write)
     }
 }

@@ -68,7 +68,7 @@ impl Started {
         Started { child, stdout, stderr }
     }
 
-    /// Waits until its probes are attached; `false` if it exits first. bpftrace does not say so: it
+    /// Waits until its probes are attached; `false` if it exits without that. bpftrace does not say so: it
     /// waits for events then.
     pub fn is_attached(&mut self) -> bool {
         /// `epoll_wait` on x86-64, the only machine of these tests.
@@ -79,7 +79,9 @@ impl Started {
             if self.stderr.text().contains("Attached ") || awaits_events() {
                 return Some(true);
             }
-            self.child.try_wait().expect("a child of ours").map(|_| false)
+            let exited = self.child.try_wait().expect("a child of ours");
+            // It may have attached its probes and exited at once, and said so before this looked.
+            exited.map(|_| self.stderr.whole().contains("Attached "))
         })
     }
 

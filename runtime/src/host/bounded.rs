@@ -1,8 +1,8 @@
 //! Bounded reading of files that other users may control.
 //!
 //! In: a path, and a limit in bytes. Out: a regular file, or a reader of it for the `object` crate.
-//! Guarantee: opening a FIFO, a socket or a device fails without blocking and without side effects.
-//! A reader never reads more bytes than its limit, however large the file claims to be, and every
+//! Guarantee: opening a FIFO, a socket, a device or a file of procfs, sysfs, tracefs and the like
+//! fails without blocking and without side effects. A reader never reads more bytes than its limit, however large the file claims to be, and every
 //! chunk that it reads counts as progress.
 
 use std::cell::Cell;
@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use object::read::{ReadCache, ReadRef};
 
+use crate::sys::file_system::is_of_the_kernel;
+
 /// Limit in bytes of headers and tables read from one file: twice the size in the largest known
 /// programs.
 pub const MAX_TABLE_BYTES: u64 = 256 << 20;
@@ -29,17 +31,23 @@ const STEP_BYTES: usize = 1 << 20;
 
 /// Opens a regular file, following symbolic links.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    open(path, 0)
+    open(path, 0, false)
 }
 
 /// Opens a regular file whose last path component is not a symbolic link.
 pub fn open_regular_no_link(path: &Path) -> io::Result<File> {
-    open(path, libc::O_NOFOLLOW)
+    open(path, libc::O_NOFOLLOW, false)
+}
+
+/// As `open_regular`, but also a file of procfs and the like, for a script that names it. Some of
+/// them block until there is data, unless they are opened so as not to.
+pub fn open_of_any_system(path: &Path) -> io::Result<File> {
+    open(path, 0, true)
 }
 
 /// `O_PATH` opens nothing, so the type of the file can be checked first; the second step opens the
 /// same file.
-fn open(path: &Path, flags: i32) -> io::Result<File> {
+fn open(path: &Path, flags: i32, of_the_kernel: bool) -> io::Result<File> {
     let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH | flags).open(path)?;
     let kind = found.metadata()?.file_type();
     if kind.is_dir() {
@@ -48,8 +56,10 @@ fn open(path: &Path, flags: i32) -> io::Result<File> {
     if !kind.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
+    if !of_the_kernel && is_of_the_kernel(&found)? {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file on a disk, but an answer of the kernel"));
+    }
     let path = format!("/proc/self/fd/{}", found.as_raw_fd());
-    // Some files of procfs and tracefs are regular but block until there is data.
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 
@@ -123,7 +133,12 @@ mod tests {
 
     #[test]
     fn only_regular_files_are_opened() {
-        assert!(open_regular(Path::new("/proc/self/status")).is_ok());
+        assert!(open_regular(Path::new("/proc/self/exe")).is_ok());
+        for answer in ["/proc/self/status", "/sys/kernel/uevent_seqnum"] {
+            assert!(open_of_any_system(Path::new(answer)).is_ok(), "{answer}");
+            let refused = open_regular(Path::new(answer)).expect_err(answer);
+            assert_eq!(refused.to_string(), "not a file on a disk, but an answer of the kernel");
+        }
         assert!(open_regular_no_link(Path::new("/proc/self/exe")).is_err());
         assert_eq!(open_regular(Path::new("/dev/null")).expect_err("a device").to_string(), "not a regular file");
         assert_eq!(open_regular(Path::new("/tmp")).expect_err("a directory").kind(), io::ErrorKind::IsADirectory);

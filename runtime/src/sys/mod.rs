@@ -10,6 +10,7 @@ pub mod bpf;
 pub mod bpf_functions;
 pub mod bss;
 pub mod feature;
+pub mod file_system;
 pub mod link;
 pub mod map;
 pub mod mmap;

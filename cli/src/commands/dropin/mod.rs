@@ -12,7 +12,6 @@ mod arguments;
 mod info;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{Write, stderr, stdout};
 use std::path::Path;
 
@@ -25,7 +24,7 @@ use super::args::RunArguments;
 use super::colours::colour_wanted;
 use super::exit::{Failure, MISTAKE, OK};
 use super::script::Origin;
-use super::{diagnostics, engine, fmt, run};
+use super::{diagnostics, engine, fmt, run, streams};
 
 /// The bpftrace version whose language and output we implement; automation parses it.
 const VERSION: &str = concat!("bpftrace v0.26.1 (profiler ", env!("CARGO_PKG_VERSION"), ")\n");
@@ -156,8 +155,8 @@ fn write_object(run: &RunArguments, path: &str) -> Result<u8, Failure> {
     let source = run.script.load()?;
     let compiled = engine::compile(&source, &run.script, None)?;
     let _ = stderr().write_all(diagnostics::render(&source, &compiled.warnings, colour_wanted()).as_bytes());
-    let written = File::create(path).and_then(|mut file| file.write_all(&compiled.object.elf));
-    written.map(|()| OK).map_err(|error| Failure::output(&format!("`{path}`"), &error))
+    streams::write_file(path, streams::object_file(path)?, |out| out.write_all(&compiled.object.elf))?;
+    Ok(OK)
 }
 
 /// The script of `-e`, or a file.
