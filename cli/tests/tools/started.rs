@@ -68,8 +68,8 @@ impl Started {
         Started { child, stdout, stderr }
     }
 
-    /// Waits until its probes are attached; `false` if it exits without that. bpftrace does not say so: it
-    /// waits for events then.
+    /// Waits until its probes are attached; `false` if it exits without that. bpftrace does not say
+    /// so: it waits for events then.
     pub fn is_attached(&mut self) -> bool {
         /// `epoll_wait` on x86-64, the only machine of these tests.
         const EPOLL_WAIT: &str = "232 ";

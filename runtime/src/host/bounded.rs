@@ -2,8 +2,8 @@
 //!
 //! In: a path, and a limit in bytes. Out: a regular file, or a reader of it for the `object` crate.
 //! Guarantee: opening a FIFO, a socket, a device or a file of procfs, sysfs, tracefs and the like
-//! fails without blocking and without side effects. A reader never reads more bytes than its limit, however large the file claims to be, and every
-//! chunk that it reads counts as progress.
+//! fails without blocking and without side effects. A reader never reads more bytes than its limit,
+//! however large the file claims to be, and every chunk that it reads counts as progress.
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
