@@ -232,6 +232,28 @@ fn recipes_are_listed_by_shelf_with_what_they_answer() {
 }
 
 #[test]
+fn processes_of_a_parameter_have_numbers_or_names() {
+    let script = "param pid: pid = any \"these\"\nBEGIN { print(pid == $pid); }";
+    let check = |processes: &str| profiler(&["check", "-e", script, "--pid", processes]);
+    let mut process = Command::new("sleep").arg("60").spawn().expect("a process");
+    let checked = ["sleep", "sleep,1", "1, 2", "any"].map(|processes| (processes, check(processes)));
+    process.kill().expect("our own");
+    process.wait().expect("our own");
+    for (processes, output) in checked {
+        assert_eq!(output.status.code(), Some(0), "{processes}: {}", stderr(&output));
+    }
+    let refused = stderr(&check("no-such-name"));
+    let words = "error: `--pid` cannot be `no-such-name`: no process is named `no-such-name` now; ";
+    assert!(refused.starts_with(words), "{refused}");
+}
+
+#[test]
+fn a_program_without_its_option_is_told_which() {
+    let refused = stderr(&profiler(&["BEGIN { exit(); }"]));
+    assert!(refused.contains("write `profiler run -e 'BEGIN { exit(); }'`"), "{refused}");
+}
+
+#[test]
 fn recipes_answer_to_the_names_of_other_tools() {
     let text = |arguments: &[&str]| String::from_utf8(profiler(arguments).stdout).expect("text");
     for (name, recipe) in [("opensnoop", "proc/opens"), ("runqlat", "sched/runq"), ("memleak", "mem/leaks")] {

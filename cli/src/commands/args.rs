@@ -103,7 +103,14 @@ fn names_a_script(first: &OsString) -> bool {
     let is_option_of_run = text.len() > 1 && text.starts_with('-') && !own_options.contains(&text);
     let has_suffix = Path::new(text).extension().is_some_and(|suffix| suffix == "prof" || suffix == "bt");
     let is_recipe = || modules::named(text).is_some() && profiler().find_subcommand(text).is_none();
-    text == "-" || is_option_of_run || has_suffix || (text.contains('/') && !text.starts_with('-')) || is_recipe()
+    // A program without `-e`: the error about the missing file says so.
+    let is_program = text.contains('{');
+    is_program
+        || text == "-"
+        || is_option_of_run
+        || has_suffix
+        || (text.contains('/') && !text.starts_with('-'))
+        || is_recipe()
 }
 
 /// The error for a first argument that is no command and resembles a recipe, but no command.

@@ -18,7 +18,11 @@ use super::built;
 use super::costs;
 use super::engine::{self, Taken};
 use super::exit::{Failure, USAGE};
+use super::processes::Processes;
 use super::script::{Origin, modules};
+
+/// The value of a parameter of type `pid` that passes all processes.
+const ANY: &str = "any";
 
 /// Sorts the words after a script into values and options, using the script's declared parameters.
 pub(super) fn settle(arguments: &ScriptArguments, source: &Source) -> Result<ScriptArguments, Failure> {
@@ -67,9 +71,26 @@ pub(super) fn settle_with(
         if param.is_none() && !is_option && name != "help" && !word.is_after_dashes {
             return Err(unknown(name, &taken));
         }
+        let value = match (param, value) {
+            (Some(param), Some(text)) if param.ty == Type::Pid => Some(pids(name, text, &mut settled.processes)?),
+            (_, value) => value,
+        };
         settled.named.push((name.to_owned(), value));
     }
     Ok(settled)
+}
+
+/// The numbers of processes that are given by number or by name, as for `-p`. What the names stand
+/// for is noted.
+fn pids(option: &str, text: String, processes: &mut Processes) -> Result<String, Failure> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b',' || byte.is_ascii_whitespace());
+    if is_plain || text == ANY {
+        return Ok(text);
+    }
+    let found = Processes::read(&text)
+        .map_err(|words| Failure::new(USAGE, format!("`--{option}` cannot be `{text}`: {words}")))?;
+    processes.named.extend(found.named);
+    Ok(found.pids.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
 }
 
 /// Whether a word is a boolean value.
