@@ -85,19 +85,22 @@ impl Traced {
     }
 }
 
-/// Takes stacks until the tables of the process are there, also of code that it has mapped since it
-/// began. Before, a stack is walked by frame pointers, and so has the length of such a stack. A
-/// program begins with events of id 0, and goes on when it gets SIGUSR1.
+/// Takes stacks until they are complete: more frames than those of the C library and the program
+/// before `main`. Those of a program without tables never are; of such a program it takes stacks for
+/// three seconds. A program begins with events of id 0, and goes on when it gets SIGUSR1.
 ///
-/// The tracer notices mapped code in a thread that needs milliseconds of CPU time, and has a tenth
-/// of a second for it, or longer on a busy machine.
+/// The tracer notices mapped code in a thread that needs milliseconds of CPU time, and then has a
+/// tenth of a second for the tables of what else is mapped, or longer on a busy machine.
 fn until_warm(probe: &str, id: &str) -> String {
     let settled = format!("{}ms", 100 * patience() * slowness().ceil() as u32);
+    let given_up = format!("{}ms", 3000 * patience());
     format!(
-        "{probe} / {id} == 0 && len(dw_ustack) != len(ustack(fp)) / {{
+        "{probe} / {id} == 0 / {{
             $memory = (uint64)curtask->mm;
-            if (!has_key(@since, $memory)) {{ @since[$memory] = nsecs; }}
-            if (nsecs - @since[$memory] > {settled}) {{ signal(\"USR1\"); @warm = 1; }}
+            if (!has_key(@began, $memory)) {{ @began[$memory] = nsecs; }}
+            if (len(dw_ustack) > 4 && !has_key(@since, $memory)) {{ @since[$memory] = nsecs; }}
+            $is_warm = has_key(@since, $memory) && nsecs - @since[$memory] > {settled};
+            if ($is_warm || nsecs - @began[$memory] > {given_up}) {{ signal(\"USR1\"); @warm = 1; }}
         }}\n"
     )
 }
