@@ -86,8 +86,8 @@ impl Traced {
 }
 
 /// Takes stacks until they are complete: more frames than those of the C library and the program
-/// before `main`. Those of a program without tables never are; of such a program it takes stacks for
-/// three seconds. A program begins with events of id 0, and goes on when it gets SIGUSR1.
+/// before `main`. Those of a program without tables never are; of such a program it takes stacks
+/// for three seconds. A program begins with events of id 0, and goes on when it gets SIGUSR1.
 ///
 /// The tracer notices mapped code in a thread that needs milliseconds of CPU time, and then has a
 /// tenth of a second for the tables of what else is mapped, or longer on a busy machine.

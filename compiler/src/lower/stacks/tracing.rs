@@ -76,9 +76,12 @@ fn count_function(cx: &mut Body<'_, '_>) -> FunctionId {
     let known = MapId(cx.shared.ir.maps.len() as u32 - 1);
     let mut body = Body::new(&mut *cx.shared, cx.index);
     body.b = FunctionBuilder::subprogram("tracing_frames".to_owned(), Role::Apart, span);
+    // The function shares the stack with its callers, whose objects leave 32 bytes.
+    let (key, name) = (Addr::slot(body.b.slot(8, 8, "frame"), 0), Addr::slot(body.b.slot(NAME_BYTES, 8, "name"), 0));
     for count in 0..MOST {
         let frame = body.b.parameter(count as u8);
-        let is_tracing = is_tracing(&mut body, known, frame);
+        body.b.store(key, frame, Size::B8);
+        let is_tracing = is_tracing(&mut body, known, (key, name));
         let [traced, next] = std::array::from_fn(|_| body.b.new_block());
         body.b.branch(CmpOp::Eq, Width::W64, is_tracing, 0, traced, next, Likely::Unknown);
         body.b.switch_to(traced);
@@ -93,11 +96,10 @@ fn count_function(cx: &mut Body<'_, '_>) -> FunctionId {
     made
 }
 
-/// Whether a return address is in code of the tracing: not 0 if it is.
-fn is_tracing(cx: &mut Body<'_, '_>, known: MapId, frame: VReg) -> VReg {
+/// Whether the return address in `key` is in code of the tracing: not 0 if it is. `name` is memory
+/// for its name.
+fn is_tracing(cx: &mut Body<'_, '_>, known: MapId, (key, name): (Addr, Addr)) -> VReg {
     let [found, absent, named, done] = std::array::from_fn(|_| cx.b.new_block());
-    let key = cx.memory(8, "frame");
-    cx.b.store(key, frame, Size::B8);
     let result = cx.b.copy(0);
     let entry = maps::look_up(cx, known, key);
     cx.b.branch(CmpOp::Ne, Width::W64, entry, 0, found, absent, Likely::Then);
@@ -106,7 +108,6 @@ fn is_tracing(cx: &mut Body<'_, '_>, known: MapId, frame: VReg) -> VReg {
     cx.b.assign(result, remembered);
     cx.b.jump(done);
     cx.b.switch_to(absent);
-    let name = cx.memory(NAME_BYTES, "name");
     cx.zero(name, NAME_BYTES);
     let format = cx.constant_bytes(b"%ps\0");
     let places = [name, format, key].map(|place| cx.address_arg(place));
@@ -120,9 +121,9 @@ fn is_tracing(cx: &mut Body<'_, '_>, known: MapId, frame: VReg) -> VReg {
         let any = cx.b.bin(BinOp::Or, Width::W64, result, is_equal);
         cx.b.assign(result, any);
     }
-    let value = cx.memory(8, "value");
-    cx.b.store(value, result, Size::B8);
-    let places = [key, value].map(|place| cx.address_arg(place));
+    // The name is not needed any more, so the value takes its place.
+    cx.b.store(name, result, Size::B8);
+    let places = [key, name].map(|place| cx.address_arg(place));
     // If the map is full, the name is asked for again next time.
     cx.b.call_void(Helper::MapUpdateElem, &[Arg::Map(known), places[0], places[1], 0.into()]);
     cx.b.jump(done);
