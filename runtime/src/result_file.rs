@@ -1,10 +1,12 @@
 //! Files for results, which other users may have prepared a trap for.
 //!
 //! In: a path that the user gave. Out: a file, which only its owner can read if it has results.
-//! Guarantee: no file or directory of another user is written, and no symbolic link of another user
-//! is followed. A regular file is replaced as a whole once there is something to write: until then
-//! the last result is there. What is not a regular file (a terminal, a pipe, `/dev/null`) is
-//! written to directly.
+//! Guarantee: no file or directory of another user is written, and no symbolic link that another
+//! user had made before is followed. (The owner of a directory further up can exchange a part of
+//! the path while it is resolved; what is written then is still in a directory of ours or root's.)
+//! A regular file is replaced as a whole once there is something to write: until then the last
+//! result is there. What is not a regular file (a terminal, a pipe, `/dev/null`) is written to
+//! directly.
 //!
 //! Another user is one who is neither root nor we, nor the one who called `sudo`.
 
