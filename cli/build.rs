@@ -21,11 +21,16 @@ fn main() {
     }
 }
 
+/// The directory of this package now: a checkout can be moved after the script was built.
+fn package() -> String {
+    env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")
+}
+
 /// An array of a code and its page each, sorted.
 fn list_diagnostics() {
-    let pages = concat!(env!("CARGO_MANIFEST_DIR"), "/../spec/errors");
+    let pages = format!("{}/../spec/errors", package());
     println!("cargo:rerun-if-changed={pages}");
-    let files = fs::read_dir(pages).expect("spec/errors is part of the repository").filter_map(Result::ok);
+    let files = fs::read_dir(&pages).expect("spec/errors is part of the repository").filter_map(Result::ok);
     let mut codes: Vec<String> =
         files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".md")?.to_owned())).collect();
     codes.sort();
@@ -60,7 +65,7 @@ fn link_unwinder() {
 /// Writes a list of the modules in `stdlib` with their texts.
 fn embed() -> io::Result<()> {
     let directory = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stdlib").canonicalize()?;
+    let root = Path::new(&package()).join("../stdlib").canonicalize()?;
     println!("cargo:rerun-if-changed={}", root.display());
     let mut modules = Vec::new();
     collect(&root, &root, &mut modules)?;
