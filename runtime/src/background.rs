@@ -4,10 +4,14 @@
 //! Guarantee: dropping takes at most [`PATIENCE`], whatever the thread is reading.
 
 use std::io::{self, PipeReader, PipeWriter, pipe};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use crate::starved;
 
 /// Time limit for waiting for a thread, which may be reading a file, or about a process whose
 /// memory is locked.
@@ -26,6 +30,8 @@ pub(crate) struct Background {
 #[derive(Debug)]
 pub(crate) struct End {
     is_over: AtomicBool,
+    /// The thread in procfs.
+    place: OnceLock<PathBuf>,
     /// Readable as soon as the thread is to end.
     pub pipe: PipeReader,
 }
@@ -45,11 +51,24 @@ impl Background {
         work: impl FnOnce(&End) + Send + 'static,
     ) -> io::Result<Background> {
         let (ended, alive) = pipe()?;
-        let end = Arc::new(End { is_over: AtomicBool::new(false), pipe: ended });
+        let end = Arc::new(End { is_over: AtomicBool::new(false), place: OnceLock::new(), pipe: ended });
         let shared = Arc::clone(&end);
         let builder = thread::Builder::new().name(name.to_owned()).stack_size(stack_bytes);
-        let thread = builder.spawn(move || work(&shared))?;
+        let thread = builder.spawn(move || {
+            // A thread has one place, and says it once.
+            let _ = shared.place.set(starved::own());
+            work(&shared);
+        })?;
         Ok(Background { end, alive: Some(alive), thread: Some(thread) })
+    }
+}
+
+impl Background {
+    /// Waits until the thread has dropped the sender of `done`. A thread that is stuck is waited for
+    /// no longer than `patience`, one that lacks a CPU [`starved::LONGEST`].
+    pub(crate) fn await_end(&self, done: &Receiver<()>, patience: Duration) {
+        let place = self.end.place.get().cloned().unwrap_or_default();
+        starved::await_end(done, &place, patience);
     }
 }
 

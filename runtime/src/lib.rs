@@ -64,6 +64,7 @@ pub mod result_file;
 pub mod ring;
 pub mod session;
 pub mod spans;
+mod starved;
 pub mod symbols;
 pub mod sys;
 mod tables;

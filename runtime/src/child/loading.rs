@@ -3,19 +3,22 @@
 //! In: a child that is about to execute its program. Out: the same child, running.
 //! Guarantee: the first stacks of a command are complete, but for those of constructors that make
 //! no system call. The command is followed until its first system call outside of the dynamic
-//! loader, or for [`LIMIT`]; what cannot be followed runs at once. It must be called by a thread of
+//! loader. If it waits for something for [`LIMIT`] before that, it goes on alone; what cannot be
+//! followed runs at once. It must be called by a thread of
 //! its own: a child that this does not release is released when the thread ends.
 
 use std::fs;
 use std::io;
 use std::ops::Range;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::starved;
 use crate::symbols::naming::read_maps;
 use crate::symbols::regions::Regions;
 use crate::sys::ptrace::{Followed, Stop};
 
-/// How long loading a program may take; it is followed no longer than that.
+/// How long a program may wait for something while it is loaded; it is followed no longer.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// `AT_BASE` of the auxiliary vector: where the loader is. From `linux/auxvec.h`.
@@ -24,10 +27,11 @@ const AT_BASE: u64 = 7;
 /// Calls `prepare` when the child has executed its program, and when its libraries are mapped. The
 /// wait status of a child that ends meanwhile.
 pub(super) fn hold(child: Followed, pid: u32, prepare: &dyn Fn()) -> io::Result<Option<i32>> {
-    let until = Instant::now() + LIMIT;
+    let start = Instant::now();
+    let place = Path::new("/proc").join(pid.to_string());
     let mut loader = 0..0;
     loop {
-        match child.wait(until)? {
+        match child.wait(Instant::now() + LIMIT)? {
             Some(Stop::Exec) => {
                 loader = loader_of(pid).unwrap_or_default();
                 prepare();
@@ -45,6 +49,8 @@ pub(super) fn hold(child: Followed, pid: u32, prepare: &dyn Fn()) -> io::Result<
             Some(Stop::Signal(signal)) => return child.release(signal).map(|()| None),
             Some(Stop::Other) => return child.release(0).map(|()| None),
             Some(Stop::Ended(status)) => return Ok(Some(status)),
+            // On a busy machine it can lack a CPU for that long.
+            None if start.elapsed() < starved::LONGEST && starved::is_ready(&place) => {}
             // It runs, or waits in a system call, and does so when it is released.
             None => return Ok(None),
         }

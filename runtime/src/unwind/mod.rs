@@ -58,14 +58,15 @@ pub(crate) struct Unwinder {
     orders: Sender<Order>,
     /// Wakes the thread for an order.
     wake: PipeWriter,
-    _thread: Background,
+    thread: Background,
 }
 
 impl Unwinder {
     /// Starts the thread for a loaded object. Tables of large files are kept in the private
     /// directory `cache`, if there is one; the files that were read, in `kept`. Returns when these
     /// processes have tables, or the busiest ones if none is named, and the files of a process that
-    /// is about to run them; but waits no longer than [`PATIENCE`] or [`PREPARATION`].
+    /// is about to run them; but waits no longer than [`PATIENCE`] or
+    /// [`PREPARATION`] for a thread that is stuck.
     pub(crate) fn start(
         unwinding: &Unwinding,
         loaded: &Loaded,
@@ -93,17 +94,17 @@ impl Unwinder {
         })?;
         let patience = if processes.is_empty() { PREPARATION } else { PATIENCE };
         // The thread drops its end when it is done.
-        let _ = is_prepared.recv_timeout(patience);
-        Ok(Unwinder { written, orders, wake, _thread: thread })
+        thread.await_end(&is_prepared, patience);
+        Ok(Unwinder { written, orders, wake, thread })
     }
 
     /// Makes tables for what a process has mapped now. Waits until they are there, but no longer
-    /// than [`PATIENCE`].
+    /// than [`PATIENCE`] if the thread is stuck.
     pub(crate) fn prepare(&self, pid: u32) {
         let (done, is_done) = channel();
         if self.orders.send(Order { pid, _done: done }).is_ok() && (&self.wake).write_all(&[1]).is_ok() {
             // The thread drops its end when it is done.
-            let _ = is_done.recv_timeout(PATIENCE);
+            self.thread.await_end(&is_done, PATIENCE);
         }
     }
 
