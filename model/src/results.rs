@@ -13,6 +13,7 @@ use crate::numbers::ERRORS;
 use crate::object::{Constant, Event, Field};
 use crate::source::Span;
 use crate::statistics::Statistic;
+use crate::text::controls::Escapes;
 use crate::value::{Symbols, Value};
 
 /// The name of a word, as an object has it.
@@ -188,10 +189,9 @@ pub trait Sink {
     fn exec(&mut self, words: &[&[u8]]);
     /// Removes the watchpoints at this address, or warns at `span` that there is none.
     fn unwatch(&mut self, address: u64, span: Span);
-    /// Whether control characters in text that traced programs influence are escaped: output goes
-    /// to a terminal.
-    fn escapes(&self) -> bool {
-        false
+    /// What is escaped in text that traced programs influence.
+    fn escapes(&self) -> Escapes {
+        Escapes::Nothing
     }
     /// Symbolizes addresses.
     fn symbols(&self) -> &dyn Symbols;

@@ -357,6 +357,19 @@ pub struct Shortfalls {
 }
 
 impl Shortfalls {
+    /// Those that came after an earlier count.
+    #[must_use]
+    pub fn since(&self, before: &Shortfalls) -> Shortfalls {
+        Shortfalls {
+            cut_names: self.cut_names.saturating_sub(before.cut_names),
+            large_files: self.large_files.saturating_sub(before.large_files),
+            refused_maps: self.refused_maps.saturating_sub(before.refused_maps),
+            unanswered: self.unanswered.saturating_sub(before.unanswered),
+            lost_records: self.lost_records.saturating_sub(before.lost_records),
+            broken_stacks: self.broken_stacks.saturating_sub(before.broken_stacks),
+        }
+    }
+
     /// Adds the counts of another.
     pub fn add(&mut self, other: &Shortfalls) {
         self.cut_names += other.cut_names;

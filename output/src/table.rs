@@ -108,6 +108,11 @@ pub fn sentence(text: &str, layout: Layout) -> Vec<Line> {
     lines.into_iter().map(plain).collect()
 }
 
+/// A remark on one line, cut to fit.
+pub fn notice(text: &str, layout: Layout) -> Line {
+    styled(&cells::cut(&cells::printable(text), layout.width.unwrap_or(usize::MAX)), "2", layout.colour)
+}
+
 /// Wraps a sentence at this width.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

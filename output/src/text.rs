@@ -4,9 +4,10 @@
 //! Guarantee: the bytes of results depend only on the values; losses never mix with them.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use profiler_model::output::{
-    EventSink, Flush, MapPrint, MapSnapshot, Section, SnapshotSink, SourceLocation, SpanLedger, Table, Trial,
+    Cell, EventSink, Flush, MapPrint, MapSnapshot, Section, SnapshotSink, SourceLocation, SpanLedger, Table, Trial,
     ViewSnapshot,
 };
 use profiler_model::results::HelperFailure;
@@ -33,8 +34,8 @@ pub struct Text {
     is_below_maps: bool,
     /// The terminal that results go to, if any.
     screen: Option<Screen>,
-    /// The latest table of each live view, with the window that it covers.
-    live: Vec<(usize, Table, Option<String>)>,
+    /// The latest table of each live view, by view index.
+    live: Vec<Live>,
     /// Tables without rows that are yet to be printed.
     idle: Idle,
     /// Whether the last output was about tables without rows.
@@ -43,6 +44,17 @@ pub struct Text {
     /// Whether control characters of traced programs are escaped in results, and in notes.
     escapes: bool,
     escapes_notes: bool,
+    /// Whether spans of which nothing is missing are left out of the notes.
+    omits_whole_spans: bool,
+}
+
+/// A view that is redrawn in place.
+struct Live {
+    view: usize,
+    table: Table,
+    /// The window that it covers, for people, and its length.
+    window: Option<String>,
+    length: Duration,
 }
 
 impl Text {
@@ -61,7 +73,14 @@ impl Text {
             is_below_idle: false,
             escapes: false,
             escapes_notes: false,
+            omits_whole_spans: false,
         }
+    }
+
+    /// Leaves out the notes about spans of which nothing is missing.
+    #[must_use]
+    pub fn omitting_whole_spans(self, omits: bool) -> Text {
+        Text { omits_whole_spans: omits, ..self }
     }
 
     /// Sends results to this terminal.
@@ -100,7 +119,7 @@ impl Text {
             if std::mem::take(&mut self.is_below_maps) {
                 out.push(b'\n');
             }
-            let layout = self.screen.as_ref().map_or(Layout::default(), |screen| screen.layout(false));
+            let layout = self.screen.as_ref().map_or(Layout::default(), Screen::layout);
             write_lines(&idle_lines(&idle, layout), out);
             self.is_below_idle = true;
         }
@@ -151,6 +170,39 @@ impl std::fmt::Debug for Text {
 }
 
 impl Text {
+    /// Lays out all live views anew: they share the height of the terminal.
+    fn arrange(&mut self, symbols: &dyn Symbols) {
+        let Some(screen) = &mut self.screen else { return };
+        let wanted: Vec<usize> = self.live.iter().map(Live::wanted_lines).collect();
+        let layouts = screen.live_layouts(&wanted);
+        let (mut views, mut left_out) = (Vec::new(), Vec::new());
+        for (live, layout) in self.live.iter().zip(layouts) {
+            match layout {
+                Some(layout) => views.push((live.view, live.lines(layout, symbols))),
+                None => left_out.push(live.table.title.as_str()),
+            }
+        }
+        let words = (!left_out.is_empty()).then(|| format!("… no room for: {}", left_out.join(", ")));
+        screen.update(views, words.map(|words| table::notice(&words, screen.layout())));
+    }
+
+    /// Writes a table that stays, or remembers it for the sentence about tables without rows.
+    fn write_table(&mut self, shown: &Live, symbols: &dyn Symbols) {
+        let Live { table, window, .. } = shown;
+        if Idle::is(table, window.as_ref()) {
+            if !self.idle.add(table, window.clone()) {
+                self.results();
+                self.idle = Idle::of(table, window.clone());
+            }
+            return;
+        }
+        let layout = self.screen.as_ref().map_or(Layout::default(), Screen::layout);
+        let lines = shown.lines(layout, symbols);
+        self.separate();
+        write_lines(&lines, self.out.bytes());
+        self.out.bytes().push(b'\n');
+    }
+
     /// Writes the calls of macros that led to a place.
     fn expansions(&mut self, severity: &str, place: &SourceLocation) {
         for call in &place.expanded_from {
@@ -247,7 +299,7 @@ impl SnapshotSink for Text {
     fn map(&mut self, map: &MapSnapshot, print: MapPrint, symbols: &dyn Symbols) {
         self.is_below_maps = true;
         if let Some(unit) = print.flame {
-            let layout = self.screen.as_ref().map_or(Layout::default(), |screen| screen.layout(false));
+            let layout = self.screen.as_ref().map_or(Layout::default(), Screen::layout);
             if let Some(lines) = picture::of_map(map, unit, layout, symbols) {
                 let out = self.results();
                 write_lines(&lines, out);
@@ -274,35 +326,25 @@ impl SnapshotSink for Text {
 
     fn view(&mut self, shown: &ViewSnapshot<'_>, symbols: &dyn Symbols) {
         let window = shown.is_periodic.then(|| window::for_people(&shown.window, symbols));
-        if let Some(screen) = self.screen.as_mut().filter(|screen| shown.is_live && screen.redraws()) {
-            screen.expect(shown.view);
-            let lines = view_lines(shown.table, window.as_ref(), screen.layout(true), symbols);
-            screen.update(shown.view, lines);
-            self.live.retain(|(view, ..)| *view != shown.view);
-            self.live.push((shown.view, shown.table.clone(), window));
+        let length = shown.window.length;
+        let shown_now = Live { view: shown.view, table: shown.table.clone(), window, length };
+        if shown.is_live && self.screen.as_ref().is_some_and(Screen::redraws) {
+            self.live.retain(|live| live.view != shown.view);
+            self.live.push(shown_now);
+            self.live.sort_by_key(|live| live.view);
+            self.arrange(symbols);
             self.results();
         } else {
-            let layout = self.screen.as_mut().map_or(Layout::default(), |screen| screen.layout(false));
             if let Some(screen) = &mut self.screen {
                 screen.forget(shown.view);
             }
-            let drawn = self.live.extract_if(.., |(view, ..)| *view == shown.view).last();
-            // The last full window was only drawn; it now stays, above the remainder.
-            let stays = drawn.filter(|(_, table, window)| shown.is_remainder && !Idle::is(table, window.as_ref()));
-            let mut lines =
-                stays.map_or(Vec::new(), |(_, table, window)| view_lines(&table, window.as_ref(), layout, symbols));
-            let is_idle = Idle::is(shown.table, window.as_ref());
-            if !is_idle {
-                lines.extend(view_lines(shown.table, window.as_ref(), layout, symbols));
-            }
-            if !lines.is_empty() {
-                self.separate();
-                write_lines(&lines, self.out.bytes());
-                self.out.bytes().push(b'\n');
-            }
-            if is_idle && !self.idle.add(shown.table, window.clone()) {
-                self.results();
-                self.idle = Idle::of(shown.table, window);
+            let drawn = self.live.extract_if(.., |live| live.view == shown.view).last();
+            // The last full window was only drawn; it now stays, above the remainder if that is
+            // long enough to say something.
+            let stays = drawn.filter(|_| shown.is_remainder);
+            let is_short = stays.as_ref().is_some_and(|full| length < full.length / 2);
+            for live in stays.into_iter().chain((!is_short).then_some(shown_now)) {
+                self.write_table(&live, symbols);
             }
         }
         self.out.settle();
@@ -312,7 +354,8 @@ impl SnapshotSink for Text {
         // Earlier results must precede the notes if both go to one terminal.
         self.results();
         let _ = self.out.flush();
-        for span in spans {
+        let omits_whole = self.omits_whole_spans;
+        for span in spans.iter().filter(|span| !(omits_whole && span.is_whole())) {
             self.note(format_args!("span {}: {}\n", span.name, span.summary()));
         }
     }
@@ -332,11 +375,7 @@ impl SnapshotSink for Text {
     }
 
     fn resized(&mut self, symbols: &dyn Symbols) {
-        let Some(screen) = &mut self.screen else { return };
-        for (view, table, window) in &self.live {
-            let lines = view_lines(table, window.as_ref(), screen.layout(true), symbols);
-            screen.update(*view, lines);
-        }
+        self.arrange(symbols);
         if !self.live.is_empty() {
             // Erases the views, which the next flush redraws.
             self.results();
@@ -357,13 +396,30 @@ impl Flush for Text {
     }
 }
 
-/// A view as lines: a table, a picture of its stacks, or what replaces a table without rows.
-fn view_lines(table: &Table, window: Option<&String>, layout: Layout, symbols: &dyn Symbols) -> Vec<Line> {
-    if Idle::is(table, window) {
-        return idle_lines(&Idle::of(table, window.cloned()), layout);
+impl Live {
+    /// The view as lines: a table, a picture of its stacks, or what replaces a table without rows.
+    fn lines(&self, layout: Layout, symbols: &dyn Symbols) -> Vec<Line> {
+        let Live { table, window, .. } = self;
+        if Idle::is(table, window.as_ref()) {
+            return idle_lines(&Idle::of(table, window.clone()), layout);
+        }
+        let title = window.as_ref().map_or_else(|| table.title.clone(), |window| format!("{}, {window}", table.title));
+        picture::of_view(table, &title, layout, symbols).unwrap_or_else(|| table::lines(table, &title, layout, symbols))
     }
-    let title = window.map_or_else(|| table.title.clone(), |window| format!("{}, {window}", table.title));
-    picture::of_view(table, &title, layout, symbols).unwrap_or_else(|| table::lines(table, &title, layout, symbols))
+
+    /// How many lines it takes if all of it is shown; stacks and pictures take what there is.
+    fn wanted_lines(&self) -> usize {
+        let Live { table, window, .. } = self;
+        let has_stacks = table.rows.iter().flatten().any(|cell| matches!(cell, Cell::Value(Value::Stack(_))));
+        if Idle::is(table, window.as_ref()) {
+            usize::from(!Idle::of(table, window.clone()).lines().is_empty())
+        } else if table.flame.is_some() || has_stacks {
+            usize::MAX
+        } else {
+            // Title, headings, and the lines that may be needed for what is left out.
+            4 + table.rows.len() + usize::from(table.rest.is_some()) + table.notes.len()
+        }
+    }
 }
 
 fn idle_lines(idle: &Idle, layout: Layout) -> Vec<Line> {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use profiler_model::output::{Cell, Header, Printed, Rest, Window};
+use profiler_model::output::{Header, Printed, Rest, Window};
 use profiler_model::statistics::Number;
 use profiler_model::types::{Space, StackMode};
 use profiler_model::units::Unit;
@@ -226,32 +226,78 @@ fn a_live_view_is_laid_out_anew_when_the_terminal_has_another_size() {
     assert_eq!(paper.text(), format!("{wide}{up}{narrow}{up_last}{narrow}"), "what stays is left alone");
 }
 
-#[test]
-fn what_is_left_after_the_last_full_window_does_not_replace_it() {
+/// Two windows of two views: what is on the terminal after the run, below what was drawn.
+fn after_windows(full_ms: u64, rest_ms: u64) -> String {
     const SIZE: fn() -> Option<(usize, usize)> = || Some((80, 24));
     let paper = Paper::default();
     let terminal = Terminal { has_codes: true, has_colour: false, size: SIZE };
     let mut text = Text::new(Box::new(paper.clone()), Box::new(Vec::new()), true).on_terminal(Some(terminal));
-    let table = |title: &str| Table { title: title.into(), ..Table::default() };
-    let window = Window { start_ns: 0, end_ns: 0, length: std::time::Duration::ZERO };
-    let (full, rest) = (table("full"), table("rest"));
-    let live = ViewSnapshot {
-        table: &full,
-        view: 0,
-        window,
-        is_live: true,
-        is_periodic: false,
-        is_remainder: false,
-        quality: &[],
+    let window = |ms| Window { start_ns: 0, end_ns: 0, length: std::time::Duration::from_millis(ms) };
+    let mut show = |title: &str, view, is_live| {
+        let table = Table { title: title.into(), ..Table::default() };
+        let window = window(if is_live { full_ms } else { rest_ms });
+        let (is_periodic, is_remainder, quality) = (false, !is_live, &[]);
+        text.view(&ViewSnapshot { table: &table, view, window, is_live, is_periodic, is_remainder, quality }, &Names);
+        text.flush().unwrap();
     };
-    text.view(&live, &Names);
-    text.flush().unwrap();
+    show("full one", 0, true);
+    show("full two", 1, true);
     let drawn = paper.text();
-    text.view(&ViewSnapshot { table: &rest, is_live: false, is_remainder: true, ..live }, &Names);
+    show("rest one", 0, false);
+    show("rest two", 1, false);
+    paper.text()[drawn.len()..].to_owned()
+}
+
+#[test]
+fn what_is_left_after_the_last_full_window_does_not_replace_it() {
+    let titles = |text: &str| -> Vec<String> {
+        // What is erased is not the last of its title.
+        let last = |title: &&str| text.rfind(*title);
+        let mut found: Vec<(usize, &str)> = ["full one", "full two", "rest one", "rest two"]
+            .iter()
+            .filter_map(|title| Some((last(title)?, *title)))
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, title)| title.to_owned()).collect()
+    };
+    assert_eq!(titles(&after_windows(2000, 20)), ["full one", "full two"], "20 ms say nothing");
+    assert_eq!(titles(&after_windows(2000, 1500)), ["full one", "rest one", "full two", "rest two"]);
+}
+
+#[test]
+fn spans_of_which_nothing_is_missing_can_be_left_out() {
+    let whole = SpanLedger { name: "whole".into(), started: 7, matched: 5, open: 2, ..SpanLedger::default() };
+    let lossy = SpanLedger { name: "lossy".into(), dropped: 1, ..whole.clone() };
+    let said = |omits: bool| {
+        let notes = Paper::default();
+        let text = Text::new(Box::new(Paper::default()), Box::new(notes.clone()), true);
+        let mut text = text.omitting_whole_spans(omits);
+        text.spans(&[whole.clone(), lossy.clone()]);
+        notes.text().lines().filter_map(|line| line.split(':').next().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(said(false), ["span whole", "span lossy"]);
+    assert_eq!(said(true), ["span lossy"]);
+}
+
+#[test]
+fn views_that_do_not_fit_are_named() {
+    const SIZE: fn() -> Option<(usize, usize)> = || Some((80, 14));
+    let paper = Paper::default();
+    let terminal = Terminal { has_codes: true, has_colour: false, size: SIZE };
+    let mut text = Text::new(Box::new(paper.clone()), Box::new(Vec::new()), true).on_terminal(Some(terminal));
+    let window = Window { start_ns: 0, end_ns: 0, length: std::time::Duration::ZERO };
+    let row = |number: i128| vec![Cell::Number(Number::Integer(number))];
+    for (view, title) in ["first", "second", "third"].into_iter().enumerate() {
+        let headers = vec![Header { name: "count".into(), quantity: Some(Quantity::Of(Unit::None)) }];
+        let table = Table { title: title.into(), headers, rows: (0..20).map(row).collect(), ..Table::default() };
+        let (is_live, is_periodic, is_remainder, quality) = (true, false, false, &[]);
+        text.view(&ViewSnapshot { table: &table, view, window, is_live, is_periodic, is_remainder, quality }, &Names);
+    }
     text.flush().unwrap();
-    let after = paper.text()[drawn.len()..].to_owned();
-    let (full, rest) = (after.find("full"), after.find("rest"));
-    assert!(full.is_some() && full < rest, "{after}");
+    let shown = paper.text();
+    assert_eq!(shown.lines().count(), 13, "it fits: {shown}");
+    assert!(shown.starts_with("first\ncount\n    0\n    1\n    2\n    3\n    4\n    5\n    6\n    7\n"), "{shown}");
+    assert!(shown.ends_with("… 12 more rows do not fit on the screen\n\n… no room for: second, third\n"), "{shown}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use profiler_model::object::{Attach, Object, Program, UserMap};
 use profiler_model::output::{MapPrint, MapSnapshot, Output, SourceLocation};
 use profiler_model::results::{HelperFailure, Packet, Sink};
 use profiler_model::source::Span;
+use profiler_model::text::controls::Escapes;
 use profiler_model::value::{Symbols, Value};
 
 use crate::commands;
@@ -53,6 +54,8 @@ pub(crate) struct Actions<'a> {
     pub allow_unsafe: bool,
     /// Whether warnings are dropped.
     pub no_warnings: bool,
+    /// What is at least escaped in the text of traced programs, wherever results go.
+    pub escapes: Escapes,
     /// Finds the place of a span in the script.
     pub locate: Option<Locate<'a>>,
     /// Whether the script has printed words; `END` starts this anew.
@@ -285,8 +288,8 @@ impl Sink for Actions<'_> {
         }
     }
 
-    fn escapes(&self) -> bool {
-        self.output.escapes()
+    fn escapes(&self) -> Escapes {
+        self.escapes.max(if self.output.escapes() { Escapes::Controls } else { Escapes::Nothing })
     }
 
     fn symbols(&self) -> &dyn Symbols {

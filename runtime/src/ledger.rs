@@ -75,6 +75,31 @@ pub fn records(losses: &[(Loss, u64)]) -> u64 {
     losses.iter().filter(|(loss, _)| matches!(loss, Loss::Events { .. } | Loss::Control { .. })).map(|(_, n)| n).sum()
 }
 
+/// What was missing up to a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Account {
+    /// What was lost.
+    pub losses: Vec<(Loss, u64)>,
+    /// How many printed addresses have names.
+    pub resolved: Resolved,
+    /// Why names are missing or truncated.
+    pub names: Shortfalls,
+}
+
+impl Account {
+    /// What of it was missing after an earlier moment.
+    #[must_use]
+    pub fn since(&self, before: &Account) -> Account {
+        let earlier = |loss: &Loss| before.losses.iter().find(|(known, _)| known == loss).map_or(0, |(_, n)| *n);
+        let later = |(loss, n): &(Loss, u64)| (loss.clone(), n.saturating_sub(earlier(loss)));
+        Account {
+            losses: self.losses.iter().map(later).filter(|(_, n)| *n > 0).collect(),
+            resolved: self.resolved.since(&before.resolved),
+            names: self.names.since(&before.names),
+        }
+    }
+}
+
 /// The inputs of the sections.
 #[derive(Debug)]
 pub struct Inputs<'a> {
@@ -180,6 +205,20 @@ mod tests {
         let lines = lines_of(&object, &losses);
         assert_eq!(lines[0], "  events of kprobe:f,kprobe:g: ring buffer full: 18");
         assert!(lines.iter().any(|line| line.starts_with("  actions of kprobe:f")));
+    }
+
+    #[test]
+    fn a_window_has_what_was_lost_in_it() {
+        let (event, stack) = (Loss::Events { program: 0 }, Loss::Stacks);
+        let resolved = |addresses, named| Resolved { addresses, named, with_lines: 0 };
+        let names = |cut_names| Shortfalls { cut_names, ..Shortfalls::default() };
+        let before = Account { losses: vec![(event.clone(), 5)], resolved: resolved(10, 8), names: names(1) };
+        let losses = vec![(event, 5), (stack.clone(), 3)];
+        let now = Account { losses, resolved: resolved(15, 9), names: names(1) };
+        let window = Account { losses: vec![(stack, 3)], resolved: resolved(5, 1), names: names(0) };
+        assert_eq!(now.since(&before), window);
+        assert_eq!(now.since(&Account::default()), now);
+        assert_eq!(now.since(&now), Account::default());
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod unseen;
 mod views;
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
@@ -33,6 +34,7 @@ use profiler_model::value::Symbols;
 
 use crate::actions::Actions;
 use crate::attach::trap::Traps;
+use crate::ledger::Account;
 use crate::load::{LoadOptions, Loaded, load_with};
 use crate::maps::handover::SavedMap;
 use crate::packets::{PacketFiles, PacketReader};
@@ -58,6 +60,29 @@ use outcome::system;
 use sources::EventSources;
 use targets::Targets;
 
+/// Loads an object, or one with separate programs, which it returns, if they are too much for one.
+fn load_in_parts(
+    object: &Object,
+    values: &Values,
+    options: &RunOptions,
+    ends_at_signals: bool,
+) -> Result<(Option<Object>, Loaded), RunError> {
+    // libbpf restarts a program load that a signal interrupts, and verification may take a minute.
+    // Nothing of the script has run yet, so a signal may end the process at once.
+    let load = |object: &Object| {
+        let load = || load_with(object, values, LoadOptions::default());
+        if ends_at_signals { Signals::ending_at_once(load) } else { load() }
+    };
+    match load(object) {
+        Err(error) if error.is_too_much_in_one_program(object) => {
+            let separate = options.separately.and_then(|make| make()).ok_or(RunError::Load(error))?;
+            let loaded = load(&separate).map_err(RunError::Load)?;
+            Ok((Some(separate), loaded))
+        }
+        loaded => Ok((None, loaded.map_err(RunError::Load)?)),
+    }
+}
+
 /// Runs an object until the run ends. `vocabulary` has the words that the object refers to.
 pub fn run(
     object: &Object,
@@ -76,20 +101,8 @@ pub fn run(
         None => Some(Signals::listen().map_err(system("listening for signals"))?),
     };
     let values = options.values.take().unwrap_or_else(|| Values::of(object));
-    // libbpf restarts a program load that a signal interrupts, and verification may take a minute.
-    // Nothing of the script has run yet, so a signal may end the process at once.
-    let load = |object: &Object| {
-        let load = || load_with(object, &values, LoadOptions::default());
-        if signals.is_some() { Signals::ending_at_once(load) } else { load() }
-    };
-    let separate;
-    let (object, loaded) = match load(object) {
-        Err(error) if error.is_too_much_in_one_program(object) => {
-            separate = options.separately.and_then(|make| make()).ok_or(RunError::Load(error))?;
-            (&separate, load(&separate).map_err(RunError::Load)?)
-        }
-        loaded => (object, loaded.map_err(RunError::Load)?),
-    };
+    let (separate, loaded) = load_in_parts(object, &values, &options, signals.is_some())?;
+    let object = separate.as_ref().unwrap_or(object);
     let handlers = Handlers::resolve(object, vocabulary).map_err(RunError::UnknownWord)?;
     if let Some(prepare) = options.when_loaded {
         prepare(&loaded).map_err(system("copying the contents of maps"))?;
@@ -119,6 +132,7 @@ pub fn run(
         allow_unsafe,
         locate,
         no_warnings: options.no_warnings,
+        escapes: options.escapes,
         has_spoken: false,
         exit: None,
         unwatched: Vec::new(),
@@ -152,6 +166,7 @@ pub fn run(
             is_stopped: false,
         },
         windows: Windows::new(object).map_err(system("preparing windows"))?,
+        accounted: BTreeMap::new(),
         ticks: None,
         measuring,
         traps,
@@ -224,6 +239,8 @@ struct Session<'a> {
     gate: Gate<'a>,
     /// The display times of the views, and their windows.
     windows: Windows,
+    /// What was missing up to the end of the last window of each clock of views, by its first view.
+    accounted: BTreeMap<usize, Account>,
     /// Up to when the ticks have run, once they have begun.
     ticks: Option<Ticks>,
     /// While it is open, the kernel measures the run time of programs.

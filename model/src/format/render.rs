@@ -9,7 +9,7 @@ use super::{Conversion, Format, Piece, allocation_flags};
 use crate::decode;
 use crate::object::Field;
 use crate::results::Record;
-use crate::text::controls::escape_controls;
+use crate::text::controls::Escapes;
 use crate::text::{BufferStyle, write_buffer, write_value};
 use crate::types::Type;
 use crate::units::Unit;
@@ -33,22 +33,23 @@ impl Format {
         }
     }
 
-    /// Appends the text; the n-th conversion shows the record's n-th field. With `escapes`, control
-    /// characters in fields are escaped; those in the format are the script's own and stay.
-    pub fn render_record(&self, record: &Record<'_>, symbols: &dyn Symbols, escapes: bool, out: &mut Vec<u8>) {
+    /// Appends the text; the n-th conversion shows the record's n-th field. `escapes` is for
+    /// fields, where stacks keep their lines; characters of the format are the script's own.
+    pub fn render_record(&self, record: &Record<'_>, symbols: &dyn Symbols, escapes: Escapes, out: &mut Vec<u8>) {
         let mut fields = record.event.fields.iter();
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text),
                 Piece::Conversion(conversion) => {
                     let start = out.len();
-                    match fields.next() {
+                    let field = fields.next();
+                    match field {
                         Some(field) => conversion.write_field(record, field, symbols, out),
                         None => conversion.write(&Value::Missing, symbols, out),
                     }
-                    if escapes {
-                        escape_controls(out, start);
-                    }
+                    let has_lines = field.is_some_and(|field| matches!(field.ty, Type::Stack(_)));
+                    let escapes = if has_lines && escapes == Escapes::Lines { Escapes::Controls } else { escapes };
+                    escapes.apply(out, start);
                 }
             }
         }

@@ -6,6 +6,7 @@ use crate::object::{Event, Field};
 use crate::results::Record;
 use crate::results::{NoWords, Vocabulary, WordName};
 use crate::source::Span;
+use crate::text::controls::Escapes;
 use crate::types::BtfId;
 use crate::types::{Int, Space, StackType};
 use crate::value::{SymbolName, Symbols, Value};
@@ -263,7 +264,7 @@ fn records_render_like_values() {
     let rendered = |format: &str, bytes: &[u8]| {
         let record = Record { event: &event, bytes, lookup: &Nothing };
         let mut out = Vec::new();
-        parse(format.as_bytes()).unwrap().render_record(&record, &Nothing, false, &mut out);
+        parse(format.as_bytes()).unwrap().render_record(&record, &Nothing, Escapes::Nothing, &mut out);
         String::from_utf8(out).unwrap()
     };
     assert_eq!(rendered("%-6d|%5s|%ld|%s|%s|%d\n", &bytes), "4242  | bash|-7|/etc/ssh|true|null\n");

@@ -1,9 +1,41 @@
-//! Escapes control characters for terminal output.
+//! Escapes control characters.
 //!
 //! In: text that traced processes, files or symbol tables can influence. Out: the same text without
-//! anything that a terminal would interpret.
-//! Guarantee: the result contains only printable characters, tabs and newlines; text without
-//! control characters is unchanged.
+//! anything that a terminal would interpret, or that would begin another line.
+//! Guarantee: the result contains only printable characters, and tabs and newlines where they are
+//! kept; text without control characters is unchanged.
+
+/// What is escaped in the text of traced programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Escapes {
+    /// Nothing: every byte is kept.
+    #[default]
+    Nothing,
+    /// What a terminal interprets.
+    Controls,
+    /// That, tabs and newlines: the text stays on its line, and in its column.
+    Lines,
+}
+
+impl Escapes {
+    /// Escapes `text` from byte `from` on.
+    pub fn apply(self, text: &mut Vec<u8>, from: usize) {
+        if self == Escapes::Nothing {
+            return;
+        }
+        escape_controls(text, from);
+        let Some(tail) = text.get(from..).filter(|_| self == Escapes::Lines) else { return };
+        if tail.iter().any(|byte| matches!(byte, b'\n' | b'\t')) {
+            let tail = text.split_off(from);
+            for byte in tail {
+                match byte {
+                    b'\n' | b'\t' => escape(&[byte], text),
+                    byte => text.push(byte),
+                }
+            }
+        }
+    }
+}
 
 /// Escapes, from byte `from` on, everything that a terminal interprets or that reorders text: C0
 /// and C1 control characters, invalid UTF-8, and bidirectional formatting characters. Each of their
@@ -75,6 +107,14 @@ mod tests {
             }
         }
         escape_controls(&mut Vec::new(), 7);
+        let of = |escapes: Escapes| {
+            let mut text = b"a\n\tb\x1b ours\n\tname\x1b\r".to_vec();
+            escapes.apply(&mut text, 11);
+            String::from_utf8(text).expect("text")
+        };
+        assert_eq!(of(Escapes::Nothing), "a\n\tb\x1b ours\n\tname\x1b\r");
+        assert_eq!(of(Escapes::Controls), "a\n\tb\x1b ours\n\tname\\x1b\\x0d");
+        assert_eq!(of(Escapes::Lines), "a\n\tb\x1b ours\n\\x09name\\x1b\\x0d");
         for byte in 0..=255 {
             let mut text = vec![byte];
             escape_controls(&mut text, 0);

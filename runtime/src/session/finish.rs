@@ -45,8 +45,7 @@ impl Session<'_> {
             self.pass_stacks();
         }
         if self.output_failure.is_none() && !self.sources.is_stopped {
-            let quality = self.quality(&links);
-            self.print_results(&quality)?;
+            self.print_results(&links)?;
         }
         self.actions.output.spans(&spans);
         let quality = self.quality(&links);

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use profiler_model::object::Object;
+use profiler_model::text::controls::Escapes;
 
 use crate::actions::Locate;
 use crate::attach::Refused;
@@ -72,6 +73,9 @@ pub struct RunOptions<'a> {
     pub rows_apart: bool,
     /// Drop the script's warnings.
     pub no_warnings: bool,
+    /// What is at least escaped in the text of traced programs that `printf` prints, wherever it
+    /// goes. A recipe's line is a record, which no traced program can forge.
+    pub escapes: Escapes,
     /// Finds the place of a span in the script.
     pub locate: Option<Locate<'a>>,
     /// Control commands for the running session. The caller then handles signals.

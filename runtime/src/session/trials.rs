@@ -171,6 +171,7 @@ impl Trials<'_, '_> {
             allow_unsafe: actions.allow_unsafe,
             locate: actions.locate,
             no_warnings: actions.no_warnings,
+            escapes: actions.escapes,
             has_spoken: false,
             exit: None,
             unwatched: Vec::new(),

@@ -14,7 +14,7 @@ use profiler_model::view::View;
 use super::{RunError, Session, system, unseen};
 use crate::actions::Actions;
 use crate::attach::Links;
-use crate::ledger::{self, Inputs, Resolved};
+use crate::ledger::{self, Account, Inputs, Resolved};
 use crate::maps::{self, Contents, alike};
 use crate::sys::map::Take;
 use crate::unwind::Unwinder;
@@ -192,7 +192,7 @@ impl<'a> Session<'a> {
         let turns = self.windows.turns(self.actions.loaded.globals(), self.ticks.as_ref());
         let turns = turns.map_err(system("closing a window"))?;
         for turn in &turns {
-            let quality = self.quality(links);
+            let quality = self.quality_of(turn, links);
             self.display(&quality).show_turn(turn);
         }
         if !turns.is_empty() {
@@ -245,9 +245,11 @@ impl<'a> Session<'a> {
     }
 
     /// Prints all maps and views at the end of the run.
-    pub(super) fn print_results(&mut self, quality: &[Section]) -> Result<(), RunError> {
+    pub(super) fn print_results(&mut self, links: &Links) -> Result<(), RunError> {
         let object = self.actions.object;
         let last = self.windows.last_turns().map_err(system("closing the last window"))?;
+        let quality = self.quality(links);
+        let last: Vec<_> = last.into_iter().map(|turn| (self.quality_of(&turn, links), turn)).collect();
         let whole = self.windows.whole();
         let once: Vec<usize> = (0..object.views.len()).filter(|view| object.views[*view].every.is_none()).collect();
         let bare: Vec<usize> = (0..object.maps.len())
@@ -259,38 +261,65 @@ impl<'a> Session<'a> {
             .collect();
         let at_prompt = self.sources.requests.is_some();
         let unseen = unseen::sentences(object, &|index| self.values.get(index));
-        let mut display = Display { unseen, ..self.display(quality) };
+        let mut display = Display { unseen, ..self.display(&quality) };
         // Everything is read before anything is shown: resolving the symbols of one map takes long
         // enough for the next one to change.
-        let turns: Vec<_> = last.into_iter().map(|turn| (display.contents(&turn.views, turn.take), turn)).collect();
+        let read = |(quality, turn): (Vec<Section>, Turn)| (display.contents(&turn.views, turn.take), quality, turn);
+        let turns: Vec<_> = last.into_iter().map(read).collect();
         let of_once = display.contents(&once, None);
         // If views show everything, no maps are printed above them.
         if object.config.print_maps_on_exit && (!bare.is_empty() || object.views.is_empty()) {
             display.print_maps(&bare, whole, at_prompt);
         }
-        for (contents, turn) in turns {
+        for (contents, quality, turn) in &turns {
+            display.quality = quality;
             for view in &turn.views {
                 // A window that was still being closed is not the last one of its view.
-                display.show_view(*view, turn.window, &contents, turn.take.is_some());
+                display.show_view(*view, turn.window, contents, turn.take.is_some());
             }
         }
+        display.quality = &quality;
         for view in once {
             display.show_view(view, whole, &of_once, false);
         }
         Ok(())
     }
 
+    /// Loss accounting and overhead of the views of a turn: if they are cleared, of their window.
+    fn quality_of(&mut self, turn: &Turn, links: &Links) -> Vec<Section> {
+        let now = self.account(links);
+        let first = turn.views.first().and_then(|view| Some((*view, self.actions.object.views.get(*view)?)));
+        let Some((clock, _)) = first.filter(|(_, view)| view.every.is_some_and(|every| every.clear)) else {
+            return self.sections(&now);
+        };
+        let window = now.since(&self.accounted.remove(&clock).unwrap_or_default());
+        self.accounted.insert(clock, now);
+        self.sections(&window)
+    }
+
     /// Loss accounting and overhead so far.
     pub(super) fn quality(&self, links: &Links) -> Vec<Section> {
+        self.sections(&self.account(links))
+    }
+
+    /// What is missing so far.
+    fn account(&self, links: &Links) -> Account {
+        Account {
+            losses: self.losses(links),
+            resolved: self.counts.resolved.get(),
+            names: self.actions.symbols.shortfalls(),
+        }
+    }
+
+    fn sections(&self, account: &Account) -> Vec<Section> {
         let (object, loaded) = (self.actions.object, self.actions.loaded);
-        let losses = self.losses(links);
         let elapsed = self.windows.whole().length;
         let costs = || ledger::with_traps(ledger::costs(object, loaded, elapsed), object, &self.traps);
         let costs = self.measuring.as_ref().map(|_| costs());
         // People can see an address that has no name; only programs need the count.
         let names_matter = self.measuring.is_some() || self.actions.output.is_for_machines();
-        let resolved = if names_matter { self.counts.resolved.get() } else { Resolved::default() };
-        let mut names = self.actions.symbols.shortfalls();
+        let resolved = if names_matter { account.resolved } else { Resolved::default() };
+        let mut names = account.names;
         if !names_matter {
             // Any process on the machine can cause these losses, and most runs need none of the
             // names.
@@ -299,7 +328,15 @@ impl<'a> Session<'a> {
         let unwinding = self.unwinder.as_ref().map(Unwinder::used);
         let visits: Vec<_> = self.gate.visits.rounds().collect();
         let costs = costs.as_deref();
-        ledger::sections(&Inputs { object, losses: &losses, resolved, names, costs, unwinding, visits: &visits })
+        ledger::sections(&Inputs {
+            object,
+            losses: &account.losses,
+            resolved,
+            names,
+            costs,
+            unwinding,
+            visits: &visits,
+        })
     }
 }
 

@@ -40,6 +40,16 @@ pub struct Resolved {
 }
 
 impl Resolved {
+    /// Those that came after an earlier count.
+    #[must_use]
+    pub fn since(&self, before: &Resolved) -> Resolved {
+        Resolved {
+            addresses: self.addresses - before.addresses,
+            named: self.named - before.named,
+            with_lines: self.with_lines - before.with_lines,
+        }
+    }
+
     /// Those without a name.
     pub fn unnamed(&self) -> u64 {
         self.addresses - self.named

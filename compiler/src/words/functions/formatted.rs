@@ -9,6 +9,7 @@ use crate::check;
 use crate::object::{Constant, Event};
 use crate::results::{Record, Sink};
 use crate::source::Span;
+use crate::text::controls::Escapes;
 use crate::typed;
 use crate::types::Type;
 
@@ -25,15 +26,15 @@ pub(super) fn check(
 
 /// The text of a record, unescaped.
 pub(super) fn text(event: &Event, record: &Record<'_>, sink: &dyn Sink) -> Option<Vec<u8>> {
-    render(event, record, sink, false)
+    render(event, record, sink, Escapes::Nothing)
 }
 
-/// The text of a record for output; control characters are escaped if the sink requires it.
+/// The text of a record for output; what the sink requires is escaped.
 pub(super) fn shown(event: &Event, record: &Record<'_>, sink: &dyn Sink) -> Option<Vec<u8>> {
     render(event, record, sink, sink.escapes())
 }
 
-fn render(event: &Event, record: &Record<'_>, sink: &dyn Sink, escapes: bool) -> Option<Vec<u8>> {
+fn render(event: &Event, record: &Record<'_>, sink: &dyn Sink, escapes: Escapes) -> Option<Vec<u8>> {
     let [Constant::Format(format)] = event.constants.as_slice() else { return None };
     let mut text = Vec::new();
     format.render_record(record, sink.symbols(), escapes, &mut text);
