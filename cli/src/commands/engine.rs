@@ -23,6 +23,7 @@ use profiler_compiler::target::{Target, TargetError};
 use profiler_compiler::view::View;
 use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, expand, ir, parse, typed_print};
 use profiler_model::output::{Output, SourceLocation};
+use profiler_model::text::controls::Escapes;
 use profiler_output::csv::Csv;
 use profiler_output::escaping::Escaping;
 use profiler_output::json::Json;
@@ -102,6 +103,7 @@ pub(super) fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Optio
         succession: if script.hands_over { Succession::HandOver } else { Succession::None },
         pids: script.processes.pids.clone(),
         child_pid,
+        origin: if script.origin.is_recipe() { check::Origin::Recipe } else { check::Origin::Own },
         positional: script.parameters.clone(),
         named: script.named.clone(),
         allow_unsafe: script.allow_unsafe,
@@ -109,8 +111,12 @@ pub(super) fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Optio
         probe_filter: None,
         settings: settings(),
         // bpftrace scripts name functions from many versions of a library; bpftrace has long
-        // skipped missing ones.
-        missing_in_programs: if is_bt { MissingProbes::Warn } else { MissingProbes::Error },
+        // skipped missing ones. Recipes name those of several libraries, such as glibc and musl.
+        missing_in_programs: match script.origin.is_recipe() {
+            true => MissingProbes::IgnoreBeside,
+            false if is_bt => MissingProbes::Warn,
+            false => MissingProbes::Error,
+        },
         dialect: if is_bt || script.is_bpftrace { Dialect::Bpftrace } else { Dialect::Own },
     }
 }
@@ -281,6 +287,7 @@ pub(super) fn run(
         locate: Some(&|span| SourceLocation::of(source, span)),
         requests: None,
         no_warnings: arguments.script.no_warnings,
+        escapes: if arguments.script.origin.is_recipe() { Escapes::Lines } else { Escapes::Nothing },
         rows_apart: arguments.rows_apart,
         progress: progress::is_wanted(arguments),
         unwind_cache: cache::of_unwind_tables(),
@@ -293,6 +300,7 @@ pub(super) fn run(
             Text::new(out, notes()?, arguments.quiet)
                 .coloured(arguments.coloured)
                 .escaping(false, notes_escape)
+                .omitting_whole_spans(arguments.script.origin.is_recipe() && !arguments.script.verbose)
                 .on_terminal(terminal),
         ),
         Format::Csv => {

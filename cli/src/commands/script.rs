@@ -62,6 +62,11 @@ impl Origin {
         }
     }
 
+    /// Whether it is a recipe of the command's own, not a file.
+    pub(super) fn is_recipe(&self) -> bool {
+        matches!(self, Origin::File(path) if modules::named(path).is_some() && !Path::new(path).exists())
+    }
+
     /// Reads the script and the files that it imports and includes.
     pub(super) fn load(&self) -> Result<Source, Failure> {
         self.load_with(&Headers::default())

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ast;
 use crate::catalogue::Catalogue;
 use crate::check::spans::Spans;
-use crate::check::{Maps, MissingProbes, Options, PidFilter, Report, getopt};
+use crate::check::{Maps, MissingProbes, Options, Origin, PidFilter, Report, getopt};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::params::{Param, Type as ParamType, Value};
 use crate::source::Span;
@@ -48,6 +48,10 @@ pub struct Env<'a> {
     pub replaceable: Vec<ast::AttachPoint>,
     /// Probes that were left out.
     pub left_out: Vec<LeftOut>,
+    /// The files of programs in which a function was found, as the script names them.
+    pub probed_files: BTreeSet<String>,
+    /// What to report of functions that are missing in a file if no other was found there.
+    pub missing_in_files: Vec<(String, Diagnostic)>,
     /// What the target has to read of debug information before the script can be checked.
     pub undescribed: Vec<ProgramQuestions>,
     /// How often all bodies were checked before.
@@ -99,10 +103,13 @@ const MOST_NAMED: usize = 8;
 
 impl Env<'_> {
     /// The processes that the command line selects: those of `-p`, else the command of `-c`. Empty:
-    /// all. If a parameter has the processes, the command only says how long the run lasts.
+    /// all. If a parameter has the processes, or a recipe has no such parameter and so is about the
+    /// machine, the command only says how long the run lasts.
     pub fn processes(&self) -> Vec<u32> {
-        let is_chosen = |param: &Param| param.ty == ParamType::Pid && matches!(param.value, Value::Set(_));
-        if self.options.pids.is_empty() && !self.params.iter().any(is_chosen) {
+        let mut choices = self.params.iter().filter(|param| param.ty == ParamType::Pid).peekable();
+        let is_about_machine = self.options.origin == Origin::Recipe && choices.peek().is_none();
+        let is_chosen = choices.any(|param| matches!(param.value, Value::Set(_)));
+        if self.options.pids.is_empty() && !is_about_machine && !is_chosen {
             return self.options.child_pid.into_iter().collect();
         }
         self.options.pids.clone()

@@ -70,7 +70,7 @@ pub use fields::retarget;
 pub use header_constants::user_constant;
 pub use maps::{InferredMap, Maps};
 pub use module_types::module_types;
-pub use options::{Dialect, MissingProbes, Options, PidFilter, ProbeFilter, Succession};
+pub use options::{Dialect, MissingProbes, Options, Origin, PidFilter, ProbeFilter, Succession};
 pub use params::{declared_params, with_values};
 pub(crate) use pinned::writes_to_a_sequence;
 pub use points::{ArgField, Points, Seed};
@@ -120,6 +120,8 @@ pub fn check(
         missing: settings.missing_probes,
         replaceable: Vec::new(),
         left_out: Vec::new(),
+        probed_files: BTreeSet::new(),
+        missing_in_files: Vec::new(),
         undescribed: Vec::new(),
         round: 0,
         changed: false,
@@ -294,6 +296,7 @@ fn limit_probes(work: &[Work<'_>], most: u32, env: &mut Env<'_>) {
             return;
         }
     }
+    report_files_without_functions(env);
     // With an explicit `missing_probes` setting, a script may consist of `BEGIN` alone.
     // Programs that the runtime triggers for a span do nothing without its stages.
     let is_nothing = |item: &Work<'_>| match item.seed.attach {
@@ -305,6 +308,16 @@ fn limit_probes(work: &[Work<'_>], most: u32, env: &mut Env<'_>) {
         && !env.report.has_errors()
     {
         env.report.push(Diagnostic::error(Code(605), first.span, "none of this script's probes exists here"));
+    }
+}
+
+/// Reports the first missing function of each file in which none was found.
+fn report_files_without_functions(env: &mut Env<'_>) {
+    let mut said = std::mem::take(&mut env.probed_files);
+    for (file, diagnostic) in std::mem::take(&mut env.missing_in_files) {
+        if said.insert(file) {
+            env.report.push(diagnostic);
+        }
     }
 }
 

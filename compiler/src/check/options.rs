@@ -13,6 +13,8 @@ pub struct Options {
     pub pids: Vec<u32>,
     /// The process of `-c`.
     pub child_pid: Option<u32>,
+    /// Who wrote the script.
+    pub origin: Origin,
     /// `$1`, `$2`, ….
     pub positional: Vec<String>,
     /// `--name=value` arguments after `--`; a switch has no value.
@@ -35,6 +37,16 @@ pub struct Options {
     pub separate_programs: bool,
     /// What happens to the maps when the program ends.
     pub succession: Succession,
+}
+
+/// Who wrote a script.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// The user.
+    #[default]
+    Own,
+    /// It comes with the command: its parameters say which processes it is about.
+    Recipe,
 }
 
 /// Whose meaning applies where scripts for bpftrace rely on another than ours.
@@ -82,6 +94,9 @@ pub enum MissingProbes {
     Warn,
     /// Ignored: the rest runs, without a warning.
     Ignore,
+    /// Of functions in programs: ignored if the script probes another function of the same file,
+    /// as libraries differ, and an error otherwise. Of all else: an error.
+    IgnoreBeside,
 }
 
 /// A predicate over probe names.

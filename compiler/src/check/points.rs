@@ -287,9 +287,16 @@ impl<'a, 'e> Points<'a, 'e> {
 
     /// Reports the target's error for a function in a program, library or the kernel. A script may
     /// refer to functions that exist only in other versions.
-    pub fn refused_in_program(&mut self, span: Span, what: &str, error: TargetError) {
+    pub fn refused_in_program(&mut self, span: Span, (what, file): (&str, &str), error: TargetError) {
         let missing = self.env.missing.unwrap_or(self.env.options.missing_in_programs);
-        self.report_refusal(LeftOut::new(span, what, None), error, missing);
+        let probe = LeftOut::new(span, what, None);
+        if missing == MissingProbes::IgnoreBeside && matches!(error, TargetError::Missing { .. }) {
+            let diagnostic = refusal(LeftOut::new(span, what, None), error);
+            self.env.missing_in_files.push((file.to_owned(), diagnostic));
+            self.env.left_out.push(LeftOut { has_stand_in: true, ..probe });
+            return;
+        }
+        self.report_refusal(probe, error, missing);
     }
 
     /// The same for a program or library, once for all probes that need it.
@@ -326,29 +333,33 @@ impl<'a, 'e> Points<'a, 'e> {
         // Only an explicit setting covers what exists and cannot be probed.
         let exists = matches!(error, TargetError::Invalid(_));
         let is_covered = matches!(error, TargetError::Missing { .. }) || exists && self.env.missing.is_some();
-        if is_covered && missing != MissingProbes::Error {
+        if is_covered && matches!(missing, MissingProbes::Warn | MissingProbes::Ignore) {
             self.env.left_out.push(LeftOut { exists, ..probe });
             return;
         }
-        let LeftOut { span, what, instead, remedy, .. } = probe;
-        let diagnostic = match error {
-            TargetError::Missing { near } => {
-                let diagnostic = Diagnostic::error(Code(405), span, format!("{what} does not exist here"));
-                match (near.as_slice(), remedy) {
-                    (_, Some(remedy)) => diagnostic.help(remedy),
-                    ([], None) => diagnostic.help("`profiler list PATTERN` shows what there is"),
-                    (near, None) => diagnostic.help(format!("near names: {}", near.join(", "))),
-                }
+        self.error(refusal(probe, error));
+    }
+}
+
+/// The diagnostic for a probe that is not left out.
+fn refusal(probe: LeftOut, error: TargetError) -> Diagnostic {
+    let LeftOut { span, what, instead, remedy, .. } = probe;
+    match error {
+        TargetError::Missing { near } => {
+            let diagnostic = Diagnostic::error(Code(405), span, format!("{what} does not exist here"));
+            match (near.as_slice(), remedy) {
+                (_, Some(remedy)) => diagnostic.help(remedy),
+                ([], None) => diagnostic.help("`profiler list PATTERN` shows what there is"),
+                (near, None) => diagnostic.help(format!("near names: {}", near.join(", "))),
             }
-            TargetError::Refused(words) => {
-                Diagnostic::error(Code(602), span, format!("{what} cannot be looked up")).help(words)
-            }
-            TargetError::Invalid(words) => {
-                let diagnostic = Diagnostic::error(Code(406), span, format!("{what} cannot be probed")).label(words);
-                instead.into_iter().fold(diagnostic, Diagnostic::help)
-            }
-        };
-        self.error(diagnostic);
+        }
+        TargetError::Refused(words) => {
+            Diagnostic::error(Code(602), span, format!("{what} cannot be looked up")).help(words)
+        }
+        TargetError::Invalid(words) => {
+            let diagnostic = Diagnostic::error(Code(406), span, format!("{what} cannot be probed")).label(words);
+            instead.into_iter().fold(diagnostic, Diagnostic::help)
+        }
     }
 }
 

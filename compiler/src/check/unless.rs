@@ -112,10 +112,12 @@ fn exists(point: &AttachPoint, env: &mut Env<'_>) -> bool {
 /// The programs that a probe would need, and the codes of its diagnostics, without reporting them.
 fn quietly(point: &AttachPoint, env: &mut Env<'_>) -> (Vec<Seed>, Vec<Code>) {
     let (reported, left_out) = (std::mem::take(&mut env.report), env.left_out.len());
+    let missing = env.missing_in_files.len();
     let mut points = Points::new(env, UsedNames::default());
     points.only_asks = true;
     let seeds = points.programs(point);
     env.left_out.truncate(left_out);
+    env.missing_in_files.truncate(missing);
     let report = std::mem::replace(&mut env.report, reported);
     (seeds, report.finish().into_iter().map(|problem| problem.code).collect())
 }

@@ -51,7 +51,7 @@ pub(super) fn expand(
     if seeds.is_empty() {
         let what = format!("line {} of `{}` in `{}`", line.text, file.text, binary.text);
         let error = refusal.unwrap_or(TargetError::Missing { near: Vec::new() });
-        cx.refused_in_program(file.span.to(line.span), &what, error);
+        cx.refused_in_program(file.span.to(line.span), (&what, &binary.text), error);
     }
     seeds
 }

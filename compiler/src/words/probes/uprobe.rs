@@ -117,14 +117,21 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
     }
     if seeds.is_empty() {
         let error = refusal.unwrap_or(TargetError::Missing { near: Vec::new() });
-        cx.refused_in_program(function.span, &format!("function `{}` in `{}`", function.text, binary.text), error);
+        let what = format!("function `{}` in `{}`", function.text, binary.text);
+        cx.refused_in_program(function.span, (&what, &binary.text), error);
+    } else {
+        cx.env.probed_files.insert(binary.text.clone());
     }
     seeds
 }
 
 /// The files of a probe's first part; reports if there are none.
 pub(super) fn files(cx: &mut Points<'_, '_>, binary: &Ident) -> Option<Vec<String>> {
-    if binary.text == "*" && cx.env.options.pids.is_empty() && chosen(&cx.env.params).is_empty() {
+    let names_process = !cx.env.options.pids.is_empty() || !chosen(&cx.env.params).is_empty();
+    if let Some(other) = binary.text.strip_prefix(OF_PROCESS_OR) {
+        return binaries(cx, binary.span, if names_process { "*" } else { other });
+    }
+    if binary.text == "*" && !names_process {
         let message = "`*` stands for the files that a process runs, and no process is named";
         cx.error(
             Diagnostic::error(Code(424), binary.span, message)
@@ -134,6 +141,9 @@ pub(super) fn files(cx: &mut Points<'_, '_>, binary: &Ident) -> Option<Vec<Strin
     }
     binaries(cx, binary.span, &binary.text)
 }
+
+/// `*|FILE` is `*` if a process is named, and FILE otherwise.
+const OF_PROCESS_OR: &str = "*|";
 
 /// Languages whose compilers mangle function names.
 const LANGUAGES: [&str; 2] = ["cpp", "rust"];

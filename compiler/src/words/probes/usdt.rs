@@ -106,7 +106,7 @@ impl StaticProbePattern {
         if seeds.is_empty() {
             let provider = if self.provider == "*" { String::new() } else { format!("{}:", self.provider) };
             let what = format!("static probe `{provider}{}` in `{}`", self.name, self.binary);
-            cx.refused_in_program(span, &what, refusal);
+            cx.refused_in_program(span, (&what, &self.binary), refusal);
         }
         seeds
     }
