@@ -18,6 +18,7 @@ __attribute__((noinline)) static void allocate(void) {
         if (posix_memalign(&block, 64, 30000 + i) == 0) keep(block, 30000 + i);
     }
     for (int i = 0; i < 3; i++) keep(valloc(40000), 40000);
+    for (int i = 0; i < 2; i++) keep(pvalloc(40000), 40000);
     for (int i = 0; i < 2; i++) keep(memalign(32, 42000), 42000);
     for (int i = 0; i < 4; i++) keep(aligned_alloc(64, 43008), 43008);
     for (int i = 0; i < 6; i++) {

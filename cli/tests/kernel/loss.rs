@@ -89,6 +89,40 @@ fn a_full_map_is_named_with_its_size_and_what_it_refused() {
 }
 
 #[test]
+fn a_recipe_says_nothing_of_spans_that_are_whole() {
+    if skip() {
+        return;
+    }
+    let recipe = ["syscall/latency", "--pid", "1", "--duration", "20ms"];
+    let quiet = run(&recipe);
+    assert!(quiet.code() == 0 && !quiet.stderr.contains("span "), "{}", quiet.stderr);
+    let told = run(&[&recipe[..], &["-v"]].concat());
+    assert!(told.code() == 0 && told.stderr.contains("span call: "), "{}", told.stderr);
+}
+
+/// Ten keys come in the first tick, for which there is room for two; then nothing is lost.
+#[test]
+fn a_window_has_its_own_losses() {
+    if skip() {
+        return;
+    }
+    let script = "config = { max_map_keys = 2 }
+        view \"v\" { of @n every 100ms clear }
+        interval:20ms {
+            if (@filled == 0) { for $i : 0..10 { @n[$i] = count(); } @filled = 1; }
+            @ticks++; if (@ticks == 25) { exit(); }
+        }
+        END { clear(@filled); clear(@ticks); }";
+    let ended = run(&["-q", "-f", "json", "-e", script]);
+    assert_eq!(ended.code(), 0, "{}", ended.stderr);
+    let windows: Vec<&str> = ended.stdout.lines().filter(|line| line.starts_with("{\"type\": \"view\"")).collect();
+    let lossy = windows.iter().filter(|line| line.contains("map full") && line.contains("\"count\": 8")).count();
+    assert!(windows.len() >= 3 && lossy == 1, "{}", ended.stdout);
+    let whole = ended.stdout.lines().find(|line| line.starts_with("{\"type\": \"quality\""));
+    assert!(whole.is_some_and(|line| line.contains("\"count\": 8")), "{}", ended.stdout);
+}
+
+#[test]
 fn a_full_map_says_what_to_write_and_that_mends_it() {
     if skip() {
         return;

@@ -18,6 +18,7 @@ mod net;
 mod pool;
 mod proc;
 mod programs;
+mod rare;
 mod runtime;
 mod sched;
 mod syscall;

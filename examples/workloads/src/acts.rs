@@ -8,6 +8,7 @@
 mod disk;
 mod measured;
 mod network;
+mod rare;
 mod waiting;
 
 use std::ffi::CString;
@@ -89,9 +90,16 @@ pub fn act(words: &[String]) -> Result<()> {
             });
             Ok(())
         }
-        other => measured::act(other, rest).or_else(|| waiting::act(other, rest)).unwrap_or_else(|| {
-            Err(Error::other(format!("these are known:\n{USAGE}{}{}", measured::USAGE, waiting::USAGE)))
-        }),
+        other => {
+            [measured::act, waiting::act, rare::act].iter().find_map(|act| act(other, rest)).unwrap_or_else(|| {
+                Err(Error::other(format!(
+                    "these are known:\n{USAGE}{}{}{}",
+                    measured::USAGE,
+                    waiting::USAGE,
+                    rare::USAGE
+                )))
+            })
+        }
     }
 }
 

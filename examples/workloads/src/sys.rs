@@ -10,6 +10,7 @@ mod functions;
 mod locks;
 pub mod made;
 mod paging;
+pub mod rare;
 mod static_probes;
 mod usage;
 

@@ -95,7 +95,8 @@ fn look_ups_have_their_names() {
         println!("SKIPPED: getent is not here");
         return;
     }
-    let load = "getent ahosts localhost; getent ahosts localhost; getent ahosts no.such.invalid || true";
+    // An address is no name.
+    let load = "getent ahosts localhost; getent ahosts localhost; getent ahosts no.such.invalid; getent ahosts 127.0.0.1; getent ahosts ::1; true";
     let ended = run_beside(&["-q", "-f", "json", "net/dns", "--comm", "^getent$"], load);
     let outcome = Outcome::read(ended.stdout);
     let rows = outcome.rows("look-ups of names");
@@ -104,4 +105,5 @@ fn look_ups_have_their_names() {
     };
     assert_eq!((count("localhost", "look-ups"), count("localhost", "failed")), (2, 0), "{}", outcome.text);
     assert_eq!((count("no.such.invalid", "look-ups"), count("no.such.invalid", "failed")), (1, 1), "{}", outcome.text);
+    assert_eq!(rows.len(), 3, "{}", outcome.text);
 }

@@ -1,10 +1,13 @@
 //! `lock/…`: threads that wait for a lock of the kernel, a mutex, a reader-writer lock and a
 //! condition.
 
+use std::process::Command;
+
 use serde_json::Value;
 
-use super::super::machine::{patience, skip};
+use super::super::machine::{Directory, patience, run, skip};
 use super::super::recipes::Outcome;
+use super::programs::{PROGRAMS, beside};
 use super::{Case, Is, NOBODY, Row, says_in_words};
 
 /// The rows of a view whose column has the address that the load printed.
@@ -183,4 +186,35 @@ fn a_queue_for_short_holds_is_a_convoy_and_a_wait_for_a_long_one_is_not() {
         let outcome = Outcome::run(&load, &["lock/convoy", "--pid", "PID"]);
         assert_eq!(only(&outcome)["verdict"], verdict, "{}", outcome.text);
     }
+}
+
+/// As in musl: the functions of the program itself are found, and its calls within calls are none.
+#[test]
+fn calls_within_calls_for_a_lock_are_one() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("nested");
+    let program = directory.path("nested");
+    let built = Command::new("cc").args(["-O2", "-o", &program, &format!("{PROGRAMS}/nested.c"), "-lpthread"]).output();
+    let Ok(built) = built else {
+        println!("SKIPPED: there is no C compiler");
+        return;
+    };
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let lib = ["lock/latency", "--pid", "PID", "--lib", &program];
+    for recipe in [&lib[..3], &lib] {
+        let outcome = beside(&mut Command::new(&program), recipe).expect("it was compiled");
+        let rows = outcome.rows("waits for locks");
+        let sum = |column: &str| total(rows.iter(), column);
+        assert!(rows.iter().all(|row| row["failed"].is_null()), "{}", outcome.text);
+        let truth = |name: &str| outcome.truth(name);
+        let counted = (sum("acquired"), sum("holds"), sum("waits"));
+        assert_eq!(counted, (truth("acquired"), truth("acquired"), truth("slept")), "{}", outcome.text);
+        // Five waits of 20 ms each.
+        assert!(sum("waited") >= 5.0 * 19e6, "{}", outcome.text);
+    }
+    // A file without any of the functions is a mistake, which is said once.
+    let none = run(&["-q", "lock/latency", "--lib", "/bin/true", "--duration", "20ms"]);
+    assert!(none.code() != 0 && none.stderr.matches("error[E0405]").count() == 1, "{}", none.stderr);
 }

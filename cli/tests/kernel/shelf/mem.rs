@@ -156,25 +156,29 @@ fn aligned_memory_is_memory() {
         return;
     }
     let directory = Directory::new("aligned");
-    let program = directory.path("aligned");
-    let built = Command::new("cc").args(["-O1", "-o", &program, &format!("{PROGRAMS}/aligned.c")]).output();
-    let Ok(built) = built else {
-        println!("SKIPPED: there is no C compiler");
-        return;
-    };
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let recipe = ["mem/leaks", "--pid", "PID", "--min", "30000"];
-    let outcome = beside(&mut Command::new(&program), &recipe).expect("it was compiled");
-    let rows = outcome.rows("memory that was not freed");
-    let total = |column: &str| rows.iter().filter_map(|row| row[column].as_f64()).sum::<f64>();
-    assert_eq!(Some(total("blocks")), Some(outcome.truth("kept")), "{}", outcome.text);
-    assert_eq!(Some(total("bytes")), Some(outcome.truth("kept_bytes")), "{}", outcome.text);
-    let recipe = ["mem/alloc", "--pid", "PID", "--min", "30000"];
-    let outcome = beside(&mut Command::new(&program), &recipe).expect("it was compiled");
-    let row = &outcome.rows("allocations")[0];
-    // With six that are freed, and one that fails.
-    assert_eq!(row["allocations"].as_f64(), Some(outcome.truth("kept") + 7.0), "{}", outcome.text);
-    assert_eq!(row["bytes"].as_f64(), Some(outcome.truth("kept_bytes") + 360_000.0), "{}", outcome.text);
+    // A program that is statically linked has an allocator of its own.
+    for linking in ["-rdynamic", "-static"] {
+        let program = directory.path(linking);
+        let built =
+            Command::new("cc").args(["-O1", linking, "-o", &program, &format!("{PROGRAMS}/aligned.c")]).output();
+        let Ok(built) = built else {
+            println!("SKIPPED: there is no C compiler");
+            return;
+        };
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let recipe = ["mem/leaks", "--pid", "PID", "--min", "30000"];
+        let outcome = beside(&mut Command::new(&program), &recipe).expect("it was compiled");
+        let rows = outcome.rows("memory that was not freed");
+        let total = |column: &str| rows.iter().filter_map(|row| row[column].as_f64()).sum::<f64>();
+        assert_eq!(Some(total("blocks")), Some(outcome.truth("kept")), "{}", outcome.text);
+        assert_eq!(Some(total("bytes")), Some(outcome.truth("kept_bytes")), "{}", outcome.text);
+        let recipe = ["mem/alloc", "--pid", "PID", "--min", "30000"];
+        let outcome = beside(&mut Command::new(&program), &recipe).expect("it was compiled");
+        let row = &outcome.rows("allocations")[0];
+        // With six that are freed, and one that fails.
+        assert_eq!(row["allocations"].as_f64(), Some(outcome.truth("kept") + 7.0), "{}", outcome.text);
+        assert_eq!(row["bytes"].as_f64(), Some(outcome.truth("kept_bytes") + 360_000.0), "{}", outcome.text);
+    }
 }
 
 /// With one of four allocations, the number of blocks is right but for chance. Fails by chance

@@ -102,7 +102,8 @@ fn goroutines_wait_for_the_only_processor_and_collections_are_counted() {
     assert_eq!(breakpoints(&other.pid()), Vec::<String>::new());
     running.signal("INT");
     assert_eq!(running.end().code(), 0);
-    let recipe = ["runtime/go", "--go", &program, "--pid", "PID"];
+    // It finds the program itself.
+    let recipe = ["runtime/go", "--pid", "PID"];
     if let Some(outcome) = beside(&mut Command::new(&program), &recipe) {
         let marked = only(&outcome, "marking");
         assert_eq!(marked["collections"].as_f64(), Some(outcome.truth("collections")), "{}", outcome.text);

@@ -227,7 +227,7 @@ fn leaks(times: u64, bytes: u64) {
 
 /// The function that allocates, which stacks show.
 #[inline(never)]
-fn workload_allocate(bytes: usize) -> Vec<u8> {
+pub fn workload_allocate(bytes: usize) -> Vec<u8> {
     std::hint::black_box(vec![1; bytes])
 }
 
