@@ -157,7 +157,11 @@ fn frames_are_positions_in_files() {
             0
         }
         fn locate_user(&self, _pid: u32, addresses: &[u64]) -> Vec<Location> {
-            let position = |address: &u64| FilePosition { build_id: Some("0a1b".into()), offset: address - 0x1000 };
+            let position = |address: &u64| FilePosition {
+                build_id: Some("0a1b".into()),
+                offset: address - 0x1000,
+                function: None,
+            };
             let locate = |address: &u64| match address {
                 0x1000..0x2000 => Location::Module("/bin/a".into(), position(address)),
                 _ => Location::Unknown,

@@ -280,6 +280,8 @@ pub struct FilePosition {
     pub build_id: Option<Arc<str>>,
     /// The offset in bytes.
     pub offset: u64,
+    /// The offset at which its function begins, if that is known although it has no symbol.
+    pub function: Option<u64>,
 }
 
 /// The file of an instruction, and its source from debug information.

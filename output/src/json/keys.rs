@@ -166,7 +166,7 @@ fn write_address(address: u64, location: &Location, out: &mut Vec<u8>) {
         out.extend_from_slice(b", \"module\": ");
         write_string(module.as_bytes(), out);
     }
-    if let Some(FilePosition { build_id, offset }) = location.position() {
+    if let Some(FilePosition { build_id, offset, .. }) = location.position() {
         put(out, format_args!(", \"file_offset\": {offset}"));
         if let Some(build_id) = build_id {
             put(out, format_args!(", \"build_id\": \"{build_id}\""));

@@ -217,9 +217,11 @@ fn frames(stack: &Stack, symbols: &dyn Symbols) -> Vec<Frame> {
                 frames.extend(named(stack.space, symbol, origin, at));
             }
             Location::Module(path, position) => {
-                let name = format!("[{}]", path.rsplit('/').next().unwrap_or(&path));
-                let place = Some(place(Some(path), Some(position)));
-                frames.push(Frame { name, kind: Kind::Unnamed, source: None, place });
+                let file = path.rsplit('/').next().unwrap_or(&path).to_owned();
+                let function = position.function;
+                let place = place(Some(path), Some(position));
+                let name = format!("[{file}+{:#x}]", function.unwrap_or(place.address));
+                frames.push(Frame { name, kind: Kind::Unnamed, source: None, place: Some(place) });
             }
             Location::NoCode => {
                 let address = stack.frames.get(index).copied().unwrap_or_default();

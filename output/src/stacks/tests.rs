@@ -1,5 +1,5 @@
 use profiler_model::unwind::End;
-use profiler_model::value::{Inlined, Location, Origin, Stack, SymbolName};
+use profiler_model::value::{FilePosition, Inlined, Location, Origin, Stack, SymbolName};
 
 use super::*;
 use crate::fixtures::Paper;
@@ -33,12 +33,15 @@ impl Symbols for Code {
     }
     fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
         let inlined = vec![Inlined { name: "inner".into(), source: None }];
+        let position = |offset, function| FilePosition { build_id: None, offset, function };
         let locate = |address: &u64| match self.user(pid, *address) {
             Some(name) if *address == 0x1f => {
                 Location::Symbol(name, Origin { inlined: inlined.clone(), ..Origin::default() })
             }
             Some(name) => Location::named(name),
             None if *address == 0 => Location::NoCode,
+            None if *address >= 0x100 => Location::Module("/bin/b".into(), position(*address, None)),
+            None if *address >= 0x80 => Location::Module("/bin/b".into(), position(*address, Some(0x80))),
             None => Location::Unknown,
         };
         addresses.iter().map(locate).collect()
@@ -137,6 +140,15 @@ fn a_flame_graph_is_one_file_with_its_numbers_and_what_is_missing() {
     assert!(!svg.contains("href=\"http"), "nothing is fetched");
     stacks.notes = vec!["x".repeat(1000)];
     assert!(draw(&stacks).contains(&format!("{}…", "x".repeat(50))));
+}
+
+#[test]
+fn code_without_a_symbol_has_its_place_in_the_file() {
+    let rows = vec![(stack(Space::User, &[0x98, 0x9a, 0x108, 0x28], None), 1), (stack(Space::User, &[0x90], None), 1)];
+    let stacks = folded(&[map("@", rows)]);
+    let expected = ["[b+0x80] 1", "[unknown];[b+0x107];[b+0x80];[b+0x80] 1"];
+    assert_eq!(lines(&stacks), expected, "the function, or the call");
+    assert!(flame_graph(&stacks).contains("<title>[b+0x80] (1 in total"));
 }
 
 #[test]

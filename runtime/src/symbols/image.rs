@@ -1,6 +1,7 @@
 //! Function symbols of an ELF file, by file offset.
 //!
-//! In: an executable or shared library. Out: the symbol that contains a file offset.
+//! In: an executable or shared library. Out: the symbol that contains a file offset; without one,
+//! where the function begins.
 //! Guarantee: a damaged or malicious file yields wrong names or none; sizes are bounded before
 //! anything is read.
 
@@ -15,12 +16,19 @@ use crate::host::demangle::MAX_NAME_BYTES;
 /// Number of preceding symbols searched for an outer function that contains nested ones.
 const MAX_NESTED: usize = 16;
 
+/// Encodings of pointers in `.eh_frame_hdr`, as DWARF defines them.
+const DW_EH_PE_UDATA4: u8 = 0x03;
+const DW_EH_PE_DATAREL_SDATA4: u8 = 0x3b;
+
 /// The symbols of a file.
 #[derive(Debug, Default)]
 pub struct Image {
     segments: Vec<Segment>,
     /// The full symbol table, the dynamic symbol table, and the full one of a separate debug file.
     tables: Vec<SymbolTable>,
+    /// Addresses of functions, sorted, from the unwind information of a file without a full symbol
+    /// table: `strip` leaves that.
+    functions: Vec<u64>,
     /// Whether the file has more symbols than the limit.
     pub is_too_large: bool,
 }
@@ -88,10 +96,19 @@ impl Image {
         self.tables.iter().find_map(|table| table.find(address))
     }
 
+    /// The file offset of the last function that begins at or before a file offset.
+    pub(crate) fn function_at(&self, file_offset: u64) -> Option<u64> {
+        let address = self.address_of(file_offset)?;
+        let after = self.functions.partition_point(|function| *function <= address);
+        let function = self.functions.get(after.checked_sub(1)?)?;
+        file_offset.checked_sub(address - function)
+    }
+
     /// Approximate memory use in bytes.
     pub fn size_bytes(&self) -> usize {
         let table = |table: &SymbolTable| table.symbols.len() * size_of::<Symbol>() + table.strings.len();
-        size_of::<Image>() + self.segments.len() * size_of::<Segment>() + self.tables.iter().map(table).sum::<usize>()
+        let tables = self.tables.iter().map(table).sum::<usize>();
+        size_of::<Image>() + self.segments.len() * size_of::<Segment>() + tables + size_of_val(&*self.functions)
     }
 }
 
@@ -139,6 +156,7 @@ fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data
     let mut image = Image {
         segments: segments.into_iter().map(|(_, segment)| segment).collect(),
         tables: Vec::new(),
+        functions: Vec::new(),
         is_too_large: false,
     };
     let sections = header.sections(endian, data).ok()?;
@@ -148,7 +166,27 @@ fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data
             None => image.is_too_large |= sections.iter().any(|section| section.sh_type(endian) == kind),
         }
     }
+    if image.tables.iter().all(|table| table.is_dynamic || table.symbols.is_empty()) {
+        let parts = header.program_headers(endian, data).ok()?;
+        let unwind = parts.iter().find(|part| part.p_type(endian) == elf::PT_GNU_EH_FRAME);
+        let found =
+            unwind.and_then(|part| function_addresses(part.data(endian, data).ok()?, part.p_vaddr(endian).into()));
+        image.functions = found.unwrap_or_default();
+    }
     Some(image)
+}
+
+/// The addresses of functions in `.eh_frame_hdr`, in the only form that linkers write: pairs of 4
+/// bytes, relative to this address, of little-endian files.
+fn function_addresses(bytes: &[u8], address: u64) -> Option<Vec<u64>> {
+    let (&[1, _, DW_EH_PE_UDATA4, DW_EH_PE_DATAREL_SDATA4], rest) = bytes.split_first_chunk()? else { return None };
+    let (_, rest) = rest.split_first_chunk::<4>()?;
+    let (count, pairs) = rest.split_first_chunk()?;
+    let pairs = pairs.chunks_exact(8).take((u32::from_le_bytes(*count) as usize).min(MAX_SYMBOLS));
+    let function = |pair: &[u8]| Some(address.wrapping_add_signed(i32::from_le_bytes(*pair.first_chunk()?).into()));
+    let mut functions: Vec<u64> = pairs.filter_map(function).collect();
+    functions.sort_unstable();
+    Some(functions)
 }
 
 /// Reads one symbol table; `None` if it is missing or exceeds the limits.
@@ -181,7 +219,7 @@ fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>
 
 #[cfg(test)]
 mod tests {
-    use super::{Image, Symbol, SymbolTable};
+    use super::{Image, Symbol, SymbolTable, function_addresses};
     use crate::host::elf::Symbols;
 
     #[test]
@@ -197,6 +235,54 @@ mod tests {
         }
         assert_eq!(image.find(u64::MAX), None);
         assert_eq!(Image::parse(b"#!/bin/sh".as_slice()).find(0), None);
+    }
+
+    #[test]
+    fn without_symbols_unwind_information_says_where_functions_begin() {
+        let path = std::env::current_exe().expect("a path");
+        let bytes = std::fs::read(&path).expect("readable");
+        let symbols = Symbols::read(&path).expect("an ELF file");
+        // As `strip` does: no section is a symbol table.
+        let mut stripped = bytes.clone();
+        let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes")) as usize;
+        let half = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]) as usize;
+        let (sections, size_bytes, count) = (word(0x28), half(0x3a), half(0x3c));
+        for section in 0..count {
+            let kind = sections + section * size_bytes + 4;
+            if [2, 11].contains(&bytes[kind]) {
+                stripped[kind] = 0;
+            }
+        }
+        let (image, stripped) = (Image::parse(bytes.as_slice()), Image::parse(stripped.as_slice()));
+        assert!(image.functions.is_empty(), "symbols are better");
+        for function in symbols.functions("*host*").expect("many").iter().filter(|function| function.size_bytes > 1) {
+            let offset = function.file_offset + 1;
+            assert_eq!(stripped.find(offset), None);
+            assert_eq!(stripped.function_at(offset), Some(function.file_offset), "{}", function.name);
+        }
+        assert_eq!(stripped.function_at(0), None);
+    }
+
+    #[test]
+    fn a_damaged_table_of_functions_has_none() {
+        let table = [
+            &[1, 0x1b, 3, 0x3b][..],
+            &[0; 4],
+            &2u32.to_le_bytes(),
+            &8i32.to_le_bytes(),
+            &[0; 4],
+            &(-8i32).to_le_bytes(),
+            &[0; 4],
+        ]
+        .concat();
+        assert_eq!(function_addresses(&table, 0x100), Some(vec![0xf8, 0x108]));
+        assert_eq!(function_addresses(&table[..25], 0x100), Some(vec![0x108]), "what is there");
+        assert_eq!(function_addresses(&table, 0), Some(vec![8, u64::MAX - 7]));
+        for cut in 0..12 {
+            assert_eq!(function_addresses(&table[..cut], 0), None);
+        }
+        let other = [&[1, 0x1b, 3, 0x3c][..], &table[4..]].concat();
+        assert_eq!(function_addresses(&other, 0), None);
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl Namer {
             let found = read.as_ref().and_then(|read| self.in_file(read, offset, region.shown_path()));
             // Some runtimes map generated code from files without a name.
             let found = found.or_else(|| self.generated_name(pid, regions, address).map(Location::named));
-            let position = || FilePosition { build_id: build_id(read.as_ref()), offset };
+            let position = || position(read.as_ref(), offset);
             let file = || region.is_file().then(|| Location::Module(region.shown_path().to_owned(), position()));
             into.insert(address, found.or_else(file).unwrap_or(Location::Unknown));
         }
@@ -177,7 +177,7 @@ impl Namer {
         };
         for (address, offset) in places {
             let found = read.as_ref().and_then(|read| self.in_file(read, *offset, path));
-            let position = || FilePosition { build_id: build_id(read.as_ref()), offset: *offset };
+            let position = || position(read.as_ref(), *offset);
             into.insert(*address, found.unwrap_or_else(|| Location::Module(path.to_owned(), position())));
         }
     }
@@ -187,7 +187,7 @@ impl Namer {
         let symbol = self.named(read.known.image.find(offset)?, Some(module));
         let found = if self.with_origins { self.files.origin(read, offset) } else { Found::default() };
         self.shortfalls.cut_names += found.cut_names;
-        let position = Some(FilePosition { build_id: build_id(Some(read)), offset });
+        let position = Some(FilePosition { build_id: build_id(Some(read)), offset, function: None });
         Some(Location::Symbol(symbol, Origin { position, ..found.origin }))
     }
 
@@ -225,6 +225,12 @@ impl Namer {
 fn symbol(code: &GeneratedCode<'_>) -> (SymbolName, bool) {
     let name = readable(code.name.name);
     (SymbolName { name: name.text, offset: code.name.offset, module: Some(code.path.to_owned()) }, name.is_cut)
+}
+
+/// The position of code without a symbol.
+fn position(read: Option<&ReadFile>, offset: u64) -> FilePosition {
+    let function = read.and_then(|read| read.known.image.function_at(offset));
+    FilePosition { build_id: build_id(read), offset, function }
 }
 
 fn build_id(read: Option<&ReadFile>) -> Option<Arc<str>> {

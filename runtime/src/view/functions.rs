@@ -57,9 +57,10 @@ fn add(stack: &Stack, symbols: &dyn Symbols, found: &mut Vec<Function>) {
                 let names = inlined.chain([symbol.name]);
                 found.extend(names.map(|name| Function { name, module: module.clone() }));
             }
-            Location::Module(path, _) => {
+            Location::Module(path, position) => {
                 let module = file_name(&path);
-                found.push(Function { name: format!("[{module}]"), module });
+                let function = position.function.map(|offset| format!("+{offset:#x}")).unwrap_or_default();
+                found.push(Function { name: format!("[{module}{function}]"), module });
             }
             Location::Unknown => found.push(Function { name: UNKNOWN.into(), module: String::new() }),
             // What follows is no code either.
@@ -70,4 +71,47 @@ fn add(stack: &Stack, symbols: &dyn Symbols, found: &mut Vec<Function>) {
 
 fn file_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or(path).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use profiler_model::strftime::Zone;
+    use profiler_model::types::StackMode;
+    use profiler_model::value::{FilePosition, SymbolName};
+
+    use super::*;
+
+    /// A program without symbols, which has unwind information from 0x40 on.
+    struct Stripped;
+
+    impl Symbols for Stripped {
+        fn kernel(&self, _: u64) -> Option<SymbolName> {
+            None
+        }
+        fn user(&self, _: u32, _: u64) -> Option<SymbolName> {
+            None
+        }
+        fn username(&self, _: u32) -> Option<String> {
+            None
+        }
+        fn boot_time_ns(&self) -> u64 {
+            0
+        }
+        fn zone(&self, _: u64) -> Zone {
+            Zone::default()
+        }
+        fn locate_user(&self, _: u32, addresses: &[u64]) -> Vec<Location> {
+            let function = |offset| (offset >= 0x40).then_some(0x40);
+            let position = |offset| FilePosition { build_id: None, offset, function: function(offset) };
+            addresses.iter().map(|address| Location::Module("/bin/a".into(), position(*address))).collect()
+        }
+    }
+
+    #[test]
+    fn a_function_without_a_symbol_is_named_by_its_beginning() {
+        let frames = vec![0x44, 0x48, 0x10];
+        let stack = Stack { space: Space::User, mode: StackMode::Bpftrace, pid: 7, frames, end: None };
+        let names = functions(&Value::Stack(stack), &Stripped).into_iter().map(|function| function.name);
+        assert_eq!(names.collect::<Vec<_>>(), ["[a+0x40]", "[a+0x40]", "[a]"]);
+    }
 }
