@@ -71,10 +71,37 @@ fn a_difference_is_normalised_by_the_total() {
     for title in ["a (150 in total, 75.00%; +25.00%)", "c (50 in total, 25.00%; +25.00%)"] {
         assert!(svg.contains(title), "{title}");
     }
+    let legend = |svg: &str| {
+        let (_, legend) = svg.split_once("<g id=\"legend\">").expect("a legend");
+        ["(255,100,100)\"/>", "(100,100,255)\"/>"].map(|colour| {
+            let (_, text) = legend.split_once(colour).expect(colour);
+            text.split("</text>").next().and_then(|text| text.rsplit_once('>')).expect("a text").1.to_owned()
+        })
+    };
+    let words = ["own share larger in AFTER", "own share smaller in AFTER"].map(str::to_owned);
+    assert_eq!(legend(&svg), words);
+    for line in [format!("BEFORE: {before}, 20 in 2 stacks<"), format!("AFTER: {after}, 200 in 2 stacks<")] {
+        assert!(svg.contains(&line), "{line}");
+    }
     let (_, reversed, _) = flame(&["diff", "--reverse", &before, &after]);
     for title in ["a (10 in total, 50.00%; +25.00%)", "b (10 in total, 50.00%; -50.00%)"] {
         assert!(reversed.contains(title), "{title}");
     }
+    assert_eq!(legend(&reversed), words, "the same meaning");
+}
+
+#[test]
+fn long_titles_and_remarks_are_not_cut() {
+    let directory = Directory::new(&"long".repeat(30));
+    let file = directory.file(&"name".repeat(50), "main;work 3\n");
+    let (_, svg, _) = flame(&[&file]);
+    let (_, title) = svg.split_once("id=\"title\"").expect("a title");
+    let (title, _) = title.split_once("</text>").expect("its end");
+    let (_, title) = title.split_once('>').expect("its text");
+    let lines: Vec<&str> = title.split("</tspan>").filter_map(|line| line.rsplit('>').next()).collect();
+    let first = title.split('<').next().expect("a line");
+    assert!(title.matches("<tspan").count() >= 2 && lines.iter().all(|line| line.len() <= 100), "{title}");
+    assert!(first.len() == 100 && file.starts_with(first), "{first}");
 }
 
 #[test]

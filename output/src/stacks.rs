@@ -11,13 +11,13 @@ mod fold;
 mod groups;
 mod gzip;
 mod icicle;
-mod legend;
 pub(crate) mod picture;
 mod pprof;
 mod protobuf;
 mod samples;
 mod speedscope;
 mod states;
+mod surroundings;
 mod threads;
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ use profiler_model::value::{Symbols, Value};
 use samples::Samples;
 use states::{Placed, Zone};
 
-pub use difference::Unreadable;
+pub use difference::{Difference, Unreadable};
 pub use icicle::Look;
 pub use threads::{OfThread, write_summary};
 
@@ -149,16 +149,15 @@ impl Folded {
         self.rows.values().map(|number| u128::from(*number)).sum()
     }
 
-    /// Writes a flame graph of `after` whose colours are the change of each function's own share
-    /// since `before`: red for more, blue for less, or the opposite if `is_negated`.
-    pub fn write_difference(
-        before: &Folded,
-        after: &Folded,
-        title: &str,
-        is_negated: bool,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        flame::write_difference(&difference::lines(before, after), title, is_negated, out)
+    /// The total with its unit, and the number of stacks.
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    fn total_text(&self) -> String {
+        let total = match self.unit {
+            // The name of the unit is in the text.
+            Unit::Duration => Unit::Duration.text(self.total() as f64),
+            _ => self.total().to_string(),
+        };
+        format!("{total} in {} stacks", self.rows.len())
     }
 
     /// The frames of a stack, from the outermost one, with the zones that they are in.

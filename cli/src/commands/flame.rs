@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 
-use profiler_output::stacks::{Folded, Unreadable};
+use profiler_output::stacks::{Difference, Folded, Unreadable};
 
 use super::args::FlameArguments;
 use super::exit::{Failure, MISTAKE, OK};
@@ -17,13 +17,9 @@ pub(super) fn flame(arguments: &FlameArguments) -> Result<u8, Failure> {
     let mut picture = Vec::new();
     let files = arguments.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     let drawn = match (files.as_slice(), arguments.files.as_slice()) {
-        ([before, after], [from, to]) if arguments.is_reversed => {
-            let title = format!("{from}, coloured by what {to} changes");
-            Folded::write_difference(after, before, &title, true, &mut picture)
-        }
         ([before, after], [from, to]) => {
-            let title = format!("{to}, coloured by the change since {from}");
-            Folded::write_difference(before, after, &title, false, &mut picture)
+            let is_reversed = arguments.is_reversed;
+            Difference { before: (from, before), after: (to, after), is_reversed }.write(&mut picture)
         }
         ([stacks], [path]) if arguments.is_icicle => stacks.write_icicle(path, stack_files::look(), &mut picture),
         ([stacks], [path]) => stacks.write_flame_graph(path, &mut picture),

@@ -1,14 +1,16 @@
 //! Folded lines as stacks again, and two of them as lines of their difference.
 //!
-//! In: files of folded lines. Out: [`Folded`] stacks, or lines with two numbers.
+//! In: files of folded lines. Out: [`Folded`] stacks, or lines with two numbers, and what a picture
+//! of them says about itself.
 //! Guarantee: a line that is no stack with a number is an error with its line number, so that
-//! nothing is left out silently. Stacks have states if all of them have. Numbers of the first file
-//! are scaled to the total of the second.
+//! nothing is left out silently. Stacks have states if all of them have. Numbers of one file are
+//! scaled to the total of the other.
 
-use std::io::{self, BufRead, Read as _};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read as _, Write};
 
-use super::Folded;
 use super::states::{self, Placed};
+use super::{Folded, flame};
 
 /// Why a file is not read.
 #[derive(Debug)]
@@ -58,18 +60,54 @@ pub(super) fn read(file: &mut dyn BufRead) -> Result<Folded, Unreadable> {
     Ok(folded)
 }
 
-/// Lines `STACK BEFORE AFTER`; `before` is scaled so that both have the same total.
-pub(super) fn lines(before: &Folded, after: &Folded) -> Vec<String> {
-    let (from, to) = (before.total(), after.total());
-    // Half of the divisor rounds to the nearest number. Totals of files fit in 63 bits, so nothing
-    // overflows.
-    let scaled = |number: u64| u128::from(number).saturating_mul(to).saturating_add(from / 2) / from.max(1);
-    let mut rows: std::collections::BTreeMap<&str, (u128, u64)> = std::collections::BTreeMap::new();
-    for (stack, number) in &before.rows {
-        rows.entry(stack).or_default().0 = scaled(*number);
+/// The stacks of two files, each with its name.
+#[derive(Debug)]
+pub struct Difference<'a> {
+    pub before: (&'a str, &'a Folded),
+    pub after: (&'a str, &'a Folded),
+    /// Whether the stacks of `before` are drawn.
+    pub is_reversed: bool,
+}
+
+impl Difference<'_> {
+    /// Writes a flame graph of one file whose colours are the change of each function's own share:
+    /// red if it is larger in `after`, blue if it is smaller.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        flame::write_difference(self, out)
     }
-    for (stack, number) in &after.rows {
-        rows.entry(stack).or_default().1 = *number;
+
+    pub(super) fn title(&self) -> String {
+        let (from, to) = (self.before.0, self.after.0);
+        if self.is_reversed {
+            format!("{from}, coloured by what {to} changes")
+        } else {
+            format!("{to}, coloured by the change since {from}")
+        }
     }
-    rows.into_iter().map(|(stack, (before, after))| format!("{stack} {before} {after}")).collect()
+
+    /// What the legend means by its names.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let of = |(name, stacks): (&str, &Folded)| format!("{name}, {}", stacks.total_text());
+        let (before, after) = (of(self.before), of(self.after));
+        vec![format!("BEFORE: {before}"), format!("AFTER: {after}")]
+    }
+
+    /// Lines `STACK FIRST SECOND`, the second of which is drawn; the first is scaled so that both
+    /// have the same total.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let (first, second) =
+            if self.is_reversed { (self.after.1, self.before.1) } else { (self.before.1, self.after.1) };
+        let (from, to) = (first.total(), second.total());
+        // Half of the divisor rounds to the nearest number. Totals of files fit in 63 bits, so
+        // nothing overflows.
+        let scaled = |number: u64| u128::from(number).saturating_mul(to).saturating_add(from / 2) / from.max(1);
+        let mut rows: BTreeMap<&str, (u128, u64)> = BTreeMap::new();
+        for (stack, number) in &first.rows {
+            rows.entry(stack).or_default().0 = scaled(*number);
+        }
+        for (stack, number) in &second.rows {
+            rows.entry(stack).or_default().1 = *number;
+        }
+        rows.into_iter().map(|(stack, (first, second))| format!("{stack} {first} {second}")).collect()
+    }
 }

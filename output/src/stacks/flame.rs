@@ -12,22 +12,27 @@ use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 use profiler_model::units::Unit;
 
 use super::Folded;
+use super::difference::Difference;
 use super::fold::{INLINED, JIT, KERNEL};
-use super::legend;
 use super::states::{OffCpu, Zone};
+use super::surroundings::{Rgb, SUBTITLE_CHARS, TITLE_CHARS, broken, complete};
 
-/// Notes below the title are cut after this many characters: more do not fit.
-const MAX_NOTE_CHARS: usize = 160;
 /// Characters for private use, at the ends of names while inferno draws, which has one colour for
 /// each name: of frames outside of states, and from the next one on, of those in each state.
-const MARKS: std::ops::RangeInclusive<char> = '\u{10ff00}'..='\u{10ffff}';
-const WHITE: (u8, u8, u8) = (255, 255, 255);
+const MARKS: std::ops::RangeInclusive<char> = '\u{10ff00}'..='\u{10ff7f}';
+const WHITE: Rgb = (255, 255, 255);
+const LIGHT_GREY: Rgb = (225, 225, 225);
+/// inferno's colours of the largest changes, and of none.
+const CHANGES: [(&str, Rgb); 3] = [
+    ("own share larger in AFTER", (255, 100, 100)),
+    ("own share smaller in AFTER", (100, 100, 255)),
+    ("no change", (250, 250, 250)),
+];
 
 pub(super) fn write(folded: &Folded, title: &str, out: &mut dyn Write) -> io::Result<()> {
     let stacks: Vec<(String, u64)> =
         folded.rows.iter().map(|(stack, number)| (shown(folded, stack), *number)).collect();
-    let mut options = options(title);
-    options.subtitle = Some(subtitle(folded));
+    let mut options = options(title, &[&[folded.total_text()][..], &folded.notes].concat());
     if folded.unit == Unit::Duration {
         options.factor = 1e-3;
         options.count_name = "µs".into();
@@ -35,22 +40,31 @@ pub(super) fn write(folded: &Folded, title: &str, out: &mut dyn Write) -> io::Re
     let mut colours = colours(&stacks);
     options.palette_map = Some(&mut colours);
     let lines: Vec<String> = stacks.iter().map(|(stack, number)| format!("{stack} {number}")).collect();
+    let picture = drawn(&mut options, &lines)?;
+    let picture: String = picture.chars().filter(|c| !MARKS.contains(c)).collect();
+    out.write_all(complete(&picture, &legend(folded)).as_bytes())
+}
+
+/// Draws stacks whose colours are the change of each function's own share.
+pub(super) fn write_difference(difference: &Difference<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut options = options(&difference.title(), &difference.remarks());
+    options.negate_differentials = difference.is_reversed;
+    // Frames without a change are white.
+    options.bgcolors = Some(BackgroundColor::Flat(LIGHT_GREY.into()));
+    let picture = drawn(&mut options, &difference.lines())?;
+    out.write_all(complete(&picture, &CHANGES).as_bytes())
+}
+
+fn drawn(options: &mut Options<'_>, lines: &[String]) -> io::Result<String> {
     let mut picture = Vec::new();
-    from_lines(&mut options, lines.iter().map(String::as_str), &mut picture).map_err(io::Error::other)?;
-    let picture: String = String::from_utf8_lossy(&picture).chars().filter(|c| !MARKS.contains(c)).collect();
-    out.write_all(legend::below(&picture, &legend(folded)).as_bytes())
+    from_lines(options, lines.iter().map(String::as_str), &mut picture).map_err(io::Error::other)?;
+    Ok(String::from_utf8_lossy(&picture).into_owned())
 }
 
-/// Draws lines with two numbers.
-pub(super) fn write_difference(lines: &[String], title: &str, is_negated: bool, out: &mut dyn Write) -> io::Result<()> {
-    let mut options = options(title);
-    options.negate_differentials = is_negated;
-    from_lines(&mut options, lines.iter().map(String::as_str), out).map_err(io::Error::other)
-}
-
-fn options(title: &str) -> Options<'static> {
+fn options(title: &str, remarks: &[String]) -> Options<'static> {
     let mut options = Options::default();
-    title.clone_into(&mut options.title);
+    options.title = broken([title].into_iter(), TITLE_CHARS);
+    options.subtitle = Some(broken(remarks.iter().map(String::as_str), SUBTITLE_CHARS));
     options.count_name = "in total".into();
     // The beginning of a name says more than its end.
     options.text_truncate_direction = TextTruncateDirection::Right;
@@ -118,15 +132,16 @@ fn colour(frame: &str) -> Color {
     Color { r, g, b }
 }
 
-fn grey(shade: u8) -> (u8, u8, u8) {
+fn grey(shade: u8) -> Rgb {
     (shade, shade, shade)
 }
 
 /// What is in the picture, with its colours: the kinds of code that runs, and the states.
-fn legend(folded: &Folded) -> Vec<(&'static str, (u8, u8, u8))> {
-    let (mut kinds, mut states) = ([false; 4], BTreeSet::new());
+fn legend(folded: &Folded) -> Vec<(&'static str, Rgb)> {
+    let (mut kinds, mut states) = ([false; 5], BTreeSet::new());
     for (frame, zone) in folded.rows.keys().flat_map(|stack| folded.frames(stack)) {
         let kind = [KERNEL, INLINED, JIT].iter().position(|suffix| frame.ends_with(suffix));
+        let kind = kind.or_else(|| frame.starts_with('[').then_some(3));
         match zone {
             Zone::OnCpu => kinds[kind.map_or(0, |kind| kind + 1)] = true,
             Zone::Waiting(state) => {
@@ -144,6 +159,7 @@ fn legend(folded: &Folded) -> Vec<(&'static str, (u8, u8, u8))> {
         kind("kernel", KERNEL),
         kind("inlined", INLINED),
         kind("just-in-time code", JIT),
+        kind("without a name", "["),
     ]);
     let kinds = kinds.filter_map(|(is_there, kind)| is_there.then_some(kind));
     kinds.chain(states.into_iter().map(|state| (state.name(), state.rgb()))).collect()
@@ -152,22 +168,4 @@ fn legend(folded: &Folded) -> Vec<(&'static str, (u8, u8, u8))> {
 /// FNV-1a: <http://www.isthe.com/chongo/tech/comp/fnv/>.
 fn hash(name: &str) -> u32 {
     name.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn subtitle(folded: &Folded) -> String {
-    let total = match folded.unit {
-        // The name of the unit is in the text.
-        Unit::Duration => Unit::Duration.text(folded.total() as f64),
-        _ => folded.total().to_string(),
-    };
-    let mut text = format!("{total} in {} stacks", folded.rows.len());
-    for note in &folded.notes {
-        text += "; ";
-        text += note.trim();
-    }
-    if text.chars().count() > MAX_NOTE_CHARS {
-        text = text.chars().take(MAX_NOTE_CHARS - 1).chain(['…']).collect();
-    }
-    text
 }

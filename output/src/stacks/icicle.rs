@@ -12,7 +12,6 @@ use std::io::{self, Write};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use profiler_model::text::controls::escaped;
-use profiler_model::units::Unit;
 
 use super::Folded;
 use super::fold::{INLINED, JIT, KERNEL};
@@ -93,7 +92,7 @@ pub(super) fn write(folded: &Folded, title: &str, look: Look, out: &mut dyn Writ
 pub(super) fn lines(folded: &Folded, title: &str, look: Look, most: usize) -> Vec<String> {
     let root = Node::of(folded);
     let look = Look { columns: look.columns.max(MIN_PICTURE_COLUMNS), ..look };
-    let mut lines = vec![cut(&format!("{title}: {}", total(folded)), look.columns)];
+    let mut lines = vec![cut(&format!("{title}: {}", folded.total_text()), look.columns)];
     let mut line = vec![Cell { start: 0, end: look.columns, content: Content::Frame("all", &root) }];
     for _ in 0..most.min(MAX_LINES) {
         lines.push(line_of(&line, root.number, look).trim_end().to_owned());
@@ -174,15 +173,6 @@ fn colour(frame: &str, zone: Zone) -> u8 {
 #[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
 fn share(number: u128, all: u128) -> String {
     format!("{:.1} %", number as f64 * 100.0 / all.max(1) as f64)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn total(folded: &Folded) -> String {
-    let total = match folded.unit {
-        Unit::Duration => Unit::Duration.text(folded.total() as f64),
-        _ => folded.total().to_string(),
-    };
-    format!("{total} in {} stacks", folded.rows.len())
 }
 
 /// The text in at most this many columns; `…` stands for what is cut.

@@ -130,7 +130,7 @@ fn a_flame_graph_is_one_file_with_its_numbers_and_what_is_missing() {
     assert!(svg == draw(&stacks), "it depends on the stacks alone");
     for part in [
         "a &lt; b",
-        "3 in 1 stacks; 12 stacks &lt;lost&gt;",
+        ">3 in 1 stacks<tspan x=\"50%\" dy=\"16\">12 stacks &lt;lost&gt;</tspan></text>",
         "truncate_text_right = true",
         "<title>leaf:a (3 in total, 100.00%)</title>",
         "<script",
@@ -138,8 +138,31 @@ fn a_flame_graph_is_one_file_with_its_numbers_and_what_is_missing() {
         assert!(svg.contains(part), "{part}");
     }
     assert!(!svg.contains("href=\"http"), "nothing is fetched");
-    stacks.notes = vec!["x".repeat(1000)];
-    assert!(draw(&stacks).contains(&format!("{}…", "x".repeat(50))));
+    assert!(!svg.contains("opacity:0.1"), "the button to search is visible");
+}
+
+#[test]
+fn remarks_are_not_cut_and_cover_nothing() {
+    let mut stacks = folded(&[map("@", vec![(stack(Space::User, &[0x10], None), 3)])]);
+    let places = |svg: &str| ["details", "matched", "frames"].map(|id| place(svg, id));
+    let before = flame_graph(&stacks);
+    stacks.notes = vec!["lost ".repeat(100), "cut ".repeat(70)];
+    let after = flame_graph(&stacks);
+    let (_, subtitle) = after.split_once("id=\"subtitle\"").expect("a subtitle");
+    let (subtitle, _) = subtitle.split_once("</text>").expect("its end");
+    let words = |word: &str| subtitle.matches(word).count();
+    assert_eq!((words("lost"), words("cut"), words("<tspan")), (100, 70, 6));
+    let lines = subtitle.split("</tspan>").filter_map(|line| Some(line.rsplit_once('>')?.1));
+    assert!(lines.clone().all(|line| line.len() <= 140), "{subtitle}");
+    assert_eq!(places(&after), places(&before).map(|y| y + 6 * 16));
+}
+
+/// Where an element begins, from above.
+fn place(svg: &str, id: &str) -> usize {
+    // The last one is the element; the program names it before.
+    let (_, rest) = svg.rsplit_once(&format!(" id=\"{id}\"")).expect(id);
+    let (_, rest) = rest.split_once(" y=\"").expect("a place");
+    rest.split(['.', '"']).next().expect("its end").parse().expect("a number")
 }
 
 #[test]
