@@ -105,6 +105,22 @@ fn long_titles_and_remarks_are_not_cut() {
 }
 
 #[test]
+fn busy_threads_are_those_with_something_to_do() {
+    let directory = Directory::new("busy");
+    let file = directory.file("wall", "a;poll;main 97\na;running;main 2\nb;lock;main;pthread_mutex_lock 1\n");
+    let (code, text, errors) = flame(&["--busy", "--icicle", &file]);
+    assert_eq!((code, errors.as_str()), (Some(0), ""));
+    assert!(text.contains(": 3 in 2 stacks\n") && text.ends_with("idle threads are left out: poll 97\n"), "{text}");
+    let (code, svg, _) = flame(&["diff", "--busy", &file, &file]);
+    assert!(code == Some(0) && !svg.contains("<title>poll"), "{svg}");
+    for (text, words) in [("main;a 1\n", "have no states of threads"), ("a;poll;b 1\na;sleep;b 1\n", "are idle")] {
+        let other = directory.file("other", text);
+        let (code, _, errors) = flame(&["--busy", &other]);
+        assert!(code == Some(1) && errors.contains(words) && errors.contains(&other), "{errors}");
+    }
+}
+
+#[test]
 fn an_unreadable_line_is_reported_with_its_place() {
     let directory = Directory::new("bad");
     let good = directory.file("good", "main 1\n");

@@ -4,6 +4,7 @@
 //! Guarantee: the numbers of a file add up to those of its maps. A stack whose callers are missing
 //! begins with a frame that says so.
 
+mod busy;
 mod difference;
 mod firefox;
 mod flame;

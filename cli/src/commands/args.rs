@@ -219,6 +219,7 @@ fn flame_arguments(matches: &mut ArgMatches) -> FlameArguments {
         files: names.iter().filter_map(|name| matches.remove_one(name)).collect(),
         is_reversed: is_difference && matches.get_flag("reverse"),
         is_icicle: !is_difference && matches.get_flag("icicle"),
+        is_busy: matches.get_flag("busy"),
         output: matches.remove_one("output"),
     }
 }
@@ -232,6 +233,7 @@ fn stack_files(matches: &mut ArgMatches) -> StackFiles {
         speedscope: matches.remove_one("speedscope"),
         firefox: matches.remove_one("firefox"),
         per_thread: matches.remove_one("per-thread"),
+        busy: matches.get_flag("busy"),
     }
 }
 

@@ -15,7 +15,7 @@ use super::{stack_files, streams};
 /// Draws a flame graph.
 pub(super) fn flame(arguments: &FlameArguments) -> Result<u8, Failure> {
     let mut picture = Vec::new();
-    let files = arguments.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let files = arguments.files.iter().map(|path| read(path, arguments.is_busy)).collect::<Result<Vec<_>, _>>()?;
     let drawn = match (files.as_slice(), arguments.files.as_slice()) {
         ([before, after], [from, to]) => {
             let is_reversed = arguments.is_reversed;
@@ -38,9 +38,10 @@ pub(super) fn flame(arguments: &FlameArguments) -> Result<u8, Failure> {
     Ok(OK)
 }
 
-fn read(path: &str) -> Result<Folded, Failure> {
+/// Reads a file, and leaves idle threads out if only busy ones are wanted.
+fn read(path: &str, is_busy: bool) -> Result<Folded, Failure> {
     let file = File::open(path).map_err(Unreadable::File);
-    let stacks = file.and_then(|file| Folded::read(&mut BufReader::new(file))).map_err(|why| match why {
+    let mut stacks = file.and_then(|file| Folded::read(&mut BufReader::new(file))).map_err(|why| match why {
         Unreadable::File(error) => Failure::new(MISTAKE, format!("`{path}` cannot be read: {error}")),
         Unreadable::Line(line) => {
             Failure::new(MISTAKE, format!("line {line} of `{path}` is not a stack with a number"))
@@ -49,6 +50,13 @@ fn read(path: &str) -> Result<Folded, Failure> {
     })?;
     if stacks.is_empty() {
         return Err(Failure::new(MISTAKE, format!("`{path}` has no stacks")));
+    }
+    if is_busy && !stacks.leave_out_idle() {
+        let failure = Failure::new(MISTAKE, format!("the stacks of `{path}` have no states of threads"));
+        return Err(failure.help("`--busy` needs states such as `poll`, which `wall/profile --folded FILE` writes"));
+    }
+    if stacks.is_empty() {
+        return Err(Failure::new(MISTAKE, format!("all threads of `{path}` are idle, so `--busy` leaves nothing")));
     }
     Ok(stacks)
 }

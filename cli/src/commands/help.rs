@@ -170,6 +170,7 @@ pub(super) const FLAME: &str = "\
 Examples:
   profiler flame cpu.folded -o cpu.svg
   profiler flame cpu.folded --icicle
+  profiler flame --busy wall.folded -o busy.svg
   profiler flame diff before.folded after.folded -o change.svg
 ";
 

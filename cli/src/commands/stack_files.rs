@@ -32,6 +32,7 @@ const FILE_COLUMNS: usize = 120;
 pub(super) struct Opened {
     files: Vec<(Kind, String, ResultFile)>,
     icicle: bool,
+    is_busy: bool,
     of_threads: Option<ThreadFiles>,
     units: BTreeMap<String, Unit>,
     /// The part of the key that is the thread, for each map that has one.
@@ -51,7 +52,7 @@ enum Kind {
 
 /// Opens the files for the stacks of a script.
 pub(super) fn open(files: &StackFiles, object: &Object, values: &Values) -> Result<Opened, Failure> {
-    let icicle = files.icicle;
+    let (icicle, is_busy) = (files.icicle, files.busy);
     let has_stacks = object.maps.iter().any(|map| !map.is_state() && map.key.as_ref().is_some_and(Type::has_stacks));
     if *files != StackFiles::default() && !has_stacks {
         return Err(Failure::new(MISTAKE, "no map of this script has stacks in its keys".to_owned())
@@ -70,6 +71,7 @@ pub(super) fn open(files: &StackFiles, object: &Object, values: &Values) -> Resu
     Ok(Opened {
         files: files.collect::<Result<_, Failure>>()?,
         icicle,
+        is_busy,
         of_threads,
         units: object.maps.iter().map(|map| (map.name.clone(), map.unit)).collect(),
         threads: object.maps.iter().filter_map(|map| Some((map.name.clone(), map.thread?))).collect(),
@@ -109,14 +111,21 @@ impl Opened {
             length,
             period_ns: self.period_ns,
         };
-        self.write(&output.into_stacks(), &recorded)?;
+        let mut stacks = output.into_stacks();
+        if self.is_busy && !stacks.is_empty() && !stacks.leave_out_idle() {
+            // A closed standard error has no reader.
+            let _ =
+                writeln!(io::stderr(), "note: the stacks have no states of threads, so `--busy` leaves nothing out");
+        }
+        self.write(&stacks, &recorded)?;
         Ok(result)
     }
 
     fn write(self, stacks: &Stacks, recorded: &Recorded) -> Result<(), Failure> {
         let folded = stacks.folded();
+        let why = if self.is_busy { "no stacks of busy threads were counted" } else { "no stacks were counted" };
         if self.icicle && stacks.is_empty() {
-            let _ = writeln!(io::stderr(), "note: no stacks were counted");
+            let _ = writeln!(io::stderr(), "note: {why}");
         } else if self.icicle {
             let mut out = io::stdout().lock();
             let drawn = folded.write_icicle(&recorded.title, look(), &mut out).and_then(|()| out.flush());
@@ -127,8 +136,7 @@ impl Opened {
         }
         for (kind, path, file) in self.files {
             if stacks.is_empty() {
-                // A closed standard error has no reader.
-                let _ = writeln!(io::stderr(), "note: no stacks were counted, so `{path}` is empty");
+                let _ = writeln!(io::stderr(), "note: {why}, so `{path}` is empty");
                 streams::write_file(&path, file, |_| Ok(()))?;
                 continue;
             }

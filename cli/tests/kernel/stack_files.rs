@@ -105,6 +105,30 @@ fn a_run_without_stacks_says_that_the_picture_is_empty() {
 }
 
 #[test]
+fn idle_threads_are_left_out_of_files_and_pictures() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("stacks");
+    let folded = directory.path("folded");
+    let probe = format!("uprobe:{}:workload_step", workload());
+    let command = format!("{} functions 100", workload());
+    let busy = |script: &str| run(&["-q", "-e", script, "-c", &command, "--busy", "--folded", &folded, "--icicle"]);
+    let key = |state: &str| format!("@[comm, \"{state}\", ustack(fp)] = count();");
+    let ended = busy(&format!("{probe} {{ {} {} }}", key("poll"), key("running")));
+    assert_eq!((ended.code(), ended.stderr.as_str()), (0, ""));
+    assert!(ended.stdout.ends_with("idle threads are left out: poll 100\n"), "{}", ended.stdout);
+    let text = fs::read_to_string(&folded).expect("written");
+    assert!(text.starts_with("workload;running;") && text.ends_with(" 100\n") && text.lines().count() == 1, "{text}");
+    let ended = busy(&format!("{probe} {{ {} }}", key("poll")));
+    assert!(ended.stderr.contains("note: no stacks of busy threads were counted"), "{}", ended.stderr);
+    let ended = busy(&format!("{probe} {{ @[ustack(fp)] = count(); }}"));
+    assert!(ended.code() == 0 && ended.stderr.contains("`--busy` leaves nothing out"), "{}", ended.stderr);
+    let ended = run(&["-e", "BEGIN { exit(); }", "--busy"]);
+    assert!(ended.code() != 0 && ended.stderr.contains("--flame"), "nothing to draw: {}", ended.stderr);
+}
+
+#[test]
 fn an_icicle_follows_the_results() {
     if skip() {
         return;

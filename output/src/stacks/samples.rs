@@ -144,6 +144,11 @@ impl Samples {
     }
 }
 
+/// Whether a part of a key is a number.
+pub(super) fn is_number(label: &str) -> bool {
+    label.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The id of the thread in this part of a key.
 fn thread_of(key: Option<&Value>, part: Option<usize>) -> Option<u64> {
     let Some(Value::Tuple(parts)) = key else { return None };

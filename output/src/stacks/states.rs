@@ -84,15 +84,16 @@ impl OffCpu {
     }
 }
 
-impl Placed {
-    /// The name of the state.
+impl State {
     pub(super) fn name(self) -> &'static str {
-        match self.state {
+        match self {
             State::Running => RUNNING,
             State::OffCpu(state) => state.name(),
         }
     }
+}
 
+impl Placed {
     /// The zone of the frame at this depth.
     pub(super) fn zone(self, depth: usize) -> Zone {
         match self.state {

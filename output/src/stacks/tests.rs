@@ -175,6 +175,25 @@ fn code_without_a_symbol_has_its_place_in_the_file() {
 }
 
 #[test]
+fn files_have_no_idle_threads_if_only_busy_ones_are_wanted() {
+    let rows = [("running", 2_000_000), ("poll", 97_000_000), ("lock", 1_000_000)];
+    let rows = rows.map(|(state, spent)| (in_state("server", state), spent));
+    let mut stacks = stacks(&[map("@", rows.to_vec())], Unit::Duration);
+    assert!(stacks.leave_out_idle());
+    assert_eq!(
+        stacks.folded().states.values().map(|placed| placed.state.name()).collect::<Vec<_>>(),
+        ["lock", "running"]
+    );
+    let svg = flame_graph(&stacks.folded());
+    assert!(svg.contains(">3 ms in 2 stacks<") && svg.contains(">idle threads are left out: poll 97 ms<"), "{svg}");
+    let (_, texts) = pprof(&stacks, &Recorded::default());
+    assert!(texts.contains(&"running".into()) && !texts.contains(&"poll".into()));
+    assert!(texts.contains(&"idle threads are left out: poll 97 ms".into()));
+    let key = stack(Space::User, &[0x10], None);
+    assert!(!super::tests::stacks(&[map("@", vec![(key, 1)])], Unit::None).leave_out_idle(), "no states");
+}
+
+#[test]
 fn what_is_missing_is_kept_without_advice() {
     let mut output = WithStacks::new(Box::new(Json::new(Box::new(Paper::default()), true)), BTreeMap::new());
     let lines = vec!["  lost: 3".to_owned(), "    = help: use less".to_owned()];

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use profiler_model::text::controls::escaped;
 use profiler_model::units::Unit;
 
-use super::samples::{Kind, Samples};
+use super::samples::{Kind, Samples, is_number};
 use super::{Folded, fold};
 
 /// Rows of the table of functions.
@@ -64,7 +64,6 @@ pub(super) fn of(samples: &Samples, notes: &[String]) -> Vec<OfThread> {
 fn name(samples: &Samples) -> String {
     let mut names: BTreeMap<&str, u128> = BTreeMap::new();
     for (site, number) in &samples.rows {
-        let is_number = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit());
         if let Some(name) = site.labels.iter().find(|label| !is_number(label)) {
             *names.entry(name).or_default() += u128::from(*number);
         }
@@ -120,7 +119,7 @@ impl OfThread {
         let mut states: BTreeMap<&'static str, u128> = BTreeMap::new();
         for (stack, number) in &self.folded.rows {
             if let Some(placed) = self.folded.states.get(stack) {
-                *states.entry(placed.name()).or_default() += u128::from(*number);
+                *states.entry(placed.state.name()).or_default() += u128::from(*number);
             }
         }
         let mut states: Vec<_> = states.into_iter().collect();

@@ -135,6 +135,8 @@ pub(crate) struct StackFiles {
     pub firefox: Option<String>,
     /// A directory for the files of each thread.
     pub per_thread: Option<String>,
+    /// Whether idle threads are left out of all of these.
+    pub busy: bool,
 }
 
 /// Arguments of `run`.
@@ -185,6 +187,8 @@ pub(crate) struct FlameArguments {
     pub is_reversed: bool,
     /// Whether to draw text for the terminal.
     pub is_icicle: bool,
+    /// Whether idle threads are left out.
+    pub is_busy: bool,
     /// The SVG file.
     pub output: Option<String>,
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use clap::{Arg, ArgAction, ValueHint, value_parser};
+use clap::{Arg, ArgAction, ArgGroup, ValueHint, value_parser};
 use clap_complete::Shell;
 use profiler_model::params::duration_ns;
 
@@ -65,6 +65,10 @@ fn stack_file(name: &'static str, value: &'static str, help: &'static str) -> Ar
     Arg::new(name).long(name).value_name(value).help(help).conflicts_with_all(["test", "bench"])
 }
 
+fn busy(help: &'static str) -> Arg {
+    flag("busy", help).long("busy")
+}
+
 fn run_command() -> clap::Command {
     with_script(clap::Command::new("run").about("Runs a script").after_help(help::RUN))
         .arg(option("command", 'c', "CMD", "Runs CMD once all probes are attached;\nends when CMD exits").conflicts_with("pid"))
@@ -77,6 +81,8 @@ fn run_command() -> clap::Command {
         .arg(stack_file("speedscope", "FILE.json", "Also writes the stacks of all maps for speedscope"))
         .arg(stack_file("firefox", "FILE.json", "Also writes the stacks of all maps for the Firefox\nProfiler"))
         .arg(stack_file("per-thread", "DIR", "Also writes the stacks of each thread to files in\nDIR, with a summary of all threads").value_hint(ValueHint::DirPath))
+        .arg(busy("Leaves idle threads out of these files: those in the\nstates poll, sleep, child and stopped, and those of\npools that wait for work").requires("stacks"))
+        .group(ArgGroup::new("stacks").args(["flame", "icicle", "folded", "pprof", "speedscope", "firefox", "per-thread"]).multiple(true))
         .arg(
             option("format", 'f', "FORMAT", "Sets the output format: text, json or csv\n[default: text]")
                 .long("format")
@@ -214,6 +220,7 @@ fn flame_command() -> clap::Command {
         .subcommand_negates_reqs(true)
         .arg(file("file", "FILE", "Folded lines, as `--folded` writes them"))
         .arg(output())
+        .arg(busy("Leaves idle threads out, as `run --busy` does"))
         .arg(
             flag("icicle", "Draws text for the terminal instead: functions below\ntheir callers")
                 .long("icicle")
@@ -225,6 +232,7 @@ fn flame_command() -> clap::Command {
                 .arg(file("before", "BEFORE", "Folded lines to compare with"))
                 .arg(file("after", "AFTER", "Folded lines to draw"))
                 .arg(flag("reverse", "Draws BEFORE instead, so that stacks that are gone\nare visible").long("reverse"))
+                .arg(busy("Leaves idle threads out of both"))
                 .arg(output()),
         )
 }
