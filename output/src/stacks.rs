@@ -13,6 +13,7 @@ mod groups;
 mod gzip;
 mod icicle;
 pub(crate) mod picture;
+mod pools;
 mod pprof;
 mod protobuf;
 mod samples;
@@ -67,6 +68,9 @@ pub struct Folded {
     rows: BTreeMap<String, u64>,
     /// The states of their threads, if they have some.
     states: BTreeMap<String, Placed>,
+    /// The frame that is the name of the thread, if there is one and threads of the same name are
+    /// not kept apart.
+    names: BTreeMap<String, usize>,
     /// The unit of all numbers, if it is the same.
     unit: Unit,
     /// What is missing from them, as printed.

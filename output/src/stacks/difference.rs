@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read as _, Write};
 
+use super::samples::is_number;
 use super::states::{self, Placed};
-use super::{Folded, flame};
+use super::{Folded, flame, pools};
 
 /// Why a file is not read.
 #[derive(Debug)]
@@ -56,6 +57,10 @@ pub(super) fn read(file: &mut dyn BufRead) -> Result<Folded, Unreadable> {
         let state = |stack: &String| states::named(stack.split(';').nth(depth)?);
         let placed = |stack: &String| Some((stack.clone(), Placed { state: state(stack)?, depth }));
         folded.states = folded.rows.keys().filter_map(placed).collect();
+        // A number keeps the threads of a name apart: beside the name, or after the state.
+        let is_apart = |stack: &String| stack.split(';').take(depth + 2).any(is_number);
+        let named = folded.rows.keys().filter(|stack| !is_apart(stack));
+        folded.names = named.map(|stack| (stack.clone(), depth - 1)).collect();
     }
     Ok(folded)
 }
@@ -97,6 +102,7 @@ impl Difference<'_> {
     pub(super) fn lines(&self) -> Vec<String> {
         let (first, second) =
             if self.is_reversed { (self.after.1, self.before.1) } else { (self.before.1, self.after.1) };
+        let [first, second] = pools::merged([first, second]);
         let (from, to) = (first.total(), second.total());
         // Half of the divisor rounds to the nearest number. Totals of files fit in 63 bits, so
         // nothing overflows.

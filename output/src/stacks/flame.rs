@@ -11,11 +11,11 @@ use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
 use profiler_model::units::Unit;
 
-use super::Folded;
 use super::difference::Difference;
 use super::fold::{INLINED, JIT, KERNEL};
 use super::states::{OffCpu, Zone};
 use super::surroundings::{Rgb, SUBTITLE_CHARS, TITLE_CHARS, broken, complete};
+use super::{Folded, pools};
 
 /// Characters for private use, at the ends of names while inferno draws, which has one colour for
 /// each name: of frames outside of states, and from the next one on, of those in each state.
@@ -30,6 +30,7 @@ const CHANGES: [(&str, Rgb); 3] = [
 ];
 
 pub(super) fn write(folded: &Folded, title: &str, out: &mut dyn Write) -> io::Result<()> {
+    let [folded] = &pools::merged([folded]);
     let stacks: Vec<(String, u64)> =
         folded.rows.iter().map(|(stack, number)| (shown(folded, stack), *number)).collect();
     let mut options = options(title, &[&[folded.total_text()][..], &folded.notes].concat());

@@ -41,6 +41,8 @@ pub(super) fn fold_with(samples: &Samples, states: &[Option<usize>]) -> Folded {
             let depth = part + usize::from(map.is_some());
             folded.states.insert(stack.clone(), Placed { state, depth });
         }
+        let name = samples.name_part(site, part).map(|part| part + usize::from(map.is_some()));
+        folded.names.extend(name.map(|depth| (stack.clone(), depth)));
         folded.add(stack, *number);
     }
     folded

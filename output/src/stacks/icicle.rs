@@ -13,9 +13,9 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use profiler_model::text::controls::escaped;
 
-use super::Folded;
 use super::fold::{INLINED, JIT, KERNEL};
 use super::states::Zone;
+use super::{Folded, pools};
 
 /// Width of the narrowest cell with a name, with its border.
 const MIN_COLUMNS: usize = 5;
@@ -90,6 +90,7 @@ pub(super) fn write(folded: &Folded, title: &str, look: Look, out: &mut dyn Writ
 
 /// The title, at most this many lines of the picture, and what is missing from it.
 pub(super) fn lines(folded: &Folded, title: &str, look: Look, most: usize) -> Vec<String> {
+    let [folded] = &pools::merged([folded]);
     let root = Node::of(folded);
     let look = Look { columns: look.columns.max(MIN_PICTURE_COLUMNS), ..look };
     let mut lines = vec![cut(&format!("{title}: {}", folded.total_text()), look.columns)];

@@ -4,7 +4,7 @@
 //! Guarantee: frames are kept once each. Entries without a stack are left out, and so are values
 //! that do not add up, such as averages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use profiler_model::output::MapSnapshot;
@@ -95,6 +95,8 @@ pub(super) struct Samples {
     pub frames: Vec<Frame>,
     indexes: BTreeMap<Frame, u32>,
     pub rows: BTreeMap<Site, u64>,
+    /// Names of maps whose keys have the id of a thread beside its name.
+    with_threads: BTreeSet<String>,
 }
 
 impl Samples {
@@ -126,6 +128,9 @@ impl Samples {
         if self.rows.len() > before && index == self.maps.len() {
             self.maps.push(map.name.clone());
         }
+        if thread.is_some() {
+            self.with_threads.insert(map.name.clone());
+        }
     }
 
     fn frame(&mut self, frame: Frame) -> u32 {
@@ -136,6 +141,16 @@ impl Samples {
             frames.push(frame.clone());
             next
         })
+    }
+
+    /// The part of a key that is the name of the thread: the one before the state, if that is a
+    /// part, or the first one beside the id of a thread. `None` if a number keeps the threads of a
+    /// name apart.
+    pub(super) fn name_part(&self, site: &Site, state: Option<usize>) -> Option<usize> {
+        let is_apart = site.thread.is_some() || site.labels.iter().any(|label| is_number(label));
+        let has_thread = || self.maps.get(site.map).is_some_and(|map| self.with_threads.contains(map));
+        let first = || (has_thread() && !site.labels.is_empty()).then_some(0);
+        if is_apart { None } else { state.map_or_else(first, |state| state.checked_sub(1)) }
     }
 
     /// The frames of a sample, from the outermost one.

@@ -175,6 +175,46 @@ fn code_without_a_symbol_has_its_place_in_the_file() {
 }
 
 #[test]
+fn threads_of_a_pool_are_one_in_pictures_only() {
+    let threads = [("worker-1", "lock"), ("worker-2", "running"), ("main", "poll")];
+    let maps = [map("@", threads.map(|(name, state)| (in_state(name, state), 2)).to_vec())];
+    let stacks = folded(&maps);
+    let names = |folded: &Folded| {
+        let names = lines(folded).into_iter().filter_map(|line| Some(line.split_once(';')?.0.to_owned()));
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&stacks), ["main", "worker-1", "worker-2"]);
+    let read = Folded::read(&mut lines(&stacks).join("\n").as_bytes()).expect("lines");
+    for stacks in [stacks, read] {
+        let svg = flame_graph(&stacks);
+        assert!(svg.contains("<title>worker-* (4 in total, 66.67%)") && !svg.contains("worker-1"), "{svg}");
+        let mut icicle = Vec::new();
+        stacks.write_icicle("t", Look { columns: 80, has_colour: false }, &mut icicle).expect("memory");
+        assert!(String::from_utf8_lossy(&icicle).contains("|worker-* 66.7 %"));
+    }
+}
+
+#[test]
+fn threads_that_the_key_keeps_apart_stay_apart() {
+    let key = |name: &str, id| {
+        (Value::Tuple(vec![Value::Str(name.into()), stack(Space::User, &[0x10], None), Value::Uint(id)]), 1)
+    };
+    let draw = |ids: [u64; 2]| {
+        let units = BTreeMap::new();
+        let output = WithStacks::new(Box::new(Json::new(Box::new(Paper::default()), true)), units);
+        let mut output = output.with_threads(BTreeMap::from([("@".to_owned(), 2)]));
+        output.stacks(&map("@", vec![key("worker-1", ids[0]), key("worker-2", ids[1])]), &Code);
+        flame_graph(&output.into_stacks().folded())
+    };
+    assert!(draw([0, 0]).contains("<title>worker-* (2 in total"));
+    assert!(draw([7, 8]).contains("<title>worker-1 (1 in total"));
+    let read = |text: &str| flame_graph(&Folded::read(&mut text.as_bytes()).expect("lines"));
+    assert!(read("w1;7;lock;a 1\nw2;8;poll;a 1\n").contains("<title>w1 ("));
+    assert!(read("w1;lock;7;a 1\nw2;poll;8;a 1\n").contains("<title>w1 ("));
+    assert!(read("f1;a 1\nf2;a 1\n").contains("<title>f1 ("), "functions");
+}
+
+#[test]
 fn files_have_no_idle_threads_if_only_busy_ones_are_wanted() {
     let rows = [("running", 2_000_000), ("poll", 97_000_000), ("lock", 1_000_000)];
     let rows = rows.map(|(state, spent)| (in_state("server", state), spent));
