@@ -23,7 +23,8 @@ pub fn write_value(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
     match value {
         Value::Missing => out.extend_from_slice(b"null"),
         Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
-        Value::Int(n) | Value::Average { average: n } => put(out, format_args!("{n}")),
+        Value::Int(n) => put(out, format_args!("{n}")),
+        Value::Average { average } => put(out, format_args!("{average}")),
         Value::Uint(n) => put(out, format_args!("{n}")),
         Value::Float(bits) => put(out, format_args!("{:?}", f64::from_bits(*bits))),
         Value::Str(text) => out.extend_from_slice(text),

@@ -78,14 +78,14 @@ pub enum Value {
         /// Number of values.
         count: u64,
         /// Total divided by count, truncated; 0 without values.
-        average: i64,
+        average: i128,
         /// Their sum.
-        total: i64,
+        total: i128,
     },
     /// The average of the values alone, the result of `avg()`.
     Average {
         /// Total divided by count, truncated.
-        average: i64,
+        average: i128,
     },
     /// A distribution with percentiles.
     Distribution(Distribution),
@@ -410,7 +410,7 @@ impl Value {
             Value::Int(n) => Some(i128::from(*n)),
             Value::Uint(n) => Some(i128::from(*n)),
             Value::Bool(b) => Some(i128::from(*b)),
-            Value::Average { average } | Value::Stats { average, .. } => Some(i128::from(*average)),
+            Value::Average { average } | Value::Stats { average, .. } => Some(*average),
             Value::Histogram(h) => Some(i128::from(h.total())),
             Value::Distribution(d) => Some(i128::from(d.count())),
             _ => None,

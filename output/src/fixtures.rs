@@ -66,7 +66,7 @@ impl Merge for Word {
     }
     fn divide(&self, value: Value, by: i64) -> Value {
         match value {
-            Value::Average { average } => Value::Average { average: average / by },
+            Value::Average { average } => Value::Average { average: average / i128::from(by) },
             Value::Histogram(histogram) => Value::Histogram(divide(histogram, by)),
             value => value,
         }

@@ -227,9 +227,8 @@ fn write_json(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
     match value {
         Value::Missing => out.extend_from_slice(b"null"),
         Value::Bool(b) => out.extend_from_slice(if *b { b"true" } else { b"false" }),
-        Value::Int(n) | Value::Average { average: n } | Value::Enum { number: n, .. } => {
-            write_integer(i128::from(*n), out);
-        }
+        Value::Int(n) | Value::Enum { number: n, .. } => write_integer(i128::from(*n), out),
+        Value::Average { average } => write_integer(*average, out),
         Value::Float(bits) => match f64::from_bits(*bits) {
             number if number.is_finite() => put(out, format_args!("{number:?}")),
             // JSON has no infinity.
@@ -257,8 +256,9 @@ fn write_json(value: &Value, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         Value::Series(series) => write_series(series, symbols, out),
         Value::Distribution(values) => distribution::write_distribution(values, out),
         Value::Stats { count, average, total } => {
-            let numbers = [("{\"count\": ", i128::from(*count)), (", \"average\": ", (*average).into())];
-            for (name, number) in numbers.into_iter().chain([(", \"total\": ", i128::from(*total))]) {
+            let numbers =
+                [("{\"count\": ", i128::from(*count)), (", \"average\": ", *average), (", \"total\": ", *total)];
+            for (name, number) in numbers {
                 out.extend_from_slice(name.as_bytes());
                 write_integer(number, out);
             }

@@ -4,12 +4,11 @@
 //! Guarantee: the value that user space would print at that moment; 0 if there is none. Copies that
 //! other CPUs change meanwhile are read one after another, as user space reads them.
 
-use crate::ast::BinaryOp;
 use crate::catalogue::{Aggregation, Reading};
 use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, MapId, Operand, Role, Section, Size, VReg, Width};
 use crate::lower::shared::Shared;
 use crate::lower::storage::Storage;
-use crate::lower::{Body, Value, expr, loops, maps, threads};
+use crate::lower::{Body, Value, loops, maps, threads};
 use crate::typed::{Expr, Map, MapIndex, MapValue};
 
 /// Copies of up to this many CPUs are read by unrolled code; more, in a loop.
@@ -205,9 +204,4 @@ fn joined(cx: &mut Body<'_, '_>, reading: Reading, a: VReg, b: VReg) -> VReg {
 pub(super) fn sum_of_copies(cx: &mut Body<'_, '_>, offset_bytes: u32, stride_bytes: u32, cpus: u32) -> VReg {
     let copies = Copies::Global { offset_bytes, stride_bytes };
     one_by_one(cx, copies, cpus, Reading::Sum, 1)[0]
-}
-
-/// Truncating division; division by 0 yields 0.
-pub fn quotient(cx: &mut Body<'_, '_>, a: Operand, b: Operand, signed: bool) -> VReg {
-    expr::arithmetic(cx, BinaryOp::Div, a, b, signed)
 }

@@ -137,7 +137,8 @@ fn signed(bits: u64, value: &Value) -> f64 {
 fn number(value: &Value) -> Option<u64> {
     match value {
         Value::Bool(b) => Some(u64::from(*b)),
-        Value::Int(n) | Value::Enum { number: n, .. } | Value::Average { average: n } => Some(*n as u64),
+        Value::Int(n) | Value::Enum { number: n, .. } => Some(*n as u64),
+        Value::Average { average } => Some(*average as u64),
         Value::Uint(n) | Value::Pointer(n) => Some(*n),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! `avg(n)`: per-CPU count and total, 8 bytes each.
+//! `avg(n)`: per-CPU count and total; the total has two words.
 
 use crate::ast;
 use crate::catalogue::{Aggregated, Aggregation, Reading};
@@ -23,11 +23,11 @@ impl Aggregation for Avg {
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, args: &[Operand]) {
         slot.add(cx, 0, Operand::Imm(1));
-        slot.add(cx, 8, args[0]);
+        super::add_wide(cx, &slot.plus(8), args[0]);
     }
 
     fn size_bytes(&self, _params: &[i64]) -> u32 {
-        16
+        24
     }
 
     fn reading(&self) -> Option<Reading> {
@@ -35,8 +35,8 @@ impl Aggregation for Avg {
     }
 
     fn value(&self, cx: &mut lower::Body<'_, '_>, signed: bool, words: &[VReg]) -> Operand {
-        let [count, total] = words else { return Operand::Imm(0) };
-        lower::readings::quotient(cx, (*total).into(), (*count).into(), signed).into()
+        let [count, lower, upper] = words else { return Operand::Imm(0) };
+        super::mean(cx, *count, [*lower, *upper], signed).into()
     }
 }
 
@@ -46,8 +46,8 @@ impl Merge for Avg {
     }
 
     fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
-        let (count, total) = (super::sum_words(per_cpu, 0), super::sum_words(per_cpu, 1));
-        Value::Average { average: super::average(count, total, signed) }
+        let (count, total) = (super::sum_words(per_cpu, 0), super::sum_wide(per_cpu, 1, signed));
+        Value::Average { average: super::average(count, total) }
     }
 
     fn json_type(&self) -> &'static str {
@@ -56,7 +56,7 @@ impl Merge for Avg {
 
     fn divide(&self, value: Value, by: i64) -> Value {
         match value {
-            Value::Average { average } if by > 1 => Value::Average { average: average / by },
+            Value::Average { average } if by > 1 => Value::Average { average: average / i128::from(by) },
             other => other,
         }
     }

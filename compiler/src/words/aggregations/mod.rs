@@ -57,12 +57,68 @@ fn three(params: &[i64]) -> [i64; 3] {
 }
 
 /// Total divided by count, truncated; 0 without values.
-fn average(count: u64, total: u64, signed: bool) -> i64 {
-    match (count, signed) {
-        (0, _) => 0,
-        (_, true) => (i128::from(total as i64) / i128::from(count)) as i64,
-        (_, false) => (total / count) as i64,
+fn average(count: u64, total: i128) -> i128 {
+    total.checked_div(i128::from(count)).unwrap_or(0)
+}
+
+/// A word as a number.
+fn number(word: u64, signed: bool) -> i128 {
+    if signed { i128::from(word as i64) } else { i128::from(word) }
+}
+
+/// The bits of the lower half of a word.
+const LOWER: i64 = 0xffff_ffff;
+
+/// Adds to a sum that 2^32 values cannot overflow: two words, one of their lower halves and one of
+/// their upper ones. A carry from word to word would need an addition that returns the old value,
+/// and a sum that others read meanwhile would be wrong by 2^64.
+fn add_wide(cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, value: Operand) {
+    let lower = cx.b.bin(BinOp::And, Width::W64, value, LOWER);
+    slot.add(cx, 0, lower.into());
+    let upper = cx.b.bin(if slot.signed { BinOp::Sar } else { BinOp::Shr }, Width::W64, value, 32);
+    slot.add(cx, 8, upper.into());
+}
+
+/// The CPUs' sum of such words, the first of which is the `index`-th.
+fn sum_wide(per_cpu: &[&[u8]], index: usize, signed: bool) -> i128 {
+    let of_copy = |bytes: &&[u8]| (number(word(bytes, index + 1), signed) << 32) + i128::from(word(bytes, index));
+    per_cpu.iter().map(of_copy).sum()
+}
+
+/// Such a sum divided by a count below 2^48, like [`average`] in user space: by long division, in
+/// digits of 32, 16 and 16 bits.
+fn mean(cx: &mut lower::Body<'_, '_>, count: VReg, [lower, upper]: [VReg; 2], signed: bool) -> VReg {
+    let (mut lower, mut upper) = carried(cx, lower, upper);
+    let sign = if signed { cx.b.bin(BinOp::Sar, Width::W64, upper, 63) } else { cx.b.copy(0) };
+    if signed {
+        // The absolute value: all bits flipped, plus 1.
+        let flipped = cx.b.bin(BinOp::And, Width::W64, sign, LOWER);
+        let one = cx.b.bin(BinOp::And, Width::W64, sign, 1);
+        lower = cx.b.bin(BinOp::Xor, Width::W64, lower, flipped);
+        lower = cx.b.bin(BinOp::Add, Width::W64, lower, one);
+        upper = cx.b.bin(BinOp::Xor, Width::W64, upper, sign);
+        (lower, upper) = carried(cx, lower, upper);
     }
+    let mut quotient = cx.b.bin(BinOp::Div, Width::W64, upper, count);
+    let mut rest = cx.b.bin(BinOp::Mod, Width::W64, upper, count);
+    for shift in [16, 0] {
+        let digit = cx.b.bin(BinOp::Shr, Width::W64, lower, shift);
+        let digit = cx.b.bin(BinOp::And, Width::W64, digit, 0xffff);
+        rest = cx.b.bin(BinOp::Shl, Width::W64, rest, 16);
+        rest = cx.b.bin(BinOp::Or, Width::W64, rest, digit);
+        let next = cx.b.bin(BinOp::Div, Width::W64, rest, count);
+        rest = cx.b.bin(BinOp::Mod, Width::W64, rest, count);
+        quotient = cx.b.bin(BinOp::Shl, Width::W64, quotient, 16);
+        quotient = cx.b.bin(BinOp::Add, Width::W64, quotient, next);
+    }
+    quotient = cx.b.bin(BinOp::Xor, Width::W64, quotient, sign);
+    cx.b.bin(BinOp::Sub, Width::W64, quotient, sign)
+}
+
+/// The same sum with a lower word below 2^32.
+fn carried(cx: &mut lower::Body<'_, '_>, lower: VReg, upper: VReg) -> (VReg, VReg) {
+    let carry = cx.b.bin(BinOp::Shr, Width::W64, lower, 32);
+    (cx.b.bin(BinOp::And, Width::W64, lower, LOWER), cx.b.bin(BinOp::Add, Width::W64, upper, carry))
 }
 
 /// Encodes a value so that unsigned order matches the order of the values.

@@ -23,11 +23,11 @@ impl Aggregation for Stats {
 
     fn lower(&self, cx: &mut lower::Body<'_, '_>, slot: &AggregateSlot, args: &[Operand]) {
         slot.add(cx, 0, Operand::Imm(1));
-        slot.add(cx, 8, args[0]);
+        super::add_wide(cx, &slot.plus(8), args[0]);
     }
 
     fn size_bytes(&self, _params: &[i64]) -> u32 {
-        16
+        24
     }
 }
 
@@ -37,8 +37,8 @@ impl Merge for Stats {
     }
 
     fn merge(&self, _params: &[i64], signed: bool, per_cpu: &[&[u8]]) -> Value {
-        let (count, total) = (super::sum_words(per_cpu, 0), super::sum_words(per_cpu, 1));
-        Value::Stats { count, average: super::average(count, total, signed), total: total as i64 }
+        let (count, total) = (super::sum_words(per_cpu, 0), super::sum_wide(per_cpu, 1, signed));
+        Value::Stats { count, average: super::average(count, total), total }
     }
 
     fn json_type(&self) -> &'static str {
@@ -48,7 +48,7 @@ impl Merge for Stats {
     fn divide(&self, value: Value, by: i64) -> Value {
         match value {
             Value::Stats { count, average, total } if by > 1 => {
-                Value::Stats { count, average: average / by, total: total / by }
+                Value::Stats { count, average: average / i128::from(by), total: total / i128::from(by) }
             }
             other => other,
         }

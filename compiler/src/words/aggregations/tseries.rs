@@ -180,14 +180,14 @@ fn both(how: i64, a: (u64, u64), b: (u64, u64)) -> (u64, u64) {
 /// The number that a slot's value and mark encode.
 fn shown(how: i64, signed: bool, value: u64, mark: u64) -> i128 {
     let value = match how {
-        AVG => return i128::from(super::average(mark, value, signed)),
+        AVG => return super::average(mark, super::number(value, signed)),
         MAX | MIN => {
             let key = if how == MIN { !value } else { value };
             if signed { key ^ (1 << 63) } else { key }
         }
         _ => value,
     };
-    if signed { i128::from(value as i64) } else { i128::from(value) }
+    super::number(value, signed)
 }
 
 #[cfg(test)]
