@@ -14,7 +14,7 @@ use profiler_compiler::{glob as patterns, similar, tracepoint_format as formats,
 use profiler_runtime::elf;
 use profiler_runtime::host::dwarf::DebugInformation;
 use profiler_runtime::host::elf::Symbols;
-use profiler_runtime::host::library;
+use profiler_runtime::host::{library, mapped};
 use profiler_runtime::load;
 use profiler_runtime::symbols::kernel::KernelSymbols;
 use profiler_runtime::symbols::parse_passwd;
@@ -152,7 +152,7 @@ pub fn passwd(input: &[u8]) {
 pub fn process_maps(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     for name in ["libc", "libc.so.6", "", "é"] {
-        let _ = library::in_maps(&text, name);
+        let _ = mapped::mappings_named(&text, name);
     }
 }
 

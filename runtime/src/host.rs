@@ -16,7 +16,7 @@ pub(crate) mod inflate;
 mod kernel;
 mod kernel_config;
 pub mod library;
-mod mapped;
+pub mod mapped;
 pub(crate) mod needed;
 mod probing;
 mod replaced;

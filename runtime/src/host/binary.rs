@@ -7,7 +7,7 @@
 //! that has it wins.
 
 use super::bounded::open_regular;
-use super::library::{self, Root};
+use super::library::{self, Root, identity};
 use super::mapped;
 use super::replaced;
 use super::{NEAR_NAMES, io_error};
@@ -32,12 +32,12 @@ pub(super) fn find(name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetEr
     if name == "*" {
         let mut found = pid.map_or_else(mapped::of_all, mapped::of_process);
         found.retain(|path| is_elf(path).is_ok());
-        let mut found: Vec<String> =
-            found.into_iter().filter_map(|path| path.into_os_string().into_string().ok()).collect();
-        found.sort_unstable();
-        return if found.is_empty() { Err(TargetError::Missing { near: Vec::new() }) } else { Ok(found) };
+        return in_order(found);
     }
     if let Some(found) = pid.filter(|_| !is_pattern).and_then(|pid| replaced_and_mapped(&root, name, pid)) {
+        return Ok(found);
+    }
+    if let Some(found) = pid.filter(|_| !name.contains('/')).and_then(|pid| mapped_as(name, pid)) {
         return Ok(found);
     }
     let candidates = if name.contains('/') {
@@ -66,20 +66,26 @@ fn replaced_and_mapped(root: &Root, name: &str, pid: u32) -> Option<Vec<String>>
         return None;
     }
     let path = absolute(name);
-    let mut mapped = library::in_process(pid, path.file_name()?.to_str()?);
+    let mut mapped = mapped::named(pid, path.file_name()?.to_str()?);
     if name.contains('/') {
-        let path = root.canonical(&path).ok();
-        mapped.retain(|mapped| root.canonical(mapped).ok() == path);
+        let wanted = root.canonical(&path).and_then(|path| identity(&path)).ok();
+        mapped.retain(|mapped| identity(mapped).ok() == wanted);
     }
-    found.extend(existing(root, &mapped, |path| is_elf(path).is_ok()).unwrap_or_default());
+    mapped.retain(|path| is_elf(path).is_ok());
+    found.extend(in_order(mapped).unwrap_or_default());
     Some(found)
 }
 
 /// The candidates that exist, canonical, sorted and without duplicates.
 fn existing(root: &Root, candidates: &[PathBuf], keep: impl Fn(&Path) -> bool) -> Result<Vec<String>, TargetError> {
     let canonical = candidates.iter().filter_map(|path| root.canonical(path).ok());
-    let mut found: Vec<String> =
-        canonical.filter(|path| keep(path)).filter_map(|path| path.into_os_string().into_string().ok()).collect();
+    in_order(canonical.filter(|path| keep(path)))
+}
+
+/// Paths, sorted and without duplicates; at least one.
+fn in_order(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<String>, TargetError> {
+    let texts = paths.into_iter().filter_map(|path| path.into_os_string().into_string().ok());
+    let mut found: Vec<String> = texts.collect();
     found.sort_unstable();
     found.dedup();
     if found.is_empty() { Err(TargetError::Missing { near: Vec::new() }) } else { Ok(found) }
@@ -108,20 +114,24 @@ fn by_name(root: &Root, name: &str, pid: Option<u32>) -> Vec<PathBuf> {
         };
         file_name(path).is_some_and(is_it)
     };
-    let mapped = pid.map_or_else(Vec::new, |pid| {
-        if !glob::is_pattern(name) {
-            return library::in_process(pid, name);
-        }
-        mapped::of_process(pid).into_iter().filter(is_wanted).collect()
-    });
     let here = || Some(absolute(name)).filter(|path| root.canonical(path).is_ok()).into_iter().collect();
     let running = || if pid.is_none() { mapped::of_all().into_iter().filter(is_wanted).collect() } else { Vec::new() };
     let places: [&dyn Fn() -> Vec<PathBuf>; 4] = [&commands, &libraries, &here, &running];
-    if mapped.is_empty() {
-        places.iter().map(|place| place()).find(|found| !found.is_empty()).unwrap_or_default()
+    places.iter().map(|place| place()).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// The programs and libraries that a process has mapped under a name without `/`; `None` if there
+/// are none.
+fn mapped_as(name: &str, pid: u32) -> Option<Vec<String>> {
+    let mut found = if glob::is_pattern(name) {
+        let mut found = mapped::of_process(pid);
+        found.retain(|path| file_name(path).is_some_and(|file| glob::matches(name, &file)));
+        found
     } else {
-        mapped
-    }
+        mapped::named(pid, name)
+    };
+    found.retain(|path| is_elf(path).is_ok());
+    in_order(found).ok()
 }
 
 fn command_directories() -> Vec<PathBuf> {

@@ -1,13 +1,14 @@
 //! Finds shared libraries by name.
 //!
-//! In: `libc`, `libc.so.6`, `ssl`. Out: paths, from the memory map of a process, the dynamic
-//! linker's cache, or the usual directories. Guarantee: a damaged cache yields nothing and never
-//! panics.
+//! In: `libc`, `libc.so.6`, `ssl`. Out: paths, from the dynamic linker's cache or the usual
+//! directories; and the file system as a process sees it. Guarantee: a damaged cache yields nothing
+//! and never panics.
 
+use super::bounded::open_regular;
 use profiler_compiler::target::TargetError;
 use profiler_model::glob;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -24,6 +25,8 @@ const DIRECTORIES: [&str; 8] = [
 ];
 
 const CACHE_PATH: &str = "/etc/ld.so.cache";
+/// Limit in bytes: a cache of a thousand libraries takes 80 KB.
+const MAX_CACHE_BYTES: u64 = 16 << 20;
 const CACHE_MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 const CACHE_HEADER_SIZE_BYTES: usize = 48;
 const CACHE_ENTRY_SIZE_BYTES: usize = 24;
@@ -37,27 +40,31 @@ const MAX_LINKS: u32 = 40;
 /// The file system as seen by a process.
 #[derive(Debug)]
 pub(super) struct Root {
-    /// `/proc/PID/root` for a process in another mount namespace.
+    /// `/proc/PID/root` for a process with another root than ours.
     prefix: Option<PathBuf>,
+    /// Whether the process is in another mount namespace.
+    pub is_elsewhere: bool,
 }
 
 impl Root {
     /// Our own root.
     pub(super) fn own() -> Root {
-        Root { prefix: None }
+        Root { prefix: None, is_elsewhere: false }
     }
 
-    /// The root of a process.
+    /// The root of a process, which `chroot` changes within a mount namespace.
     pub(super) fn of_process(pid: u32) -> Result<Root, TargetError> {
         let proc = PathBuf::from(format!("/proc/{pid}"));
         if !proc.exists() {
             return Err(TargetError::Invalid(format!("no process has the id {pid}")));
         }
-        let same = match (fs::read_link(proc.join("ns/mnt")), fs::read_link("/proc/self/ns/mnt")) {
-            (Ok(theirs), Ok(ours)) => theirs == ours,
+        let is_elsewhere = match (fs::read_link(proc.join("ns/mnt")), fs::read_link("/proc/self/ns/mnt")) {
+            (Ok(theirs), Ok(ours)) => theirs != ours,
             _ => return Err(TargetError::Refused(format!("process {pid} may not be inspected: run as root"))),
         };
-        Ok(Root { prefix: (!same).then(|| proc.join("root")) })
+        let directory = proc.join("root");
+        let has_another = is_elsewhere || identity(&directory).ok() != identity(Path::new("/")).ok();
+        Ok(Root { prefix: has_another.then_some(directory), is_elsewhere })
     }
 
     /// The root of the process in a path of the form `/proc/PID/root/…`, and the rest of the path.
@@ -65,7 +72,8 @@ impl Root {
         let (pid, rest) = path.strip_prefix("/proc/")?.split_once('/')?;
         let within = rest.strip_prefix("root").filter(|within| within.starts_with('/'))?;
         let prefix = PathBuf::from(format!("/proc/{pid}/root"));
-        pid.bytes().all(|byte| byte.is_ascii_digit()).then_some((Root { prefix: Some(prefix) }, within))
+        let root = Root { prefix: Some(prefix), is_elsewhere: true };
+        pid.bytes().all(|byte| byte.is_ascii_digit()).then_some((root, within))
     }
 
     /// Whether a path is in our `/proc`: a process in another mount namespace may have none, or a
@@ -88,12 +96,16 @@ impl Root {
 /// than the one its text names: a deleted file, or one in another mount namespace. Such a path is
 /// returned unchanged.
 fn canonical_file(path: &Path) -> io::Result<PathBuf> {
-    let identity = |path: &Path| path.metadata().map(|file| (file.dev(), file.ino()));
     let wanted = identity(path)?;
     Ok(match fs::canonicalize(path) {
         Ok(found) if identity(&found).is_ok_and(|file| file == wanted) => found,
         _ => path.to_owned(),
     })
+}
+
+/// Device and inode of a file.
+pub(super) fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    path.metadata().map(|file| (file.dev(), file.ino()))
 }
 
 /// Resolves symbolic links with a directory as the root.
@@ -126,24 +138,6 @@ fn resolve(prefix: &Path, path: &Path) -> io::Result<PathBuf> {
         }
     }
     Ok(prefix.join(done))
-}
-
-/// Files that a process has mapped and that have the given name.
-pub(super) fn in_process(pid: u32, name: &str) -> Vec<PathBuf> {
-    in_maps(&fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default(), name)
-}
-
-/// Files in the text of `/proc/PID/maps` that have the given name.
-pub fn in_maps(maps: &str, name: &str) -> Vec<PathBuf> {
-    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
-    let mut found: Vec<PathBuf> = paths
-        .filter(|path| !path.ends_with(super::replaced::MARK))
-        .filter(|path| path.rsplit('/').next().is_some_and(|file| is_named(file, name)))
-        .map(PathBuf::from)
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    found
 }
 
 /// The installed library with a name: the one that a program would be linked against now.
@@ -194,7 +188,11 @@ pub(super) fn is_named(file: &str, name: &str) -> bool {
 }
 
 fn read_cache(root: &Root) -> Vec<u8> {
-    root.canonical(CACHE_PATH).and_then(fs::read).unwrap_or_default()
+    let mut cache = Vec::new();
+    let file = root.canonical(CACHE_PATH).and_then(|path| open_regular(&path));
+    // What was read before an error counts.
+    let _ = file.and_then(|file| file.take(MAX_CACHE_BYTES).read_to_end(&mut cache));
+    cache
 }
 
 /// Name and path of each library for this architecture, in the order of the cache, which lists
@@ -223,9 +221,8 @@ fn text(bytes: &[u8], at: u32) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CACHE_FLAGS, CACHE_MAGIC, cache_entries, in_maps, is_named, resolve};
+    use super::{CACHE_FLAGS, CACHE_MAGIC, cache_entries, is_named, resolve};
     use std::fs;
-    use std::path::PathBuf;
 
     #[test]
     fn knows_names_of_libraries() {
@@ -244,14 +241,6 @@ mod tests {
         ] {
             assert_eq!(is_named(file, name), expected, "{file} as {name}");
         }
-    }
-
-    #[test]
-    fn reads_maps() {
-        let maps = "7f00-7f01 r--p 00000000 08:01 11 /usr/lib/libc.so.6\n7f01-7f02 r-xp 00001000 08:01 11 /usr/lib/libc.so.6\n\
-                    7f03-7f04 rw-p 00000000 00:00 0\n7ffd-7ffe r-xp 00000000 00:00 0 [vdso]\n5500-5501 r-xp 0 08:01 12 /opt/my app\n";
-        assert_eq!(in_maps(maps, "libc"), [PathBuf::from("/usr/lib/libc.so.6")]);
-        assert_eq!(in_maps(maps, "my app"), [PathBuf::from("/opt/my app")]);
     }
 
     /// A cache with one library of this architecture and one of another.

@@ -1,24 +1,28 @@
-//! Files that processes have mapped as code.
+//! Files that processes have mapped.
 //!
 //! In: a process, or all processes. Out: paths that we can open.
-//! Guarantee: each file appears once, however many paths lead to it; for a replaced file, it is the
-//! one that the process still maps.
+//! Guarantee: each file appears once, however many paths lead to it. It is the one that the process
+//! maps, also if it was replaced, or if the process has another root or mount namespace.
 
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use super::library::Root;
+use super::library::{Root, identity, is_named};
 use super::replaced::MARK;
 
-/// A mapping of a file as code.
+/// Limit in bytes of `/proc/PID/maps`: the kernel allows 65,530 mappings, with long paths.
+const MAX_MAPS_BYTES: u64 = 32 << 20;
+
+/// A mapping of a file.
 #[derive(Debug, PartialEq, Eq)]
-struct Mapping<'a> {
+pub struct Mapping<'a> {
     range: &'a str,
     /// Device and inode.
     file: (&'a str, &'a str),
     path: &'a str,
+    is_code: bool,
 }
 
 /// The files that a process has mapped as code, in address order.
@@ -44,11 +48,10 @@ pub struct OtherCode {
 
 /// What a process runs instead of a file. `None` if it runs the file, or may not be inspected.
 pub fn other_code(pid: u32, path: &Path) -> Option<OtherCode> {
-    let identity = |path: &Path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     let stem = |path: &Path| path.file_name()?.to_str()?.split(['.', '-']).next().map(str::to_owned);
-    let wanted = identity(path)?;
+    let wanted = identity(path).ok()?;
     let mut files = of_process(pid);
-    if files.is_empty() || files.iter().any(|file| identity(file) == Some(wanted)) {
+    if files.is_empty() || files.iter().any(|file| identity(file).is_ok_and(|file| file == wanted)) {
         return None;
     }
     files.retain(|file| stem(file) == stem(path));
@@ -56,20 +59,57 @@ pub fn other_code(pid: u32, path: &Path) -> Option<OtherCode> {
 }
 
 fn read(pid: u32, seen: &mut HashSet<(String, String)>) -> Vec<PathBuf> {
-    let (Ok(maps), Ok(root)) = (fs::read_to_string(format!("/proc/{pid}/maps")), Root::of_process(pid)) else {
+    let (Some(maps), Ok(root)) = (read_maps(pid), Root::of_process(pid)) else {
         return Vec::new();
     };
-    let mut found = Vec::new();
-    for mapping in maps.lines().filter_map(mapping) {
-        if !seen.insert((mapping.file.0.to_owned(), mapping.file.1.to_owned())) {
-            continue;
-        }
-        match mapping.path.strip_suffix(MARK) {
-            Some(_) => found.push(PathBuf::from(format!("/proc/{pid}/map_files/{}", mapping.range))),
-            None => found.extend(root.canonical(mapping.path)),
+    let code = maps.lines().filter_map(mapping).filter(|mapping| mapping.is_code);
+    let new = code.filter(|mapping| seen.insert((mapping.file.0.to_owned(), mapping.file.1.to_owned())));
+    new.filter_map(|mapping| located(pid, &root, &mapping)).collect()
+}
+
+/// Reads `/proc/PID/maps`.
+pub(crate) fn read_maps(pid: u32) -> Option<String> {
+    let mut text = Vec::new();
+    fs::File::open(format!("/proc/{pid}/maps")).ok()?.take(MAX_MAPS_BYTES).read_to_end(&mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The files that a process has mapped under a name, except those that were replaced.
+pub(super) fn named(pid: u32, name: &str) -> Vec<PathBuf> {
+    let (Some(maps), Ok(root)) = (read_maps(pid), Root::of_process(pid)) else {
+        return Vec::new();
+    };
+    let named = mappings_named(&maps, name);
+    let mut found: Vec<PathBuf> = named.iter().filter_map(|mapping| located(pid, &root, mapping)).collect();
+    found.sort_unstable();
+    found
+}
+
+/// The first mapping of each file of that name.
+pub fn mappings_named<'a>(maps: &'a str, name: &str) -> Vec<Mapping<'a>> {
+    let mut found: Vec<Mapping<'_>> = Vec::new();
+    for mapping in maps.lines().filter_map(mapping).filter(|mapping| !mapping.path.ends_with(MARK)) {
+        let is_wanted = mapping.path.rsplit('/').next().is_some_and(|file| is_named(file, name));
+        if is_wanted && found.iter().all(|known| known.file != mapping.file) {
+            found.push(mapping);
         }
     }
     found
+}
+
+/// The path of a mapped file. The kernel prints paths from our own root, or, of another mount
+/// namespace, from that one's.
+fn located(pid: u32, root: &Root, mapping: &Mapping<'_>) -> Option<PathBuf> {
+    let itself = || PathBuf::from(format!("/proc/{pid}/map_files/{}", mapping.range));
+    if mapping.path.ends_with(MARK) {
+        return Some(itself());
+    }
+    let from = if root.is_elsewhere { root } else { &Root::own() };
+    let is_it = |path: &PathBuf| identity(path).is_ok_and(|(_, inode)| inode.to_string() == mapping.file.1);
+    let shown = from.canonical(mapping.path).ok();
+    // Some file systems show another inode, so what has the path is better than nothing.
+    let path = shown.clone().filter(is_it);
+    path.or_else(|| Some(itself()).filter(|path| path.exists())).or(shown)
 }
 
 fn mapping(line: &str) -> Option<Mapping<'_>> {
@@ -77,21 +117,30 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
     let mut fields = line.split(' ');
     let (range, permissions, _offset) = (fields.next()?, fields.next()?, fields.next()?);
     let file = (fields.next()?, fields.next()?);
-    permissions.contains('x').then_some(Mapping { range, file, path })
+    Some(Mapping { range, file, path, is_code: permissions.contains('x') })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Mapping, mapping, of_all, of_process};
+    use super::{Mapping, mapping, mappings_named, of_all, of_process};
 
     #[test]
-    fn only_mappings_of_code_count() {
+    fn only_mappings_of_files_count() {
         let code = mapping("7f01-7f02 r-xp 00001000 08:01 11         /opt/my app (deleted)");
-        let expected = Mapping { range: "7f01-7f02", file: ("08:01", "11"), path: "/opt/my app (deleted)" };
-        assert_eq!(code, Some(expected));
-        for other in ["7f00-7f01 r--p 00000000 08:01 11 /lib/x", "7f07-7f08 r-xp 0 00:00 0 [vdso]", "", "/"] {
+        let path = "/opt/my app (deleted)";
+        assert_eq!(code, Some(Mapping { range: "7f01-7f02", file: ("08:01", "11"), path, is_code: true }));
+        assert!(mapping("7f00-7f01 r--p 00000000 08:01 11 /lib/x").is_some_and(|mapping| !mapping.is_code));
+        for other in ["7f07-7f08 r-xp 0 00:00 0 [vdso]", "", "/"] {
             assert_eq!(mapping(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn reads_maps() {
+        let maps = "7f00-7f01 r--p 00000000 08:01 11 /usr/lib/libc.so.6\n7f01-7f02 r-xp 00001000 08:01 11 /usr/lib/libc.so.6\n\
+                    7f03-7f04 rw-p 00000000 00:00 0\n7ffd-7ffe r-xp 00000000 00:00 0 [vdso]\n5500-5501 r-xp 0 08:01 12 /opt/my app\n";
+        let paths = |name| mappings_named(maps, name).iter().map(|mapping| mapping.path).collect::<Vec<_>>();
+        assert_eq!((paths("libc"), paths("my app")), (vec!["/usr/lib/libc.so.6"], vec!["/opt/my app"]));
     }
 
     #[test]

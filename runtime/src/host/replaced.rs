@@ -8,13 +8,14 @@ use std::fs;
 use std::path::Path;
 
 use super::library::is_named;
+use super::mapped::read_maps;
 
 /// Suffix that the kernel appends to the path of a deleted file.
 pub(super) const MARK: &str = " (deleted)";
 
 /// Deleted or replaced files that a process maps and that match a name; empty for most processes.
 pub(super) fn find(pid: u32, name: &str) -> Vec<String> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let maps = read_maps(pid).unwrap_or_default();
     in_maps(&maps, name).map(|range| format!("/proc/{pid}/map_files/{range}")).collect()
 }
 

@@ -6,8 +6,7 @@
 //! caller runs this in a thread of its own.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read as _;
+use std::fs::File;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,10 +25,9 @@ use super::recorder::Recording;
 use super::regions::{Region, Regions};
 use crate::host::bounded::open_regular;
 use crate::host::demangle::readable;
+pub(crate) use crate::host::mapped::read_maps;
 use crate::host::stat::{MEMORY_BYTES, START_STACK, Stat};
 
-/// Limit in bytes of `/proc/PID/maps`: the kernel allows 65,530 mappings, with long paths.
-const MAX_MAPS_BYTES: u64 = 32 << 20;
 /// End of user addresses.
 const END_OF_USER_MEMORY: u64 = 1 << 56;
 /// The name of the mapping of the vDSO.
@@ -267,13 +265,6 @@ fn start_stack(pid: u32) -> Option<u64> {
     let stat = Stat::of(pid)?;
     stat.number(MEMORY_BYTES).filter(|bytes| *bytes > 0)?;
     stat.number(START_STACK)
-}
-
-/// Reads `/proc/PID/maps`.
-pub(crate) fn read_maps(pid: u32) -> Option<String> {
-    let mut text = Vec::new();
-    fs::File::open(format!("/proc/{pid}/maps")).ok()?.take(MAX_MAPS_BYTES).read_to_end(&mut text).ok()?;
-    Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The bytes of the vDSO of this process.

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::attach::sampling::online_cpus;
 use crate::background::{Background, End};
+use crate::host::mapped::read_maps;
 use crate::sys::perf_buffer::PerfBuffer;
 use crate::sys::{poll, time};
 
@@ -62,7 +63,7 @@ impl State {
         let time = |record: &Vec<u8>| record.last_chunk().map_or(0, |time| u64::from_ne_bytes(*time));
         records.sort_by_key(time);
         for record in records {
-            self.processes.add(&record, &mut maps);
+            self.processes.add(&record, &mut read_maps);
         }
     }
 }
@@ -138,7 +139,7 @@ fn look(recording: &Recording, end: &End, processes: Vec<u32>) {
             return;
         }
         let known = recording.lock().processes.knows(pid);
-        if let (false, Some(text)) = (known, maps(pid)) {
+        if let (false, Some(text)) = (known, read_maps(pid)) {
             let mut state = recording.lock();
             state.processes.add_maps(pid, &text);
             recording.drain(&mut state);
@@ -155,10 +156,6 @@ fn listen(recording: &Recording, end: &End, wakes: &[OwnedFd]) {
         // Returns as soon as the session ends.
         let _ = poll::wait(&[end.pipe.as_fd()], Some(PAUSE));
     }
-}
-
-fn maps(pid: u32) -> Option<String> {
-    fs::read(format!("/proc/{pid}/maps")).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Highest PID first: usually the youngest process, which tends to end soonest.
