@@ -13,9 +13,9 @@ use profiler_compiler::value::{Location, Stack, SymbolName, Symbols, Value};
 use profiler_runtime::host::demangle::{MAX_NAME_BYTES, readable};
 use profiler_runtime::host::elf;
 use profiler_runtime::symbols::counting::{Counting, Counts, MAX_LONG_BYTES, SHORT_BYTES};
-use profiler_runtime::symbols::image::{Image, NamedAddress};
+use profiler_runtime::symbols::image::{Contents, Image, NamedAddress};
 use profiler_runtime::symbols::jitdump::JitDump;
-use profiler_runtime::symbols::lines::Lines;
+use profiler_runtime::symbols::lines::{Lines, Read};
 use profiler_runtime::symbols::perf_map::PerfMap;
 
 /// Number of addresses looked up in a file, the same as the frames of a stack.
@@ -45,7 +45,7 @@ impl Symbols for Answers {
 }
 
 fn named(found: &NamedAddress<'_>) -> SymbolName {
-    let name = readable(found.name);
+    let name = readable(&found.name);
     assert!(name.text.len() <= MAX_NAME_BYTES, "{} bytes", name.text.len());
     assert!(!name.is_cut || name.text.ends_with('…'));
     SymbolName { name: name.text, offset: found.offset, module: None }
@@ -79,8 +79,9 @@ fn show(found: &[Option<NamedAddress<'_>>]) {
 pub fn naming(input: &[u8]) {
     let image = Image::parse(input);
     assert!(image.size_bytes() <= 8 * input.len() + 1024, "{} bytes of {}", image.size_bytes(), input.len());
-    let step = input.len() / PLACES + 1;
-    let found: Vec<Option<NamedAddress<'_>>> = (0..PLACES).map(|place| image.find((place * step) as u64)).collect();
+    let (step, file) = (input.len() / PLACES + 1, Contents::Bytes(input.into()));
+    let found: Vec<Option<NamedAddress<'_>>> =
+        (0..PLACES).map(|place| image.find((place * step) as u64, &file)).collect();
     assert!(found.iter().flatten().all(|found| found.name.len() <= MAX_NAME_BYTES + 1));
     show(&found);
     let Ok(symbols) = elf::Symbols::parse(Path::new("x"), input) else { return };
@@ -95,7 +96,7 @@ pub fn naming(input: &[u8]) {
 
 /// An ELF file with debug information: lines and inlined functions.
 pub fn lines(input: &[u8]) {
-    let Some(mut lines) = Lines::read(Cursor::new(input)) else { return };
+    let Read::Lines(mut lines) = Lines::read(Cursor::new(input)) else { return };
     for address in (0..2 * PLACES as u64).map(|place| 0x200 + place) {
         let found = lines.find(address);
         let names = found.origin.inlined.iter().map(|inlined| &inlined.name);

@@ -348,6 +348,8 @@ pub struct Shortfalls {
     pub cut_names: u64,
     /// Files with more symbols than are read.
     pub large_files: u64,
+    /// Files without source lines, for which there was not enough memory.
+    pub refused_files: u64,
     /// Perf maps and jitdumps that were not trusted: owned by another user, or not regular files.
     pub refused_maps: u64,
     /// Addresses whose file or process could not be read.
@@ -376,6 +378,7 @@ impl Shortfalls {
     pub fn add(&mut self, other: &Shortfalls) {
         self.cut_names += other.cut_names;
         self.large_files += other.large_files;
+        self.refused_files += other.refused_files;
         self.refused_maps += other.refused_maps;
         self.unanswered += other.unanswered;
         self.lost_records += other.lost_records;

@@ -1,7 +1,7 @@
 //! Paths of control groups.
 //!
 //! In: the id of a group, and a pattern for the names of hierarchies. Out: `unified:/path`, several
-//! separated by commas.
+//! separated by commas. Also the directories where hierarchies are mounted.
 //! Guarantee: the path is looked up at each call, because groups come and go. A group that does not
 //! exist yields nothing. A hierarchy that is mounted several times is reported once.
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use profiler_model::glob;
 
 /// The name of the version 2 hierarchy, wherever it is mounted.
-const UNIFIED: &str = "unified";
+pub(crate) const UNIFIED: &str = "unified";
 
 /// The paths of a group in all hierarchies whose name matches.
 pub(crate) fn path(id: u64, hierarchies: &str) -> String {
@@ -53,7 +53,7 @@ fn once_a_hierarchy(found: impl Iterator<Item = Found>) -> Vec<Found> {
 }
 
 /// The names and directories of the hierarchies: version 2 first, then version 1 by name.
-fn roots(mounts: &str) -> Vec<(String, PathBuf)> {
+pub(crate) fn roots(mounts: &str) -> Vec<(String, PathBuf)> {
     let (mut unified, mut old) = (Vec::new(), Vec::new());
     for line in mounts.lines() {
         let mut fields = line.split(' ').skip(1);

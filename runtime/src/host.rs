@@ -6,6 +6,7 @@
 
 mod binary;
 pub mod bounded;
+pub(crate) mod budget;
 mod completion;
 pub mod demangle;
 mod described;
@@ -20,6 +21,8 @@ pub mod mapped;
 pub(crate) mod needed;
 mod probing;
 mod replaced;
+#[cfg(test)]
+pub(crate) mod small_files;
 pub(crate) mod stat;
 pub mod symbol_prefixes;
 mod tracefs;

@@ -58,6 +58,7 @@ pub mod host;
 pub mod ledger;
 pub mod load;
 pub mod maps;
+mod memory;
 mod packets;
 pub mod params;
 pub mod result_file;

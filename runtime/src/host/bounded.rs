@@ -3,20 +3,23 @@
 //! In: a path, and a limit in bytes. Out: a regular file, or a reader of it for the `object` crate.
 //! Guarantee: opening a FIFO, a socket, a device or a file of procfs, sysfs, tracefs and the like
 //! fails without blocking and without side effects. A reader never reads more bytes than its limit,
-//! however large the file claims to be, and every chunk that it reads counts as progress.
+//! however large the file claims to be, nor more than the [budget](super::budget) of this process
+//! allows, and every chunk that it reads counts as progress.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use object::read::{ReadCache, ReadRef};
 
+use super::budget::Reserved;
 use crate::sys::file_system::is_of_the_kernel;
 
 /// Limit in bytes of headers and tables read from one file: twice the size in the largest known
@@ -25,6 +28,9 @@ pub const MAX_TABLE_BYTES: u64 = 256 << 20;
 
 /// Limit of symbols in one table.
 pub const MAX_SYMBOLS: usize = 4 << 20;
+
+/// What the cache takes for a string besides its bytes.
+const ENTRY_BYTES: u64 = 64;
 
 /// Bytes per step of progress.
 const STEP_BYTES: usize = 1 << 20;
@@ -96,14 +102,81 @@ impl Seek for Watched {
 /// A file with a limit on the bytes read.
 #[derive(Debug)]
 pub struct Bounded<R: Read + Seek> {
-    cache: ReadCache<R>,
+    cache: ReadCache<Shared<R>>,
+    file: Shared<R>,
     left_bytes: Cell<u64>,
+    /// For the cache, which keeps everything that is read.
+    reserved: RefCell<Reserved>,
+}
+
+/// A file that is read through the cache and past it.
+#[derive(Debug)]
+struct Shared<R>(Rc<RefCell<R>>);
+
+/// Bytes of which a part can be copied, without another copy in a cache.
+pub trait Copied {
+    /// This many bytes from an offset on; `None` if they are not all there, or exceed a limit.
+    /// Their memory is for the caller to reserve.
+    fn copied(self, offset: u64, size_bytes: u64) -> Option<Vec<u8>>;
+}
+
+impl Copied for &[u8] {
+    fn copied(self, offset: u64, size_bytes: u64) -> Option<Vec<u8>> {
+        let start = usize::try_from(offset).ok()?;
+        Some(self.get(start..)?.get(..usize::try_from(size_bytes).ok()?)?.to_vec())
+    }
+}
+
+impl<R: Read + Seek> Copied for &Bounded<R> {
+    fn copied(self, offset: u64, size_bytes: u64) -> Option<Vec<u8>> {
+        // A file that claims more than it has must not cost that much memory.
+        let end = offset.checked_add(size_bytes)?;
+        if end > ReadRef::len(self).ok()? || !self.may_read(size_bytes) {
+            return None;
+        }
+        let mut bytes = vec![0; usize::try_from(size_bytes).ok()?];
+        let mut file = self.file.0.borrow_mut();
+        file.seek(SeekFrom::Start(offset)).ok()?;
+        file.read_exact(&mut bytes).ok()?;
+        Some(bytes)
+    }
 }
 
 impl<R: Read + Seek> Bounded<R> {
     /// Reads from `file` at most `most_bytes`.
     pub fn new(file: R, most_bytes: u64) -> Bounded<R> {
-        Bounded { cache: ReadCache::new(file), left_bytes: Cell::new(most_bytes) }
+        let file = Rc::new(RefCell::new(file));
+        Bounded {
+            cache: ReadCache::new(Shared(Rc::clone(&file))),
+            file: Shared(file),
+            left_bytes: Cell::new(most_bytes),
+            reserved: RefCell::default(),
+        }
+    }
+
+    /// Whether this many more bytes are within the limit, which is lowered by them.
+    fn may_read(&self, size_bytes: u64) -> bool {
+        let left = self.left_bytes.get().checked_sub(size_bytes);
+        left.inspect(|left| self.left_bytes.set(*left)).is_some()
+    }
+
+    /// Charges bytes that the cache is about to keep.
+    fn charge(&self, size_bytes: u64) -> Result<(), ()> {
+        let in_memory = usize::try_from(size_bytes).map_err(drop)?;
+        // Cached bytes need no I/O but are charged again: this bounds the work too.
+        (self.may_read(size_bytes) && self.reserved.borrow_mut().grow(in_memory)).then_some(()).ok_or(())
+    }
+}
+
+impl<R: Read> Read for Shared<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.borrow_mut().read(into)
+    }
+}
+
+impl<R: Seek> Seek for Shared<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.borrow_mut().seek(to)
     }
 }
 
@@ -113,13 +186,14 @@ impl<'a, R: Read + Seek> ReadRef<'a> for &'a Bounded<R> {
     }
 
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
-        // Cached bytes need no I/O but are charged again: this bounds the work too.
-        self.left_bytes.set(self.left_bytes.get().checked_sub(size).ok_or(())?);
+        self.charge(size)?;
         (&self.cache).read_bytes_at(offset, size)
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        (&self.cache).read_bytes_at_until(range, delimiter)
+        let found = (&self.cache).read_bytes_at_until(range, delimiter)?;
+        self.charge(found.len() as u64 + ENTRY_BYTES)?;
+        Ok(found)
     }
 }
 
@@ -152,5 +226,22 @@ mod tests {
         assert!((&file).read_bytes_at(50, 20).is_err());
         assert_eq!((&file).read_bytes_at(50, 10).map(<[u8]>::len), Ok(10));
         assert!((&file).read_bytes_at(60, u64::MAX).is_err());
+        assert!((&file).copied(0, 1).is_none(), "nothing is left");
+    }
+
+    #[test]
+    fn what_is_copied_is_all_there() {
+        let file = Bounded::new(Cursor::new((0..100).collect::<Vec<u8>>()), 60);
+        assert_eq!((&file).copied(90, 10), Some((90..100).collect()));
+        assert!((&file).copied(90, 11).is_none() && (&file).copied(u64::MAX, 2).is_none());
+        let bytes: &[u8] = &[1, 2, 3];
+        assert_eq!((bytes.copied(1, 2), bytes.copied(1, 3), bytes.copied(4, 0)), (Some(vec![2, 3]), None, None));
+    }
+
+    #[test]
+    fn a_file_that_claims_more_than_the_budget_is_not_read() {
+        let claims = Bounded::new(Cursor::new(vec![0; 100]), u64::MAX);
+        assert!((&claims).read_bytes_at(0, crate::host::budget::MAX_BYTES as u64 + 1).is_err());
+        assert_eq!((&claims).read_bytes_at(0, 10).map(<[u8]>::len), Ok(10));
     }
 }

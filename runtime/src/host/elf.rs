@@ -7,7 +7,8 @@
 //! probed by name. Names that share bytes in ways no linker produces are listed until their total
 //! length exceeds the limit derived from the string table's size.
 
-use super::bounded::{Bounded, MAX_SYMBOLS, MAX_TABLE_BYTES, open_regular};
+use super::bounded::{Bounded, Copied, MAX_SYMBOLS, MAX_TABLE_BYTES, open_regular};
+use super::budget::Reserved;
 use super::demangle::{MAX_NAME_BYTES, demangle};
 use super::{NEAR_NAMES, io_error};
 use object::elf::{self, FileHeader32, FileHeader64};
@@ -17,10 +18,11 @@ use object::{Endianness, SectionIndex};
 use profiler_compiler::target::{FunctionSymbol, TargetError};
 use profiler_compiler::{glob, similar};
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 
 /// Limit in bytes of all names that match a pattern.
-pub const MAX_LISTED_BYTES: usize = 256 << 20;
+pub const MAX_LISTED_BYTES: usize = 64 << 20;
 
 /// Limit in bytes of the names that are searched for ones similar to a missing name.
 const MAX_NEAR_BYTES: usize = 32 << 20;
@@ -49,6 +51,7 @@ struct Segment {
 struct SymbolTable {
     functions: Vec<Entry>,
     strings: Vec<u8>,
+    _reserved: Reserved,
 }
 
 /// A function; the order of the fields decides which of several with the same name is chosen.
@@ -71,8 +74,8 @@ impl Symbols {
     }
 
     /// Parses the tables in `data`; `path` is used in messages.
-    pub fn parse<'data, Bytes: ReadRef<'data>>(path: &Path, data: Bytes) -> Result<Symbols, TargetError> {
-        let invalid = |error: object::Error| TargetError::Invalid(format!("{}: {error}", path.display()));
+    pub fn parse<'data, Bytes: ReadRef<'data> + Copied>(path: &Path, data: Bytes) -> Result<Symbols, TargetError> {
+        let invalid = |error: Box<dyn Error>| TargetError::Invalid(format!("{}: {error}", path.display()));
         let class: u8 = *data.read_at(4).map_err(|()| not_elf(path))?;
         let (segments, tables) = match class {
             elf::ELFCLASS64 => read_tables::<FileHeader64<Endianness>, Bytes>(data).map_err(invalid)?,
@@ -199,9 +202,9 @@ impl SymbolTable {
 }
 
 /// Reads the code segments, then the full and the dynamic symbol table.
-fn read_tables<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(
+fn read_tables<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data> + Copied>(
     data: Bytes,
-) -> object::Result<(Vec<Segment>, Vec<SymbolTable>)> {
+) -> Result<(Vec<Segment>, Vec<SymbolTable>), Box<dyn Error>> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
     let code = |segment: &&Elf::ProgramHeader| {
@@ -220,12 +223,12 @@ fn read_tables<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data
     Ok((segments, [full, dynamic].into_iter().flatten().collect()))
 }
 
-fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(
+fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data> + Copied>(
     endian: Endianness,
     data: Bytes,
     sections: &SectionTable<'data, Elf, Bytes>,
     kind: u32,
-) -> object::Result<Option<SymbolTable>> {
+) -> Result<Option<SymbolTable>, Box<dyn Error>> {
     let symbols = sections.symbols(endian, data, kind)?;
     if symbols.is_empty() || symbols.len() > MAX_SYMBOLS {
         return Ok(None);
@@ -245,8 +248,14 @@ fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>
         name_offset: symbol.st_name(endian),
     });
     let strings: SectionIndex = symbols.string_section();
-    let strings = sections.section(strings)?.data(endian, data)?.to_vec();
-    Ok(Some(SymbolTable { functions: functions.collect(), strings }))
+    let (offset, size_bytes) = sections.section(strings)?.file_range(endian).unwrap_or_default();
+    let count = functions.clone().count();
+    let all_bytes = usize::try_from(size_bytes).ok().and_then(|bytes| bytes.checked_add(count * size_of::<Entry>()));
+    let reserved = all_bytes.and_then(Reserved::new).ok_or("its symbols are too large for the memory that is left")?;
+    let mut entries = Vec::with_capacity(count);
+    entries.extend(functions);
+    let strings = data.copied(offset, size_bytes).ok_or("the names of its symbols cannot be read")?;
+    Ok(Some(SymbolTable { functions: entries, strings, _reserved: reserved }))
 }
 
 fn not_elf(path: &Path) -> TargetError {

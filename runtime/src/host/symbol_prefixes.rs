@@ -20,6 +20,7 @@ use object::read::elf::{FileHeader, SectionHeader as _};
 use object::{Endianness, SectionIndex};
 
 use super::bounded::{Bounded, MAX_TABLE_BYTES, open_regular};
+use super::budget::Reserved;
 use super::demangle::demangle;
 use spelled::{counted, quick_parts};
 
@@ -43,6 +44,7 @@ pub(super) struct Names {
     entry: Entry,
     /// Modification time of the file.
     pub(super) changed: Option<SystemTime>,
+    _reserved: Reserved,
 }
 
 /// Offsets of a symbol's fields.
@@ -75,7 +77,9 @@ impl Names {
             file.read_exact_at(&mut bytes, start).ok()?;
             Some(bytes)
         };
-        Some(Names { symbols: bytes(ranges[0])?, strings: bytes(ranges[1])?, entry, changed })
+        let all_bytes = ranges.iter().try_fold(0_u64, |sum, (_, size_bytes)| sum.checked_add(*size_bytes))?;
+        let reserved = Reserved::new(usize::try_from(all_bytes).ok()?)?;
+        Some(Names { symbols: bytes(ranges[0])?, strings: bytes(ranges[1])?, entry, changed, _reserved: reserved })
     }
 
     /// Function symbols that need no quotes, sorted; mangled C++ and Rust symbols only on request.

@@ -49,10 +49,13 @@ pub(super) fn section(facts: &Inputs<'_>) -> Option<Section> {
 fn of_names(names: &Shortfalls) -> impl Iterator<Item = Missing> {
     let frame_pointers = "compile with frame pointers (`-fno-omit-frame-pointer`, Rust: `-C force-frame-pointers`)";
     let trust = "the file must be a regular one, and belong to root or to the user of its process";
+    let memory =
+        "files may take 192 MiB, or an eighth of the control group's memory: `show_debug_info = false` reads no lines";
     [
         ("user stacks that end at an address that is not code", names.broken_stacks, Some(frame_pointers)),
         ("names that were cut", names.cut_names, None),
         ("symbols of files with too many of them", names.large_files, None),
+        ("source lines of files: too little memory for their debug information", names.refused_files, Some(memory)),
         ("perf maps and jitdumps that were not read", names.refused_maps, Some(trust)),
         ("names of addresses: their files or processes did not answer", names.unanswered, None),
         ("records of process mappings: ring buffer full", names.lost_records, None),

@@ -1,25 +1,29 @@
 //! Symbols and debug information of mapped files.
 //!
 //! In: opened files and their paths. Out: their symbols, and the origins of their code.
-//! Guarantee: each version of a file is read once; what is kept is bounded. The full symbol table
-//! of a stripped file, and its debug information, are those of its separate debug file.
+//! Guarantee: each version of a file is read once while it is kept; what is kept is bounded, and
+//! dropped for what is needed now. The full symbol table of a stripped file, and its debug
+//! information, are those of its separate debug file.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::debug_files::{Program, Search, hex};
 use super::debug_sections::DebugSections;
-use super::image::Image;
+use super::image::{Contents, Image, NamedAddress};
 use super::line_cache::{FileKey, LineCache};
-use super::lines::{Found, Lines};
+use super::lines::{Found, Lines, Read};
 use crate::host::bounded::{Bounded, MAX_TABLE_BYTES, Watched, open_regular};
 
-/// Limit in bytes of cached symbols; above it the cache is emptied.
-const MAX_KEPT_BYTES: usize = 384 << 20;
+/// Limit in bytes of cached symbols; above it the cache is emptied. The half million symbols of
+/// rustc and LLVM take 7 MB.
+const MAX_KEPT_BYTES: usize = 16 << 20;
+/// Limit of cached files, some of which have an open debug file.
+const MAX_FILES: usize = 512;
 
 /// All files read so far.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub(super) struct Files {
     progress: Arc<AtomicU64>,
     /// Files with more symbols than are read, since they were last taken.
     large: u64,
+    /// Files without lines for lack of memory, since they were last taken.
+    refused: u64,
 }
 
 /// What is known of a file.
@@ -56,14 +62,19 @@ enum Place {
 pub(super) struct ReadFile {
     pub known: Arc<Known>,
     key: FileKey,
-    file: Option<Arc<File>>,
+    contents: Contents,
 }
 
 impl ReadFile {
     /// Bytes in memory, which have no separate debug file.
     pub(super) fn of_bytes(bytes: &[u8]) -> ReadFile {
         let known = Known { image: Image::parse(bytes), ..Known::default() };
-        ReadFile { known: Arc::new(known), key: FileKey::default(), file: None }
+        ReadFile { known: Arc::new(known), key: FileKey::default(), contents: Contents::Bytes(bytes.into()) }
+    }
+
+    /// The symbol at an offset of the file.
+    pub(super) fn symbol(&self, offset: u64) -> Option<NamedAddress<'static>> {
+        self.known.image.find(offset, &self.contents)
     }
 }
 
@@ -77,7 +88,13 @@ impl Files {
             search: Search::new(Arc::clone(&progress)),
             progress,
             large: 0,
+            refused: 0,
         }
+    }
+
+    /// The number of files that have no lines for lack of memory; each is returned once.
+    pub(super) fn take_refused(&mut self) -> u64 {
+        std::mem::take(&mut self.refused)
     }
 
     /// The number of files with more symbols than are read; each is returned once.
@@ -92,13 +109,18 @@ impl Files {
         let known = match self.known.get(&key) {
             Some(known) => Arc::clone(known),
             None => {
-                let known = Arc::new(self.parse(&file, program));
+                let mut known = self.parse(&file, program);
+                if known.image.is_too_large {
+                    // There may be enough memory without what is kept.
+                    self.clear();
+                    self.lines.clear();
+                    known = self.parse(&file, program);
+                }
                 self.large += u64::from(known.image.is_too_large);
-                self.keep(key, &known);
-                known
+                self.keep(key, known)
             }
         };
-        ReadFile { known, key, file: Some(Arc::new(file)) }
+        ReadFile { known, key, contents: Contents::File(Arc::new(file)) }
     }
 
     /// The origin of what is at an offset of a file.
@@ -106,18 +128,19 @@ impl Files {
         let Some(address) = read.known.image.address_of(offset) else { return Found::default() };
         // Parsing the information of an address takes a fraction of a second at most.
         self.progress.fetch_add(1, Ordering::Relaxed);
-        let file = || match &read.known.lines {
-            Place::Nowhere => None,
-            Place::Inside => read.file.as_ref()?.try_clone().ok(),
-            Place::Separate(path) => open_regular(path).ok(),
+        let file = || match (&read.known.lines, &read.contents) {
+            (Place::Inside, Contents::File(file)) => file.try_clone().ok(),
+            (Place::Separate(path), _) => open_regular(path).ok(),
+            _ => None,
         };
-        match read.known.lines {
-            Place::Nowhere => Found::default(),
-            _ => {
-                let progress = Arc::clone(&self.progress);
-                self.lines.find(read.key, address, || Lines::read(Watched::new(file()?, progress)))
-            }
+        if let Place::Nowhere = read.known.lines {
+            return Found::default();
         }
+        let progress = Arc::clone(&self.progress);
+        let lines = || file().map_or(Read::Nothing, |file| Lines::read(Watched::new(file, Arc::clone(&progress))));
+        let found = self.lines.find(read.key, address, lines);
+        self.refused += u64::from(found.is_refused);
+        found
     }
 
     fn parse(&self, file: &File, program: Program<'_>) -> Known {
@@ -131,16 +154,15 @@ impl Files {
         let Some((path, found)) = self.search.find(program, &sections) else {
             return Known { image, build_id, lines: Place::Nowhere };
         };
-        if found.has_symbols && !sections.has_symbols {
-            image.add_symbols_of(self.symbols(&path).unwrap_or_default());
+        if found.has_symbols
+            && !sections.has_symbols
+            && let Ok(file) = open_regular(&path).map(Arc::new)
+            && let Ok(read) = file.try_clone()
+        {
+            image.add_symbols_of(Image::parse(&self.bounded(read)), &file);
         }
         let lines = if found.has_lines() { Place::Separate(path) } else { Place::Nowhere };
         Known { image, build_id, lines }
-    }
-
-    fn symbols(&self, path: &Path) -> Option<Image> {
-        let file = self.bounded(open_regular(path).ok()?);
-        Some(Image::parse(&file))
     }
 
     fn bounded(&self, file: File) -> Bounded<Watched> {
@@ -148,13 +170,23 @@ impl Files {
     }
 
     /// Adds a file to the cache, which is emptied first if it is full.
-    fn keep(&mut self, key: FileKey, known: &Arc<Known>) {
+    fn keep(&mut self, key: FileKey, known: Known) -> Arc<Known> {
         let size_bytes = known.image.size_bytes();
-        self.kept_bytes += size_bytes;
-        if self.kept_bytes > MAX_KEPT_BYTES {
-            self.known.clear();
-            self.kept_bytes = size_bytes;
+        if self.kept_bytes + size_bytes > MAX_KEPT_BYTES || self.known.len() >= MAX_FILES {
+            self.clear();
         }
-        self.known.insert(key, Arc::clone(known));
+        self.kept_bytes += size_bytes;
+        let known = Arc::new(known);
+        self.known.insert(key, Arc::clone(&known));
+        known
+    }
+
+    fn clear(&mut self) {
+        self.known.clear();
+        self.kept_bytes = 0;
     }
 }
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

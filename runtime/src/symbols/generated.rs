@@ -24,7 +24,7 @@ use crate::host::bounded::{Watched, open_regular_no_link};
 use crate::sys::account::effective_uid;
 
 /// Limit in bytes of what is kept of all files; above it everything is dropped.
-const MAX_KEPT_BYTES: usize = 128 << 20;
+const MAX_KEPT_BYTES: usize = 16 << 20;
 
 /// A process, as it sees itself.
 #[derive(Debug, Clone, Copy)]

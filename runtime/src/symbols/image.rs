@@ -3,14 +3,21 @@
 //! In: an executable or shared library. Out: the symbol that contains a file offset; without one,
 //! where the function begins.
 //! Guarantee: a damaged or malicious file yields wrong names or none; sizes are bounded before
-//! anything is read.
+//! anything is read. Names stay in the file until they are asked for: they take up to nine tenths
+//! of a table, and a run prints few of them.
 
+use std::borrow::Cow;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use object::Endianness;
 use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::ReadRef;
 use object::read::elf::{FileHeader, ProgramHeader as _, SectionHeader as _, SectionTable, Sym as _};
-use object::{Endianness, SectionIndex};
 
 use crate::host::bounded::MAX_SYMBOLS;
+use crate::host::budget::Reserved;
 use crate::host::demangle::MAX_NAME_BYTES;
 
 /// Number of preceding symbols searched for an outer function that contains nested ones.
@@ -26,11 +33,37 @@ pub struct Image {
     segments: Vec<Segment>,
     /// The full symbol table, the dynamic symbol table, and the full one of a separate debug file.
     tables: Vec<SymbolTable>,
-    /// Addresses of functions, sorted, from the unwind information of a file without a full symbol
-    /// table: `strip` leaves that.
-    functions: Vec<u64>,
-    /// Whether the file has more symbols than the limit.
+    /// Where functions begin, if the file has no full symbol table.
+    functions: Option<Functions>,
+    /// Whether the file has more symbols than the limit, or than there is memory for.
     pub is_too_large: bool,
+}
+
+/// Where the bytes of a file are.
+#[derive(Debug, Clone)]
+pub enum Contents {
+    /// In an open file.
+    File(Arc<File>),
+    /// In memory.
+    Bytes(Arc<[u8]>),
+}
+
+impl Contents {
+    /// The bytes of a range, as far as they are there.
+    fn read(&self, offset: u64, size_bytes: usize) -> Vec<u8> {
+        match self {
+            Contents::File(file) => {
+                let mut bytes = vec![0; size_bytes];
+                let length = file.read_at(&mut bytes, offset).unwrap_or(0);
+                bytes.truncate(length);
+                bytes
+            }
+            Contents::Bytes(bytes) => {
+                let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..)).unwrap_or_default();
+                rest[..rest.len().min(size_bytes)].to_vec()
+            }
+        }
+    }
 }
 
 /// A loaded segment of the file.
@@ -41,26 +74,38 @@ struct Segment {
     file_offset: u64,
 }
 
+/// Addresses of functions, sorted, from the unwind information: `strip` leaves that.
+#[derive(Debug)]
+struct Functions {
+    addresses: Vec<u64>,
+    _reserved: Reserved,
+}
+
 #[derive(Debug)]
 struct SymbolTable {
     /// Sorted by address; at equal addresses the longest first.
     symbols: Vec<Symbol>,
-    strings: Vec<u8>,
+    /// Offset and size of the names in the file.
+    strings: (u64, u64),
     is_dynamic: bool,
+    /// The file with the names, if it is not the one with the code.
+    names_in: Option<Arc<File>>,
+    _reserved: Reserved,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Symbol {
     address: u64,
-    size_bytes: u64,
+    /// Functions are smaller than 4 GiB: larger objects have no code.
+    size_bytes: u32,
     name_offset: u32,
 }
 
 /// A symbol and the distance of an offset from its start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedAddress<'a> {
     /// As in the file, at most one byte longer than the limit for names.
-    pub name: &'a [u8],
+    pub name: Cow<'a, [u8]>,
     /// Bytes from the start of the symbol.
     pub offset: u64,
 }
@@ -77,8 +122,9 @@ impl Image {
     }
 
     /// Adds the full symbol table of the separate debug file of this file.
-    pub(crate) fn add_symbols_of(&mut self, debug_file: Image) {
-        self.tables.extend(debug_file.tables.into_iter().filter(|table| !table.is_dynamic));
+    pub(crate) fn add_symbols_of(&mut self, debug_file: Image, file: &Arc<File>) {
+        let tables = debug_file.tables.into_iter().filter(|table| !table.is_dynamic);
+        self.tables.extend(tables.map(|table| SymbolTable { names_in: Some(Arc::clone(file)), ..table }));
         self.is_too_large |= debug_file.is_too_large;
     }
 
@@ -90,30 +136,31 @@ impl Image {
         })
     }
 
-    /// The symbol at a file offset.
-    pub fn find(&self, file_offset: u64) -> Option<NamedAddress<'_>> {
+    /// The symbol at a file offset; `file` is the file whose symbols these are.
+    pub fn find(&self, file_offset: u64, file: &Contents) -> Option<NamedAddress<'static>> {
         let address = self.address_of(file_offset)?;
-        self.tables.iter().find_map(|table| table.find(address))
+        self.tables.iter().find_map(|table| table.find(address, file))
     }
 
     /// The file offset of the last function that begins at or before a file offset.
     pub(crate) fn function_at(&self, file_offset: u64) -> Option<u64> {
         let address = self.address_of(file_offset)?;
-        let after = self.functions.partition_point(|function| *function <= address);
-        let function = self.functions.get(after.checked_sub(1)?)?;
+        let functions = &self.functions.as_ref()?.addresses;
+        let after = functions.partition_point(|function| *function <= address);
+        let function = functions.get(after.checked_sub(1)?)?;
         file_offset.checked_sub(address - function)
     }
 
     /// Approximate memory use in bytes.
     pub fn size_bytes(&self) -> usize {
-        let table = |table: &SymbolTable| table.symbols.len() * size_of::<Symbol>() + table.strings.len();
+        let table = |table: &SymbolTable| table.symbols.len() * size_of::<Symbol>();
         let tables = self.tables.iter().map(table).sum::<usize>();
-        size_of::<Image>() + self.segments.len() * size_of::<Segment>() + tables + size_of_val(&*self.functions)
+        size_of::<Image>() + self.segments.len() * size_of::<Segment>() + tables + self.functions.as_ref().map_or(0, |functions| size_of_val(&*functions.addresses))
     }
 }
 
 impl SymbolTable {
-    fn find(&self, address: u64) -> Option<NamedAddress<'_>> {
+    fn find(&self, address: u64, file: &Contents) -> Option<NamedAddress<'static>> {
         let end = self.symbols.partition_point(|symbol| symbol.address <= address);
         let nearest = self.symbols.get(end.checked_sub(1)?)?.address;
         let start = self.symbols[..end].partition_point(|symbol| symbol.address < nearest);
@@ -123,17 +170,22 @@ impl SymbolTable {
             // Assembly often states no size: such a symbol extends to the next one. The dynamic
             // table is too sparse for that.
             0 => symbol.address == address || symbol.address == nearest && !self.is_dynamic,
-            size_bytes => address - symbol.address < size_bytes,
+            size_bytes => address - symbol.address < u64::from(size_bytes),
         };
-        let symbol = here.chain(around).filter(holds).find(|symbol| self.name(symbol).is_some())?;
-        Some(NamedAddress { name: self.name(symbol)?, offset: address - symbol.address })
+        here.chain(around).filter(holds).find_map(|symbol| {
+            let name = Cow::Owned(self.name(symbol, file)?);
+            Some(NamedAddress { name, offset: address - symbol.address })
+        })
     }
 
-    fn name(&self, symbol: &Symbol) -> Option<&[u8]> {
-        let rest = self.strings.get(symbol.name_offset as usize..)?;
-        let most = &rest[..rest.len().min(MAX_NAME_BYTES + 1)];
-        let end = most.iter().position(|byte| *byte == 0).unwrap_or(most.len());
-        most.get(..end).filter(|name| !name.is_empty())
+    fn name(&self, symbol: &Symbol, file: &Contents) -> Option<Vec<u8>> {
+        let (start, size_bytes) = self.strings;
+        let left_bytes = size_bytes.checked_sub(symbol.name_offset.into())?.min(MAX_NAME_BYTES as u64 + 1);
+        let offset = start.checked_add(symbol.name_offset.into())?;
+        let separate = self.names_in.clone().map(Contents::File);
+        let mut name = separate.as_ref().unwrap_or(file).read(offset, left_bytes as usize);
+        name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
+        (!name.is_empty()).then_some(name)
     }
 }
 
@@ -156,7 +208,7 @@ fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data
     let mut image = Image {
         segments: segments.into_iter().map(|(_, segment)| segment).collect(),
         tables: Vec::new(),
-        functions: Vec::new(),
+        functions: None,
         is_too_large: false,
     };
     let sections = header.sections(endian, data).ok()?;
@@ -171,7 +223,9 @@ fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data
         let unwind = parts.iter().find(|part| part.p_type(endian) == elf::PT_GNU_EH_FRAME);
         let found =
             unwind.and_then(|part| function_addresses(part.data(endian, data).ok()?, part.p_vaddr(endian).into()));
-        image.functions = found.unwrap_or_default();
+        image.functions = found.and_then(|addresses| {
+            Some(Functions { _reserved: Reserved::new(size_of_val(&*addresses))?, addresses })
+        });
     }
     Some(image)
 }
@@ -206,20 +260,22 @@ fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>
     };
     let symbol = |symbol: &Elf::Sym| Symbol {
         address: symbol.st_value(endian).into(),
-        size_bytes: symbol.st_size(endian).into(),
+        size_bytes: u32::try_from(symbol.st_size(endian).into()).unwrap_or(u32::MAX),
         name_offset: symbol.st_name(endian),
     };
-    let mut symbols: Vec<Symbol> = found.iter().filter(is_code).map(symbol).collect();
+    let count = found.iter().filter(is_code).count();
+    let reserved = Reserved::new(count * size_of::<Symbol>())?;
+    let mut symbols = Vec::with_capacity(count);
+    symbols.extend(found.iter().filter(is_code).map(symbol));
     symbols.sort_by_key(|symbol| (symbol.address, std::cmp::Reverse(symbol.size_bytes)));
-    let strings: SectionIndex = found.string_section();
     let strings =
-        if symbols.is_empty() { Vec::new() } else { sections.section(strings).ok()?.data(endian, data).ok()?.to_vec() };
-    Some(SymbolTable { symbols, strings, is_dynamic: kind == elf::SHT_DYNSYM })
+        if symbols.is_empty() { (0, 0) } else { sections.section(found.string_section()).ok()?.file_range(endian)? };
+    Some(SymbolTable { symbols, strings, is_dynamic: kind == elf::SHT_DYNSYM, names_in: None, _reserved: reserved })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Image, Symbol, SymbolTable, function_addresses};
+    use super::*;
     use crate::host::elf::Symbols;
 
     #[test]
@@ -229,12 +285,13 @@ mod tests {
         let (image, symbols) = (Image::parse(bytes.as_slice()), Symbols::read(&path).expect("an ELF file"));
         let functions = symbols.functions("*host*").expect("many");
         assert!(!image.is_too_large && functions.len() > 100);
+        let file = Contents::Bytes(bytes.into());
         for function in functions.iter().filter(|function| function.size_bytes > 1) {
-            let found = image.find(function.file_offset + 1).expect(&function.name);
+            let found = image.find(function.file_offset + 1, &file).expect(&function.name);
             assert_eq!(found.offset, 1, "{}", function.name);
         }
-        assert_eq!(image.find(u64::MAX), None);
-        assert_eq!(Image::parse(b"#!/bin/sh".as_slice()).find(0), None);
+        assert_eq!(image.find(u64::MAX, &file), None);
+        assert_eq!(Image::parse(b"#!/bin/sh".as_slice()).find(0, &file), None);
     }
 
     #[test]
@@ -254,10 +311,11 @@ mod tests {
             }
         }
         let (image, stripped) = (Image::parse(bytes.as_slice()), Image::parse(stripped.as_slice()));
-        assert!(image.functions.is_empty(), "symbols are better");
+        let file = Contents::Bytes(bytes.into());
+        assert!(image.functions.is_none(), "symbols are better");
         for function in symbols.functions("*host*").expect("many").iter().filter(|function| function.size_bytes > 1) {
             let offset = function.file_offset + 1;
-            assert_eq!(stripped.find(offset), None);
+            assert_eq!(stripped.find(offset, &file), None);
             assert_eq!(stripped.function_at(offset), Some(function.file_offset), "{}", function.name);
         }
         assert_eq!(stripped.function_at(0), None);
@@ -288,11 +346,13 @@ mod tests {
     #[test]
     fn the_nearest_function_that_holds_an_address_counts() {
         let symbol = |address, size_bytes, name_offset| Symbol { address, size_bytes, name_offset };
-        let strings = b"\0outer\0inner\0bare\0".to_vec();
+        let file = Contents::Bytes(b"?\0outer\0inner\0bare\0?".as_slice().into());
         let symbols = vec![symbol(0x10, 0x100, 1), symbol(0x20, 8, 7), symbol(0x30, 0, 0), symbol(0x200, 0, 13)];
-        let mut table = SymbolTable { symbols, strings, is_dynamic: false };
+        let (strings, is_dynamic) = ((1, 18), false);
+        let mut table = SymbolTable { symbols, strings, is_dynamic, names_in: None, _reserved: Reserved::default() };
         let name = |table: &SymbolTable, address| {
-            table.find(address).map(|found| format!("{}+{}", String::from_utf8_lossy(found.name), found.offset))
+            let found = table.find(address, &file)?;
+            Some(format!("{}+{}", String::from_utf8_lossy(&found.name), found.offset))
         };
         for (address, expected) in [
             (0x0f, None),

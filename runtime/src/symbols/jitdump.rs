@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
+use crate::host::budget::Reserved;
 use crate::host::demangle::MAX_NAME_BYTES;
 
 use super::image::NamedAddress;
@@ -30,6 +31,8 @@ const RECORD_BYTES: u64 = 16;
 const MAX_RECORDS: u32 = 1 << 20;
 /// Limit in bytes of all names of a file.
 const MAX_TEXT_BYTES: usize = 64 << 20;
+/// What a function takes in the tree.
+const FUNCTION_BYTES: usize = 2 * size_of::<Function>();
 /// Bytes read at once: names are short, and the code after a name is skipped.
 const CHUNK_BYTES: usize = 1 << 10;
 
@@ -55,6 +58,7 @@ pub struct JitDump {
     has_ended: bool,
     /// Whether the file exceeds a limit.
     pub is_cut: bool,
+    reserved: Reserved,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +112,7 @@ impl JitDump {
         let (start, function) = self.functions.range(..=address).next_back()?;
         let (from, length) = (function.name.0 as usize, function.name.1 as usize);
         let name = self.text.get(from..from + length)?;
-        (address < function.end).then_some(NamedAddress { name, offset: address - start })
+        (address < function.end).then_some(NamedAddress { name: name.into(), offset: address - start })
     }
 
     /// Approximate memory use in bytes.
@@ -172,7 +176,8 @@ impl JitDump {
         source.read_exact(&mut name).ok()?;
         let left = body - fixed.len() as u64 - name.len() as u64;
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-        if self.text.len() + name.len() > MAX_TEXT_BYTES {
+        let added_bytes = name.len() + FUNCTION_BYTES;
+        if self.text.len() + name.len() > MAX_TEXT_BYTES || !self.reserved.grow(added_bytes) {
             self.is_cut = true;
         } else {
             let from = self.text.len() as u32;
@@ -252,7 +257,7 @@ mod tests {
     }
 
     fn name(dump: &JitDump, address: u64) -> Option<String> {
-        dump.find(address).map(|found| format!("{}+{}", String::from_utf8_lossy(found.name), found.offset))
+        dump.find(address).map(|found| format!("{}+{}", String::from_utf8_lossy(&found.name), found.offset))
     }
 
     #[test]

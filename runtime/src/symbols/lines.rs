@@ -1,12 +1,12 @@
 //! Source lines and inlined functions of the code of one file.
 //!
 //! In: a file with DWARF, and addresses as in its headers. Out: their origins.
-//! Guarantee: a damaged or malicious file yields wrong origins or none. Sections above
-//! 512 MiB are not read, and parsing takes a limited number of steps, of the same order
-//! for one address as for all addresses of a file.
+//! Guarantee: a damaged or malicious file yields wrong origins or none. Its sections, and what is
+//! parsed of them, are within the budget of this process. Parsing takes a limited number of steps,
+//! of the same order for one address as for all addresses of a file.
 
 use std::fmt;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read as _, Seek, SeekFrom};
 use std::rc::Rc;
 
 use addr2line::{Context, Frame};
@@ -16,17 +16,14 @@ use profiler_model::value::{Inlined, Origin, Source};
 use super::debug_sections::{DebugSections, Place};
 use super::metered::{Meter, Metered, Section};
 use crate::host::bounded::Bounded;
+use crate::host::budget::Reserved;
 use crate::host::demangle::{MAX_NAME_BYTES, readable};
 use crate::host::inflate::inflate;
 
-/// Limit of the sections of one file together, in bytes without compression. A file with more has
-/// no lines.
-pub(super) const MAX_DWARF_BYTES: u64 = 512 << 20;
 /// Limit of inlined functions at one address; the outermost ones beyond are left out.
 const MAX_INLINED: usize = 64;
 /// Steps of parsing until what was parsed is dropped, to be parsed again when it is needed. A step
-/// is a read; it takes some nanoseconds and leaves at most about 70 bytes, mostly far less: all
-/// units of glibc take 4.6 million steps and 10 MB.
+/// is a read; it takes some nanoseconds. All units of glibc take 4.6 million steps and 10 MB.
 const MAX_STEPS: u64 = 16 << 20;
 /// How often a file is parsed until it has no lines any more.
 const MAX_PARSES: u32 = 32;
@@ -40,6 +37,17 @@ pub struct Lines {
     meter: Rc<Meter>,
     context: Option<Context<Metered>>,
     parses_left: u32,
+    _reserved: Reserved,
+}
+
+/// The result of reading a file.
+#[derive(Debug)]
+pub enum Read {
+    Lines(Box<Lines>),
+    /// It has no debug information, or none that can be read.
+    Nothing,
+    /// There is not enough memory left for its debug information.
+    Refused,
 }
 
 /// What an address belongs to.
@@ -49,29 +57,37 @@ pub struct Found {
     pub origin: Origin,
     /// Number of names that were truncated.
     pub cut_names: u64,
+    /// Whether there was too little memory to find more.
+    pub is_refused: bool,
 }
 
 impl Lines {
-    /// Reads the sections of a file; `None` if it has no debug information, or too much. Nothing is
-    /// parsed yet.
-    pub fn read<File: Read + Seek>(mut file: File) -> Option<Lines> {
-        let found =
-            DebugSections::parse(&Bounded::new(&mut file, MAX_HEADER_BYTES)).filter(DebugSections::has_lines)?;
-        let mut left = MAX_DWARF_BYTES;
-        for (_, place) in &found.places {
-            left = left.checked_sub(place.contents_bytes().max(place.size_bytes))?;
-        }
+    /// Reads the sections of a file. Nothing is parsed yet.
+    pub fn read<File: io::Read + Seek>(mut file: File) -> Read {
+        let found = DebugSections::parse(&Bounded::new(&mut file, MAX_HEADER_BYTES));
+        let Some(found) = found.filter(DebugSections::has_lines) else { return Read::Nothing };
+        let all_bytes = found.places.iter().try_fold(0_u64, |sum, (_, place)| sum.checked_add(place.contents_bytes()));
+        let all_bytes = all_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        let Some(reserved) = all_bytes.and_then(Reserved::new) else { return Read::Refused };
         let meter = Rc::new(Meter::default());
         let section = |bytes| Rc::new(Section { bytes, meter: Rc::clone(&meter), endian: found.endian });
-        let sections: Option<Vec<_>> =
-            found.places.iter().map(|(id, place)| Some((*id, section(contents(&mut file, *place)?)))).collect();
+        let mut sections = Vec::new();
+        for (id, place) in &found.places {
+            match contents(&mut file, *place) {
+                Contents::Bytes(bytes) => sections.push((*id, section(bytes))),
+                Contents::Damaged => return Read::Nothing,
+                Contents::Refused => return Read::Refused,
+            }
+        }
         let empty = section(Vec::new());
-        Some(Lines { sections: sections?, empty, meter, context: None, parses_left: MAX_PARSES })
+        let parses_left = MAX_PARSES;
+        Read::Lines(Box::new(Lines { sections, empty, meter, context: None, parses_left, _reserved: reserved }))
     }
 
-    /// Memory use in bytes, without what is parsed of the sections.
+    /// Memory use in bytes.
     pub fn size_bytes(&self) -> usize {
-        self.sections.iter().map(|(_, section)| section.bytes.capacity()).sum()
+        let sections = self.sections.iter().map(|(_, section)| section.bytes.capacity());
+        sections.sum::<usize>() + self.meter.parsed_bytes()
     }
 
     /// The origin of the instruction at an address.
@@ -83,12 +99,14 @@ impl Lines {
             self.meter.fill(MAX_STEPS);
             self.context = self.parse();
         }
-        let found = self.context.as_ref().and_then(|context| lookup(context, address));
+        let found = self.context.as_ref().and_then(|context| lookup(context, address)).unwrap_or_default();
         // A context keeps its errors.
         if self.meter.is_empty() {
             self.context = None;
+            self.meter.release();
+            return Found { is_refused: self.meter.is_refused(), ..found };
         }
-        found.unwrap_or_default()
+        found
     }
 
     /// Parses the headers of the units.
@@ -113,13 +131,25 @@ impl fmt::Debug for Lines {
 }
 
 /// The contents of a section.
-fn contents<File: Read + Seek>(file: &mut File, place: Place) -> Option<Vec<u8>> {
-    file.seek(SeekFrom::Start(place.offset)).ok()?;
-    // At most the limit of a file.
-    let mut bytes = Vec::with_capacity(usize::try_from(place.size_bytes).ok()?);
-    file.take(place.size_bytes).read_to_end(&mut bytes).ok()?;
-    let Some(unpacked_bytes) = place.unpacked_bytes else { return Some(bytes) };
-    inflate(&bytes, usize::try_from(unpacked_bytes).ok()?)
+enum Contents {
+    Bytes(Vec<u8>),
+    Damaged,
+    /// There is not enough memory left for its compressed bytes.
+    Refused,
+}
+
+/// Reads a section, for whose contents memory is reserved.
+fn contents<File: io::Read + Seek>(file: &mut File, place: Place) -> Contents {
+    let packed = place.unpacked_bytes.map_or(0, |_| place.size_bytes);
+    let Some(_packed) = usize::try_from(packed).ok().and_then(Reserved::new) else { return Contents::Refused };
+    let read = || {
+        file.seek(SeekFrom::Start(place.offset)).ok()?;
+        let mut bytes = Vec::with_capacity(usize::try_from(place.size_bytes).ok()?);
+        io::Read::take(file, place.size_bytes).read_to_end(&mut bytes).ok()?;
+        let Some(unpacked_bytes) = place.unpacked_bytes else { return Some(bytes) };
+        inflate(&bytes, usize::try_from(unpacked_bytes).ok()?)
+    };
+    read().map_or(Contents::Damaged, Contents::Bytes)
 }
 
 fn lookup(context: &Context<Metered>, address: u64) -> Option<Found> {

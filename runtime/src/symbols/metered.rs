@@ -2,20 +2,29 @@
 //!
 //! In: the bytes of a section. Out: a reader for gimli.
 //! Guarantee: all readers of a [`Meter`] together make a limited number of steps, and no read
-//! succeeds deeper in the stack than [`MAX_STACK_BYTES`]: gimli and addr2line allocate, repeat and
-//! recurse only as they read, so this bounds their time, memory and stack for any input.
+//! succeeds deeper in the stack than [`MAX_STACK_BYTES`], or when what was parsed takes more memory
+//! than is left: gimli and addr2line allocate, repeat and recurse only as they read, so this bounds
+//! their time, memory and stack for any input.
+//!
+//! How much memory a step leaves is up to the file, from nothing to 120 bytes for one byte of a
+//! line table's header, and is in structures of other crates. So it is measured: as what this
+//! process has grown by since the parsing began.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
 use gimli::{Error, Reader, ReaderOffsetId, Result, RunTimeEndian};
 
+use crate::host::budget::Growth;
+
 /// Limit of the stack that parsing may use; the thread has 2 MiB.
 const MAX_STACK_BYTES: usize = 512 << 10;
 /// Limit of strings, in bytes: the longest path that the kernel opens.
 const MAX_TEXT_BYTES: usize = 4096;
+/// Steps from one measurement of memory to the next, which takes as long as a hundred of them.
+const MEASURED_EVERY: u64 = 1 << 16;
 
 /// What remains of a budget.
 #[derive(Debug, Default)]
@@ -23,12 +32,41 @@ pub(super) struct Meter {
     steps: Cell<u64>,
     /// Address of a local variable of the caller.
     stack: Cell<usize>,
+    /// What was parsed.
+    parsed: RefCell<Growth>,
+    /// Whether there was too little memory.
+    is_refused: Cell<bool>,
 }
 
 impl Meter {
-    /// Sets the number of steps that may be made.
+    /// Sets the number of steps that may be made. Nothing has been parsed, or it was dropped.
     pub(super) fn fill(&self, steps: u64) {
         self.steps.set(steps);
+        self.is_refused.set(false);
+        // First what is given back.
+        self.parsed.take();
+        self.parsed.replace(Growth::begin());
+    }
+
+    /// Whether the limit that was exceeded is that of memory.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused.get()
+    }
+
+    /// Memory in bytes of what was parsed, as last measured.
+    pub(super) fn parsed_bytes(&self) -> usize {
+        self.parsed.borrow().size_bytes()
+    }
+
+    /// Gives the memory of what was parsed back: it was dropped.
+    pub(super) fn release(&self) {
+        self.parsed.take();
+    }
+
+    fn has_memory(&self) -> bool {
+        let is_enough = self.parsed.borrow_mut().is_within_budget();
+        self.is_refused.set(!is_enough);
+        is_enough
     }
 
     /// Whether a limit was exceeded; nothing can be read any more.
@@ -45,8 +83,12 @@ impl Meter {
     fn spend(&self, steps: usize) -> Result<()> {
         let here = 0u8;
         let depth_bytes = (&raw const here as usize).abs_diff(self.stack.get());
-        match self.steps.get().checked_sub(steps as u64) {
-            Some(left) if depth_bytes < MAX_STACK_BYTES => {
+        let before = self.steps.get();
+        match before.checked_sub(steps as u64) {
+            Some(left)
+                if depth_bytes < MAX_STACK_BYTES
+                    && (left / MEASURED_EVERY == before / MEASURED_EVERY || self.has_memory()) =>
+            {
                 self.steps.set(left);
                 Ok(())
             }

@@ -123,6 +123,7 @@ impl Namer {
         let (refused, large) = self.generated.take_counts();
         self.shortfalls.refused_maps += refused;
         self.shortfalls.large_files += self.files.take_large() + large;
+        self.shortfalls.refused_files += self.files.take_refused();
         Answer { locations, shortfalls: std::mem::take(&mut self.shortfalls) }
     }
 
@@ -182,7 +183,7 @@ impl Namer {
 
     /// The location of a file offset; `None` without a symbol.
     fn in_file(&mut self, read: &ReadFile, offset: u64, module: &str) -> Option<Location> {
-        let symbol = self.named(read.known.image.find(offset)?, Some(module));
+        let symbol = self.named(&read.symbol(offset)?, Some(module));
         let found = if self.with_origins { self.files.origin(read, offset) } else { Found::default() };
         self.shortfalls.cut_names += found.cut_names;
         let position = Some(FilePosition { build_id: build_id(Some(read)), offset, function: None });
@@ -212,8 +213,8 @@ impl Namer {
         true
     }
 
-    fn named(&mut self, found: NamedAddress<'_>, module: Option<&str>) -> SymbolName {
-        let name = readable(found.name);
+    fn named(&mut self, found: &NamedAddress<'_>, module: Option<&str>) -> SymbolName {
+        let name = readable(&found.name);
         self.shortfalls.cut_names += u64::from(name.is_cut);
         SymbolName { name: name.text, offset: found.offset, module: module.map(str::to_owned) }
     }
@@ -221,7 +222,7 @@ impl Namer {
 
 /// The name of generated code, and whether it was truncated.
 fn symbol(code: &GeneratedCode<'_>) -> (SymbolName, bool) {
-    let name = readable(code.name.name);
+    let name = readable(&code.name.name);
     (SymbolName { name: name.text, offset: code.name.offset, module: Some(code.path.to_owned()) }, name.is_cut)
 }
 

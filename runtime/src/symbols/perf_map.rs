@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::host::bounded::open_regular_no_link;
+use crate::host::budget::Reserved;
 use crate::host::demangle::MAX_NAME_BYTES;
 
 use super::generated::Writer;
@@ -20,6 +21,8 @@ use super::image::NamedAddress;
 const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Limit of functions per file.
 const MAX_FUNCTIONS: usize = 1 << 20;
+/// What a function takes in the table, and while that is made.
+const FUNCTION_BYTES: usize = 4 * size_of::<Function>();
 
 /// The functions of a file.
 #[derive(Debug, Default)]
@@ -29,6 +32,7 @@ pub struct PerfMap {
     functions: Vec<Function>,
     /// Whether the file exceeds a limit.
     pub is_cut: bool,
+    _reserved: Reserved,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -93,16 +97,25 @@ fn read(path: &Path, users: &[u32], known: Option<Version>, since: Option<i64>) 
     if known == Some(version) {
         return Opened::Same;
     }
-    let mut text = Vec::new();
+    let size_bytes = meta.len().min(MAX_FILE_BYTES) as usize;
+    let Some(reserved) = Reserved::new(size_bytes) else {
+        return Opened::Read(version, PerfMap { is_cut: true, ..PerfMap::default() });
+    };
+    let mut text = Vec::with_capacity(size_bytes);
     match file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text) {
-        Ok(_) => Opened::Read(version, PerfMap::parse(text)),
+        Ok(_) => Opened::Read(version, PerfMap::parse_within(text, reserved)),
         Err(_) => Opened::Refused,
     }
 }
 
 impl PerfMap {
     /// Parses lines of `START SIZE NAME` with hexadecimal numbers. Other lines are skipped.
-    pub fn parse(mut text: Vec<u8>) -> PerfMap {
+    pub fn parse(text: Vec<u8>) -> PerfMap {
+        PerfMap::parse_within(text, Reserved::default())
+    }
+
+    /// `reserved` is the memory of the text; that of functions is added.
+    fn parse_within(mut text: Vec<u8>, mut reserved: Reserved) -> PerfMap {
         let mut is_cut = text.len() as u64 > MAX_FILE_BYTES;
         text.truncate(MAX_FILE_BYTES as usize);
         let mut latest: HashMap<u64, Function> = HashMap::new();
@@ -111,7 +124,8 @@ impl PerfMap {
             let start = at;
             at += line.len() + 1;
             let Some((function, name)) = function(line) else { continue };
-            if latest.len() == MAX_FUNCTIONS && !latest.contains_key(&function.start) {
+            let is_new = !latest.contains_key(&function.start);
+            if is_new && (latest.len() == MAX_FUNCTIONS || !reserved.grow(FUNCTION_BYTES)) {
                 is_cut = true;
                 continue;
             }
@@ -122,7 +136,7 @@ impl PerfMap {
         }
         let mut functions: Vec<Function> = latest.into_values().collect();
         functions.sort_unstable_by_key(|function| function.start);
-        PerfMap { text, functions, is_cut }
+        PerfMap { text, functions, is_cut, _reserved: reserved }
     }
 
     /// The function that contains an address.
@@ -132,7 +146,7 @@ impl PerfMap {
         let offset = address - function.start;
         let (from, length) = (function.name.0 as usize, function.name.1 as usize);
         let name = self.text.get(from..from + length)?;
-        (offset < function.size_bytes || offset == 0).then_some(NamedAddress { name, offset })
+        (offset < function.size_bytes || offset == 0).then_some(NamedAddress { name: name.into(), offset })
     }
 
     /// Approximate memory use in bytes.
@@ -162,7 +176,7 @@ mod tests {
         let text = b"10 8 first\n20 8 a name\r\n10 10 second\nno line\n30 zz bad\n40 0 bare\n50 8 \n".to_vec();
         let map = PerfMap::parse(text);
         let name = |address| {
-            map.find(address).map(|found| format!("{}+{}", String::from_utf8_lossy(found.name), found.offset))
+            map.find(address).map(|found| format!("{}+{}", String::from_utf8_lossy(&found.name), found.offset))
         };
         for (address, expected) in [
             (0x0f, None),

@@ -2,8 +2,8 @@
 //!
 //! In: the sections of a file, and where needed its instructions. Out: the words of its rows,
 //! sorted by address.
-//! Guarantee: any bytes give a table, in bounded time and memory; entries with errors are left
-//! out. Addresses in it increase strictly.
+//! Guarantee: any bytes give a table, in bounded time and within the budget of this process, beyond
+//! which a file has no rows; entries with errors are left out. Addresses in it increase strictly.
 
 use gimli::{
     BaseAddresses, CieOrFde, CommonInformationEntry, DebugFrame, EhFrame, FrameDescriptionEntry, LittleEndian,
@@ -15,13 +15,17 @@ use profiler_model::unwind::{
 
 use super::rule::{Bytes, rule, saved_rbx};
 use super::sections::Sections;
+use crate::host::budget::Reserved;
 
-/// Limit of rows in a file before equal ones are merged.
-const MAX_ROWS: usize = 16 << 20;
 /// Limit of bytes of call-frame instructions, those of common entries counted for each function.
 const MAX_WORK_BYTES: usize = 256 << 20;
 /// The most bytes that aligning a function leaves unused before it.
 const PADDING_BYTES: u64 = 15;
+
+/// What a row takes here and in the table.
+const ROW_BYTES: usize = 2 * size_of::<u64>();
+/// What a function takes, with the row at its end and one without instructions.
+const FUNCTION_BYTES: usize = size_of::<Function>() + 2 * ROW_BYTES;
 
 const NONE: Rule = Rule::Special(Special::None);
 /// Limit of the code where a program begins, if nothing says where it ends: that of the dynamic
@@ -57,6 +61,10 @@ struct Entries {
     functions: Vec<Function>,
     rows: Vec<u64>,
     work_bytes: usize,
+    /// For both lists, and for the table that is made of them.
+    reserved: Reserved,
+    /// Whether there is not enough memory for the rows.
+    is_refused: bool,
 }
 
 /// What one entry describes.
@@ -86,10 +94,13 @@ impl Entries {
             let CieOrFde::Fde(entry) = entry else { continue };
             let Some(entry) = parse(&entry, &mut common) else { continue };
             read.work_bytes += entry.entry_len() + entry.cie().entry_len();
-            if read.work_bytes > MAX_WORK_BYTES || read.rows.len() > MAX_ROWS {
+            if read.work_bytes > MAX_WORK_BYTES || !read.reserved.grow(FUNCTION_BYTES) {
                 return Entries::default();
             }
             read.add(&entry, section, bases, &mut context);
+            if read.is_refused {
+                return Entries::default();
+            }
         }
         read.functions.sort_by_key(|function| function.start);
         read.find_rbx(instructions);
@@ -154,6 +165,10 @@ impl Entries {
         let mut function_rbx = 0;
         while let Some(found) = table.next_row()? {
             let (start, end) = (found.start_address(), found.end_address());
+            if !self.reserved.grow(ROW_BYTES) {
+                self.is_refused = true;
+                return Ok(0);
+            }
             if start < end && start < entry.end_address() {
                 self.rows.push(row(start, rule(found, section).code()));
                 function_rbx = function_rbx.max(saved_rbx(found));

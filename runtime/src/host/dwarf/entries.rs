@@ -2,8 +2,8 @@
 //!
 //! In: the sections. Out: functions by address, entries with their attributes and children.
 //! Guarantee: each entry that is read costs a step, each unit that is read costs some, and the
-//! number of steps is limited; reading then ends, and [`Entries::is_exhausted`] is true. A deadline
-//! bounds the rest.
+//! number of steps is limited, and so is the memory that they take; reading then ends, and
+//! [`Entries::is_exhausted`] is true. A deadline bounds the rest.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,6 +14,7 @@ use gimli::{AttributeValue, DebugInfoOffset, DebuggingInformationEntry, DwAt, Dw
 
 use super::file::Slice;
 use super::ranges::Ranges;
+use crate::host::budget::Growth;
 
 /// Limit of entries read for one question.
 const MAX_STEPS: u64 = 30_000_000;
@@ -23,6 +24,9 @@ const MAX_UNITS: usize = 1_000_000;
 const MAX_FUNCTIONS: usize = 2_000_000;
 /// BTF has 16 bits for the number of members.
 const MAX_CHILDREN: usize = 65_535;
+
+/// Steps from one measurement of memory to the next.
+const MEASURED_EVERY: u64 = 1 << 14;
 
 /// A question that takes this long is given up.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -76,13 +80,15 @@ pub(super) struct Entries<'data, 'index> {
     units: RefCell<BTreeMap<usize, Rc<Unit<'data>>>>,
     steps: Cell<u64>,
     deadline: Instant,
+    growth: RefCell<Growth>,
 }
 
 impl<'data, 'index> Entries<'data, 'index> {
     pub(super) fn new(dwarf: &'data Dwarf<Slice<'data>>, index: &'index mut Index) -> Entries<'data, 'index> {
         let units = RefCell::default();
         let deadline = Instant::now() + DEADLINE;
-        Entries { dwarf, index: RefCell::new(index), units, steps: Cell::new(MAX_STEPS), deadline }
+        let growth = RefCell::new(Growth::begin());
+        Entries { dwarf, index: RefCell::new(index), units, steps: Cell::new(MAX_STEPS), deadline, growth }
     }
 
     /// The sections.
@@ -98,9 +104,10 @@ impl<'data, 'index> Entries<'data, 'index> {
     /// Counts a step; `None` at the limit.
     pub(super) fn step(&self) -> Option<()> {
         let left = self.steps.get().checked_sub(1)?;
-        let is_late = left.is_multiple_of(1 << 16) && Instant::now() > self.deadline;
-        self.steps.set(if is_late { 0 } else { left });
-        (!is_late).then_some(())
+        let is_over = left.is_multiple_of(MEASURED_EVERY)
+            && (Instant::now() > self.deadline || !self.growth.borrow_mut().is_within_budget());
+        self.steps.set(if is_over { 0 } else { left });
+        (!is_over).then_some(())
     }
 
     /// The entry of the function that begins at an address.

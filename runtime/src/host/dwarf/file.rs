@@ -1,7 +1,7 @@
 //! The file with a program's debug information: the program itself, or a separate file.
 //!
 //! In: a path. Out: the sections that describe functions and types, and the program's segments.
-//! Guarantee: the sections are copied into our own memory, at most a given number of bytes, so a
+//! Guarantee: the sections are copied into our own memory, within the budget of this process, so a
 //! file that changes meanwhile can give wrong answers but cannot crash us.
 
 use std::fmt::Write as _;
@@ -13,11 +13,9 @@ use object::read::ReadRef;
 use object::{Architecture, CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, SegmentFlags};
 use profiler_compiler::target::Arch;
 
-use super::super::bounded::{Bounded, open_regular};
+use super::super::bounded::{Bounded, Copied, open_regular};
+use super::super::budget::{MAX_BYTES, Reserved};
 use super::super::inflate::inflate;
-
-/// Limit in bytes of what is read of one file, and of its sections together.
-const MAX_BYTES: u64 = 1 << 30;
 
 /// The directory of separate debug files.
 const DEBUG_DIRECTORY: &str = "/usr/lib/debug";
@@ -38,6 +36,7 @@ pub(super) struct File {
     sections: DwarfSections<Vec<u8>>,
     segments: Vec<Segment>,
     frames: FrameSections,
+    reserved: Reserved,
 }
 
 /// The sections that say where the frame of a function begins.
@@ -70,18 +69,20 @@ struct Links {
 impl File {
     /// Reads the program's own debug information, or that of its separate debug file.
     pub(super) fn find(path: &Path, arch: Arch) -> Result<File, String> {
-        let (own, links) = with_file(path, |file| Ok((read(file, arch)?, links(file))))?;
+        let (own, links) = with_file(path, |file, data| Ok((read(file, data, arch)?, links(file))))?;
         if own.has_functions() {
             return Ok(own);
         }
         let tried = separate_files(path, &links);
         for candidate in &tried {
-            let other = with_file(candidate, |file| Ok((read(file, arch)?, self::links(file))));
+            let other = with_file(candidate, |file, data| Ok((read(file, data, arch)?, self::links(file))));
             let Ok((other, of_other)) = other else { continue };
             // A debug file of another build describes other code.
             if of_other.build_id.is_some() && of_other.build_id == links.build_id && other.has_functions() {
-                let frames = FrameSections { debug: other.frames.debug, ..own.frames };
-                return Ok(File { sections: other.sections, segments: own.segments, frames });
+                let mut other = other;
+                other.reserved.add(own.reserved);
+                let frames = FrameSections { debug: std::mem::take(&mut other.frames.debug), ..own.frames };
+                return Ok(File { segments: own.segments, frames, ..other });
             }
         }
         let looked = tried.first().map_or_else(String::new, |first| format!(", nor is there {}", first.display()));
@@ -94,7 +95,7 @@ impl File {
     /// Reads the debug information in the bytes of a file.
     pub(super) fn parse(bytes: &[u8], arch: Arch) -> Result<File, String> {
         let file = object::File::parse(bytes).map_err(|error| format!("this is not an ELF file: {error}"))?;
-        let own = read(&file, arch)?;
+        let own = read(&file, bytes, arch)?;
         if own.has_functions() { Ok(own) } else { Err(format!("the file has no debug information: {INSTALL}")) }
     }
 
@@ -132,16 +133,23 @@ impl File {
 /// Opens an ELF file and reads from it.
 fn with_file<T>(
     path: &Path,
-    read: impl FnOnce(&object::File<'_, &Bounded<std::fs::File>>) -> Result<T, String>,
+    read: impl for<'a> FnOnce(
+        &object::File<'a, &'a Bounded<std::fs::File>>,
+        &'a Bounded<std::fs::File>,
+    ) -> Result<T, String>,
 ) -> Result<T, String> {
     let failed = |error: String| format!("the debug information of {} cannot be read: {error}", path.display());
     let file = open_regular(path).map_err(|error| failed(error.to_string()))?;
-    let bounded = Bounded::new(file, MAX_BYTES);
+    let bounded = Bounded::new(file, MAX_BYTES as u64);
     let file = object::File::parse(&bounded).map_err(|error| failed(error.to_string()))?;
-    read(&file).map_err(failed)
+    read(&file, &bounded).map_err(failed)
 }
 
-fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, arch: Arch) -> Result<File, String> {
+fn read<'data, Bytes: ReadRef<'data> + Copied>(
+    file: &object::File<'data, Bytes>,
+    data: Bytes,
+    arch: Arch,
+) -> Result<File, String> {
     let wanted = match arch {
         Arch::X86_64 => Architecture::X86_64,
         Arch::Aarch64 => Architecture::Aarch64,
@@ -150,40 +158,47 @@ fn read<'data, Bytes: ReadRef<'data>>(file: &object::File<'data, Bytes>, arch: A
     if file.architecture() != wanted || !file.is_64() || !file.is_little_endian() {
         return Err("it is not a 64-bit program for this processor".into());
     }
-    let mut left_bytes = MAX_BYTES;
-    let sections = DwarfSections::load(|id| section(file, id, &mut left_bytes))?;
+    let mut reserved = Reserved::default();
+    let sections = DwarfSections::load(|id| section(file, data, id, &mut reserved))?;
     let frames = FrameSections {
-        loaded: section(file, SectionId::EhFrame, &mut left_bytes)?,
+        loaded: section(file, data, SectionId::EhFrame, &mut reserved)?,
         loaded_at: file.section_by_name(SectionId::EhFrame.name()).map_or(0, |section| section.address()),
-        debug: section(file, SectionId::DebugFrame, &mut left_bytes)?,
+        debug: section(file, data, SectionId::DebugFrame, &mut reserved)?,
     };
     let segments = file.segments().map(|segment| {
         let (file_offset, size_bytes) = segment.file_range();
         let is_code = matches!(segment.flags(), SegmentFlags::Elf { p_flags } if p_flags & PF_X != 0);
         Segment { address: segment.address(), file_offset, size_bytes, is_code }
     });
-    Ok(File { sections, segments: segments.collect(), frames })
+    Ok(File { sections, segments: segments.collect(), frames, reserved })
 }
 
 /// A section's bytes; empty if it is missing or not needed.
-fn section<'data, Bytes: ReadRef<'data>>(
+fn section<'data, Bytes: ReadRef<'data> + Copied>(
     file: &object::File<'data, Bytes>,
+    data: Bytes,
     id: SectionId,
-    left_bytes: &mut u64,
+    reserved: &mut Reserved,
 ) -> Result<Vec<u8>, String> {
     if matches!(id, SectionId::DebugMacinfo | SectionId::DebugMacro | SectionId::DebugNames | SectionId::DebugAranges) {
         return Ok(Vec::new());
     }
     let Some(section) = file.section_by_name(id.name()) else { return Ok(Vec::new()) };
     // Headers remain in the program when its sections are moved to a separate file, and vice versa.
-    let Ok(data) = section.compressed_data() else { return Ok(Vec::new()) };
-    let left = left_bytes.checked_sub(data.uncompressed_size);
-    *left_bytes = left.ok_or_else(|| format!("it is larger than {} MiB", MAX_BYTES >> 20))?;
-    match data.format {
-        CompressionFormat::None => Ok(data.data.to_vec()),
+    let Ok(range) = section.compressed_file_range() else { return Ok(Vec::new()) };
+    let reserve = |reserved: &mut Reserved, size_bytes: u64| {
+        let size_bytes = usize::try_from(size_bytes).ok().filter(|size_bytes| reserved.grow(*size_bytes));
+        size_bytes.ok_or_else(|| format!("it takes more than the memory for files, which is {} MiB", MAX_BYTES >> 20))
+    };
+    let size_bytes = reserve(reserved, range.uncompressed_size)?;
+    let copied = |size_bytes| data.copied(range.offset, size_bytes).unwrap_or_default();
+    match range.format {
+        CompressionFormat::None => Ok(copied(range.uncompressed_size)),
         CompressionFormat::Zlib => {
-            let size_bytes = data.uncompressed_size as usize;
-            inflate(data.data, size_bytes).ok_or_else(|| format!("the section {} is damaged", id.name()))
+            let mut packed = Reserved::default();
+            reserve(&mut packed, range.compressed_size)?;
+            let contents = inflate(&copied(range.compressed_size), size_bytes);
+            contents.ok_or_else(|| format!("the section {} is damaged", id.name()))
         }
         _ => Err("it is compressed, and not by zlib; `objcopy --decompress-debug-sections` makes it readable".into()),
     }

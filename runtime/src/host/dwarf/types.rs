@@ -18,7 +18,7 @@ use super::entries::{Entries, Found, Position, Value};
 const MAX_TYPES: usize = 20_000;
 
 /// Limit in bytes of the names and offsets of all members and values.
-const MAX_SHAPES_BYTES: usize = 256 << 20;
+const MAX_SHAPES_BYTES: usize = 64 << 20;
 
 /// The longest chain of `const`, `volatile` and the like.
 const MAX_QUALIFIERS: usize = 32;
