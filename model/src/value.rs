@@ -369,6 +369,7 @@ impl Shortfalls {
             large_files: self.large_files.saturating_sub(before.large_files),
             refused_maps: self.refused_maps.saturating_sub(before.refused_maps),
             unanswered: self.unanswered.saturating_sub(before.unanswered),
+            refused_files: self.refused_files.saturating_sub(before.refused_files),
             lost_records: self.lost_records.saturating_sub(before.lost_records),
             broken_stacks: self.broken_stacks.saturating_sub(before.broken_stacks),
         }

@@ -37,6 +37,7 @@ use crate::attach::trap::Traps;
 use crate::ledger::Account;
 use crate::load::{LoadOptions, Loaded, load_with};
 use crate::maps::handover::SavedMap;
+use crate::memory;
 use crate::packets::{PacketFiles, PacketReader};
 use crate::params::Values;
 use crate::ring::Rings;
@@ -83,6 +84,21 @@ fn load_in_parts(
     }
 }
 
+/// What a run takes at least, in bytes: of a small script, and with the unwind tables and names of
+/// user stacks.
+const LEAST_BYTES: u64 = 4 << 20;
+const LEAST_WITH_STACKS_BYTES: u64 = 32 << 20;
+
+/// Whether there is enough memory for a run, which would otherwise end without results: the kernel
+/// kills a process that touches a page more than its control group may have.
+fn check_memory(object: &Object, available_bytes: Option<u64>) -> Result<(), RunError> {
+    let needed_bytes = if object.unwinding.is_some() { LEAST_WITH_STACKS_BYTES } else { LEAST_BYTES };
+    match available_bytes.filter(|bytes| *bytes < needed_bytes) {
+        Some(available_bytes) => Err(RunError::Memory { available_bytes, needed_bytes }),
+        None => Ok(()),
+    }
+}
+
 /// Runs an object until the run ends. `vocabulary` has the words that the object refers to.
 pub fn run(
     object: &Object,
@@ -95,7 +111,7 @@ pub fn run(
     if options.mode == Mode::Trace && has_trials && traced(object).next().is_none() {
         return Err(RunError::NoTrials(options.mode));
     }
-    let targets = Targets::open(&options.pids)?;
+    let targets = check_memory(object, memory::available_bytes()).and_then(|()| Targets::open(&options.pids))?;
     let signals = match options.requests {
         Some(_) => None,
         None => Some(Signals::listen().map_err(system("listening for signals"))?),

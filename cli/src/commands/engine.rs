@@ -446,6 +446,8 @@ fn refused(source: &Source, script: &ScriptArguments, child: Option<u32>, error:
         RunError::Load(LoadError::Verifier(refusal)) => verifier_refusal(source, script, child, refusal),
         RunError::Load(LoadError::TooLarge { .. }) => Failure::new(REFUSED, error.to_string())
             .help("lower the maps' capacity (`config = { max_map_keys = …; }`), or split the script"),
+        RunError::Memory { .. } => Failure::new(REFUSED, error.to_string())
+            .help("raise its limit (`memory.max`), run profiler in another one (`systemd-run --scope`), or leave `ustack` out"),
         RunError::NoProcess(_) | RunError::Child(_) | RunError::NoTrials(_) => Failure::new(MISTAKE, error.to_string()),
         _ => Failure::new(REFUSED, error.to_string()),
     }

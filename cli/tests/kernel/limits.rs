@@ -4,6 +4,8 @@
 //! and without gigabytes of memory.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -178,4 +180,70 @@ fn whoever_may_not_read_tracefs_can_check_scripts() {
         let Some(ended) = as_nobody(&["check", "-e", script]) else { return };
         assert_eq!(ended.code(), code, "{script}\n{}", ended.stderr);
     }
+}
+
+/// A control group with a limit of memory.
+struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    /// Makes one; `None` if that is not possible here.
+    fn new(megabytes: usize) -> Option<MemoryGroup> {
+        let mounts = fs::read_to_string("/proc/mounts").ok()?;
+        let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let is_for_memory = |mount: &Vec<&str>| match mount[2] {
+            "cgroup" => mount[3].split(',').any(|option| option == "memory"),
+            "cgroup2" => fs::write(format!("{}/cgroup.subtree_control", mount[1]), "+memory").is_ok(),
+            _ => false,
+        };
+        let root = PathBuf::from(fields.find(is_for_memory)?[1]);
+        let group = MemoryGroup(root.join(format!("profiler-{}-{megabytes}", std::process::id())));
+        fs::create_dir(&group.0).ok()?;
+        let limit = (megabytes << 20).to_string();
+        let names = ["memory.limit_in_bytes", "memory.max"];
+        names.iter().any(|name| fs::write(group.0.join(name), &limit).is_ok()).then_some(group)
+    }
+
+    /// Runs a script in it.
+    fn run(&self, script: &str) -> Ended {
+        let line = format!("echo $$ > '{}/cgroup.procs'; exec '{PROFILER}' run -q -e '{script}'", self.0.display());
+        Running::start(Command::new("sh").args(["-c", &line])).end()
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        // The kernel may still count a process that has just ended.
+        machine::wait_for("an empty group", || fs::remove_dir(&self.0).ok());
+    }
+}
+
+#[test]
+fn stacks_of_all_processes_fit_into_a_small_control_group() {
+    if skip() {
+        return;
+    }
+    let Some(group) = MemoryGroup::new(64) else {
+        println!("SKIPPED: no control group with a limit of memory can be made here");
+        return;
+    };
+    let _busy = Running::start(Command::new(workload()).args(["getppid", "1000000000000"]));
+    let ended = group.run("profile:hz:99 { @[comm, ustack] = count(); } interval:s:2 { exit(); }");
+    assert!(ended.status.success() && ended.stdout.contains("@[workload,"), "{:?}: {}", ended.status, ended.stderr);
+}
+
+#[test]
+fn too_little_memory_for_stacks_is_an_error_that_says_so() {
+    if skip() {
+        return;
+    }
+    let Some(group) = MemoryGroup::new(24) else {
+        println!("SKIPPED: no control group with a limit of memory can be made here");
+        return;
+    };
+    let ended = group.run("profile:hz:99 { @[comm, ustack] = count(); } interval:s:2 { exit(); }");
+    assert_eq!(ended.code(), 3, "{}", ended.stderr);
+    let words = "too little memory: the control group of this process leaves ";
+    assert!(ended.stderr.contains(words) && ended.stderr.contains("memory.max"), "{}", ended.stderr);
+    let ended = group.run("BEGIN { @ = 7; exit(); }");
+    assert!(ended.status.success() && ended.stdout.contains("@: 7"), "{:?}: {}", ended.status, ended.stderr);
 }

@@ -48,6 +48,12 @@ pub enum RunError {
     NoTrials(Mode),
     /// There is no process with the id of `-p`.
     NoProcess(u32),
+    /// The kernel would end this process for lack of memory.
+    Memory {
+        /// What the control groups of this process leave.
+        available_bytes: u64,
+        needed_bytes: u64,
+    },
     /// A map could not be read or changed.
     Map {
         name: String,
@@ -92,6 +98,12 @@ impl fmt::Display for RunError {
             RunError::NoTrials(Mode::Test) => f.write_str("this script has no `test:NAME` probes"),
             RunError::NoTrials(Mode::Bench) => f.write_str("this script has no `bench:NAME` probes"),
             RunError::NoProcess(pid) => write!(f, "there is no process {pid}"),
+            RunError::Memory { available_bytes, needed_bytes } => write!(
+                f,
+                "too little memory: the control group of this process leaves {} MiB, and this script needs {} MiB",
+                available_bytes >> 20,
+                needed_bytes >> 20
+            ),
             RunError::Map { name, error } => write!(f, "cannot access map {name}: {error}"),
             RunError::Packets { path, error } => write!(f, "cannot write packets to `{path}`: {error}"),
             RunError::Pin { path, error } => {

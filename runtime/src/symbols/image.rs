@@ -155,7 +155,10 @@ impl Image {
     pub fn size_bytes(&self) -> usize {
         let table = |table: &SymbolTable| table.symbols.len() * size_of::<Symbol>();
         let tables = self.tables.iter().map(table).sum::<usize>();
-        size_of::<Image>() + self.segments.len() * size_of::<Segment>() + tables + self.functions.as_ref().map_or(0, |functions| size_of_val(&*functions.addresses))
+        size_of::<Image>()
+            + self.segments.len() * size_of::<Segment>()
+            + tables
+            + self.functions.as_ref().map_or(0, |functions| size_of_val(&*functions.addresses))
     }
 }
 
@@ -223,9 +226,8 @@ fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data
         let unwind = parts.iter().find(|part| part.p_type(endian) == elf::PT_GNU_EH_FRAME);
         let found =
             unwind.and_then(|part| function_addresses(part.data(endian, data).ok()?, part.p_vaddr(endian).into()));
-        image.functions = found.and_then(|addresses| {
-            Some(Functions { _reserved: Reserved::new(size_of_val(&*addresses))?, addresses })
-        });
+        image.functions = found
+            .and_then(|addresses| Some(Functions { _reserved: Reserved::new(size_of_val(&*addresses))?, addresses }));
     }
     Some(image)
 }

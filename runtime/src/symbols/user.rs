@@ -21,11 +21,17 @@ use super::naming::{Answer, Namer, Question};
 use super::recorder::Recorder;
 use super::service::{Limits, Service};
 use crate::host::stat::{MEMORY_BYTES, START_STACK, STARTED_TICKS, Stat};
+use crate::memory::share_bytes;
 
 /// Limit of cached addresses; when it is reached, the cache is emptied.
 const MAX_REMEMBERED: usize = 1 << 18;
 /// Limit in bytes of cached names; when it is reached, the cache is emptied.
 const MAX_REMEMBERED_BYTES: usize = 64 << 20;
+
+fn most_remembered_bytes() -> usize {
+    let share = share_bytes().and_then(|bytes| usize::try_from(bytes).ok());
+    share.map_or(MAX_REMEMBERED_BYTES, |share| share.min(MAX_REMEMBERED_BYTES))
+}
 
 /// Fields of `/proc/PID/stat` that identify a program, besides the start time of the process: start
 /// and end of its code, start of its stack, start of its data and of its arguments.
@@ -159,7 +165,7 @@ impl UserSymbols {
     }
 
     fn look_up(&mut self, pid: u32, addresses: &[u64], with_origins: bool) {
-        if self.remembered > MAX_REMEMBERED || self.remembered_bytes > MAX_REMEMBERED_BYTES {
+        if self.remembered > MAX_REMEMBERED || self.remembered_bytes > most_remembered_bytes() {
             self.processes.clear();
             (self.remembered, self.remembered_bytes) = (0, 0);
         }

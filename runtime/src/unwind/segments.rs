@@ -2,12 +2,18 @@
 //!
 //! In: the sorted rows of a file. Out: where they are, and the segments to write.
 //! Guarantee: a segment is handed out to be written once, so no program reads it while it changes.
+//! All of them take no more than their share of what the control groups of this process leave.
 //! Numbers increase until [`Segments::clear`].
 
 use profiler_model::unwind::{MAX_SEGMENTS, RULE_MASK, SEGMENT_WORDS, Table, UNUSED, address_of};
 
+use crate::memory::share_bytes;
+
 /// Limit of rows in a file: half of the segments.
 pub(super) const MAX_ROWS: usize = MAX_SEGMENTS as usize / 2 * SEGMENT_WORDS;
+/// What the kernel takes for a segment, in the control group of this process: it allocates powers
+/// of two, and an entry has a header.
+const ALLOCATED_BYTES: u64 = 2 * SEGMENT_WORDS as u64 * 8;
 /// Rows to which an index can refer: its words are in one segment.
 const INDEXED_ROWS: usize = SEGMENT_WORDS * SEGMENT_WORDS;
 
@@ -27,13 +33,23 @@ pub(super) struct Segment {
 }
 
 /// The segments in use, and those to be written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Segments {
+    /// How many there may be.
+    most: u32,
     /// The number of the next segment.
     next: u32,
     /// The last one that has space for more tables.
     open: Option<Segment>,
     full: Vec<Segment>,
+}
+
+impl Default for Segments {
+    fn default() -> Segments {
+        let share = share_bytes().map_or(MAX_SEGMENTS.into(), |bytes| bytes / ALLOCATED_BYTES);
+        let most = u32::try_from(share).unwrap_or(MAX_SEGMENTS).min(MAX_SEGMENTS);
+        Segments { most, next: 0, open: None, full: Vec::new() }
+    }
 }
 
 impl Segments {
@@ -45,7 +61,7 @@ impl Segments {
     /// Whether a file with this many rows has space, whatever is in the open segment.
     pub(super) fn has_space_for(&self, rows: usize) -> bool {
         let indexes = rows.div_ceil(INDEXED_ROWS);
-        self.next as usize + rows.div_ceil(SEGMENT_WORDS) + indexes <= MAX_SEGMENTS as usize
+        self.next as usize + rows.div_ceil(SEGMENT_WORDS) + indexes <= self.most as usize
     }
 
     /// Places the rows of a file; `None` if there is no space. Without rows the table is
