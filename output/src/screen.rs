@@ -2,8 +2,8 @@
 //!
 //! In: the lines of each view as it changes. Out: escape sequences and text for the terminal.
 //! Guarantee: the views fit the terminal if a table of a few rows does. Drawing scrolls the text
-//! above the views by at most their own height, even if the terminal has become narrower. After [`Screen::erase`] the cursor is where the views began, on an
-//! empty line.
+//! above the views by at most their own height, even if the terminal has become narrower. After
+//! [`Screen::erase`] the cursor is where the views began, on an empty line.
 
 use super::table::{Layout, Line};
 

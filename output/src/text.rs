@@ -182,7 +182,7 @@ impl Text {
                 None => left_out.push(live.table.title.as_str()),
             }
         }
-        let words = (!left_out.is_empty()).then(|| format!("… no room for: {}", left_out.join(", ")));
+        let words = (!left_out.is_empty()).then(|| format!("… no lines left for: {}", left_out.join(", ")));
         screen.update(views, words.map(|words| table::notice(&words, screen.layout())));
     }
 

@@ -297,7 +297,10 @@ fn views_that_do_not_fit_are_named() {
     let shown = paper.text();
     assert_eq!(shown.lines().count(), 13, "it fits: {shown}");
     assert!(shown.starts_with("first\ncount\n    0\n    1\n    2\n    3\n    4\n    5\n    6\n    7\n"), "{shown}");
-    assert!(shown.ends_with("… 12 more rows do not fit on the screen\n\n… no room for: second, third\n"), "{shown}");
+    assert!(
+        shown.ends_with("… 12 more rows do not fit on the screen\n\n… no lines left for: second, third\n"),
+        "{shown}"
+    );
 }
 
 #[test]

@@ -64,8 +64,8 @@ impl Background {
 }
 
 impl Background {
-    /// Waits until the thread has dropped the sender of `done`. A thread that is stuck is waited for
-    /// no longer than `patience`, one that lacks a CPU [`starved::LONGEST`].
+    /// Waits until the thread has dropped the sender of `done`. It waits no longer than `patience`
+    /// for a thread that is stuck, and [`starved::LONGEST`] for one that lacks a CPU.
     pub(crate) fn await_end(&self, done: &Receiver<()>, patience: Duration) {
         let place = self.end.place.get().cloned().unwrap_or_default();
         starved::await_end(done, &place, patience);

@@ -1,7 +1,8 @@
 //! Tells a thread that lacks a CPU from one that is stuck, where both are late.
 //!
 //! In: the directory of a thread in procfs. Out: whether to wait longer for it.
-//! Guarantee: nobody waits longer than [`LONGEST`] for work that a limit of its own would end.
+//! Guarantee: a wait takes no longer than [`LONGEST`], and than its own limit for a thread
+//! that is stuck.
 
 use std::fs;
 use std::path::{Path, PathBuf};

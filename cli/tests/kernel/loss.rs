@@ -100,7 +100,7 @@ fn a_recipe_says_nothing_of_spans_that_are_whole() {
     assert!(told.code() == 0 && told.stderr.contains("span call: "), "{}", told.stderr);
 }
 
-/// Ten keys come in the first tick, for which there is room for two; then nothing is lost.
+/// Ten keys come in the first tick, and the map holds two; then nothing is lost.
 #[test]
 fn a_window_has_its_own_losses() {
     if skip() {

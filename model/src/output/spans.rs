@@ -58,8 +58,8 @@ impl SpanLedger {
         self.dropped + self.dropped_busy + self.dropped_deep.unwrap_or(0)
     }
 
-    /// Whether nothing is missing: what began before the run, is open at its end, or was left out by
-    /// a `restart` is no loss.
+    /// Whether nothing is missing: what began before the run, is open at its end, or was left out
+    /// by a `restart` is no loss.
     pub fn is_whole(&self) -> bool {
         let broken = self.expired + self.evicted.unwrap_or(0) + self.unmatched_busy;
         self.lost() == 0 && broken == 0 && self.in_map.is_none()

@@ -232,8 +232,8 @@ fn idle_ms() -> Vec<f64> {
     text.lines().filter_map(of_cpu).collect()
 }
 
-/// Some hosts hide idle threads from perf, so an idle CPU has no samples. The shares are of samples,
-/// so longer runs are more certain.
+/// Some hosts hide idle threads from perf, so an idle CPU has no samples. The shares are of
+/// samples, so longer runs are more certain.
 #[test]
 fn a_cpu_is_as_busy_as_it_is_not_idle() {
     if skip() {

@@ -89,7 +89,7 @@ fn thread_signals(times: u64) -> Result<()> {
     std::thread::spawn(send).join().map_err(|_| Error::other("the thread failed"))?
 }
 
-/// The clients connect before the first is accepted, so all but one wait behind it.
+/// The clients connect before the first is accepted, so all others wait after it.
 fn mptcp(is_mptcp: bool, clients: u64, ms: u64) -> Result<()> {
     let socket = sys::rare::stream_socket(true)?;
     sys::rare::bind(&socket, 0)?;
@@ -153,7 +153,7 @@ fn bound(times: u64) -> Result<()> {
     Ok(())
 }
 
-/// The kernel resets a connection whose data nobody reads any more.
+/// The kernel resets a connection whose data no process reads any more.
 fn unread(times: u64) -> Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
@@ -209,8 +209,8 @@ fn overlay(directory: &str, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// In each of 60 places three pages are written: the first, the third, and the one in between, which
-/// makes one request of three when they wait in the scheduler.
+/// In each of 60 places three pages are written: the first, the third, and the one in between,
+/// which makes one request of three when they wait in the scheduler.
 fn merges(path: &str, rounds: u64, pause_ms: u64) -> Result<()> {
     const PAGE_BYTES: i64 = 4096;
     let backing = File::options().read(true).write(true).create(true).truncate(true).open(path)?;

@@ -264,7 +264,7 @@ impl LoopDevice {
             checked(unsafe { libc::syscall(libc::SYS_io_submit, context, 1, &raw const first) })?;
         }
         let mut done = vec![[0_u64; 4]; offsets.len()];
-        // SAFETY: there is room for that many events of 32 bytes.
+        // SAFETY: the buffer has space for that many events of 32 bytes.
         let got = unsafe {
             let none = std::ptr::null_mut::<libc::timespec>();
             libc::syscall(libc::SYS_io_getevents, context, done.len(), done.len(), done.as_mut_ptr(), none)
