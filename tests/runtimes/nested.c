@@ -27,12 +27,12 @@ __attribute__((noinline)) int pthread_mutex_timedlock(pthread_mutex_t *lock, con
 	return 0;
 }
 
-int pthread_mutex_lock(pthread_mutex_t *lock)
+__attribute__((noinline)) int pthread_mutex_lock(pthread_mutex_t *lock)
 {
 	return pthread_mutex_timedlock(lock, NULL);
 }
 
-int pthread_mutex_unlock(pthread_mutex_t *lock)
+__attribute__((noinline)) int pthread_mutex_unlock(pthread_mutex_t *lock)
 {
 	if (__sync_lock_test_and_set(WORD(lock), 0) == 2)
 		syscall(SYS_futex, WORD(lock), FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);

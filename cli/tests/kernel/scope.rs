@@ -354,13 +354,19 @@ fn a_table_without_rows_says_that_its_process_does_not_run_the_file() {
     }
     let is_static = machine::Running::start(Command::new(busybox).args(["sleep", "1000"]));
     let dynamic = OnDemand::start(&own_workload(&directory, "workload"), None);
-    let run = |pid: u32| run(&["mem/alloc", "--pid", &pid.to_string(), "--duration", "100ms"]);
-    let said = run(is_static.pid());
+    let run = |pid: u32, more: &[&str]| {
+        run(&[&["mem/alloc", "--pid", &pid.to_string(), "--duration", "100ms"], more].concat())
+    };
+    let said = run(is_static.pid(), &["--lib", "libc"]);
     let words = format!("process {} does not run code of /", is_static.pid());
     assert!(said.stdout.matches(&words).count() == 1, "{}", said.stdout);
     assert!(said.stdout.contains("it may be linked statically"), "{}", said.stdout);
-    let said = run(dynamic.pid());
-    assert!(!said.stdout.contains("does not run code"), "{}", said.stdout);
+    // Without symbols, no file of the process has the functions.
+    let said = run(is_static.pid(), &[]);
+    assert!(said.code() == 1 && said.stderr.matches("error").count() == 1, "{}", said.stderr);
+    assert!(said.stderr.contains("has no function symbols: it is stripped"), "{}", said.stderr);
+    let said = run(dynamic.pid(), &[]);
+    assert!(said.code() == 0 && !said.stdout.contains("does not run code"), "{}", said.stderr);
 }
 
 #[test]

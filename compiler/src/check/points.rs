@@ -290,8 +290,11 @@ impl<'a, 'e> Points<'a, 'e> {
     pub fn refused_in_program(&mut self, span: Span, (what, file): (&str, &str), error: TargetError) {
         let missing = self.env.missing.unwrap_or(self.env.options.missing_in_programs);
         let probe = LeftOut::new(span, what, None);
-        if missing == MissingProbes::IgnoreBeside && matches!(error, TargetError::Missing { .. }) {
-            let diagnostic = refusal(LeftOut::new(span, what, None), error);
+        if missing == MissingProbes::IgnoreBeside && !matches!(error, TargetError::Refused(_)) {
+            // Of several files, near names say little.
+            let words = "a program that is linked statically and stripped does not say where its functions are";
+            let remedy = file.starts_with('*').then(|| words.to_owned());
+            let diagnostic = refusal(LeftOut { remedy, ..LeftOut::new(span, what, None) }, error);
             self.env.missing_in_files.push((file.to_owned(), diagnostic));
             self.env.left_out.push(LeftOut { has_stand_in: true, ..probe });
             return;

@@ -192,7 +192,7 @@ impl<'a> Session<'a> {
         let turns = self.windows.turns(self.actions.loaded.globals(), self.ticks.as_ref());
         let turns = turns.map_err(system("closing a window"))?;
         for turn in &turns {
-            let quality = self.quality_of(turn, links);
+            let quality = quality_of(self, turn, links);
             self.display(&quality).show_turn(turn);
         }
         if !turns.is_empty() {
@@ -249,7 +249,7 @@ impl<'a> Session<'a> {
         let object = self.actions.object;
         let last = self.windows.last_turns().map_err(system("closing the last window"))?;
         let quality = self.quality(links);
-        let last: Vec<_> = last.into_iter().map(|turn| (self.quality_of(&turn, links), turn)).collect();
+        let last: Vec<_> = last.into_iter().map(|turn| (quality_of(self, &turn, links), turn)).collect();
         let whole = self.windows.whole();
         let once: Vec<usize> = (0..object.views.len()).filter(|view| object.views[*view].every.is_none()).collect();
         let bare: Vec<usize> = (0..object.maps.len())
@@ -285,59 +285,51 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Loss accounting and overhead of the views of a turn: if they are cleared, of their window.
-    fn quality_of(&mut self, turn: &Turn, links: &Links) -> Vec<Section> {
-        let now = self.account(links);
-        let first = turn.views.first().and_then(|view| Some((*view, self.actions.object.views.get(*view)?)));
-        let Some((clock, _)) = first.filter(|(_, view)| view.every.is_some_and(|every| every.clear)) else {
-            return self.sections(&now);
-        };
-        let window = now.since(&self.accounted.remove(&clock).unwrap_or_default());
-        self.accounted.insert(clock, now);
-        self.sections(&window)
-    }
-
     /// Loss accounting and overhead so far.
     pub(super) fn quality(&self, links: &Links) -> Vec<Section> {
-        self.sections(&self.account(links))
+        sections(self, &account(self, links))
     }
+}
 
-    /// What is missing so far.
-    fn account(&self, links: &Links) -> Account {
-        Account {
-            losses: self.losses(links),
-            resolved: self.counts.resolved.get(),
-            names: self.actions.symbols.shortfalls(),
-        }
-    }
+/// Loss accounting and overhead of the views of a turn: if they are cleared, of their window.
+fn quality_of(session: &mut Session<'_>, turn: &Turn, links: &Links) -> Vec<Section> {
+    let now = account(session, links);
+    let first = turn.views.first().and_then(|view| Some((*view, session.actions.object.views.get(*view)?)));
+    let Some((clock, _)) = first.filter(|(_, view)| view.every.is_some_and(|every| every.clear)) else {
+        return sections(session, &now);
+    };
+    let window = now.since(&session.accounted.remove(&clock).unwrap_or_default());
+    session.accounted.insert(clock, now);
+    sections(session, &window)
+}
 
-    fn sections(&self, account: &Account) -> Vec<Section> {
-        let (object, loaded) = (self.actions.object, self.actions.loaded);
-        let elapsed = self.windows.whole().length;
-        let costs = || ledger::with_traps(ledger::costs(object, loaded, elapsed), object, &self.traps);
-        let costs = self.measuring.as_ref().map(|_| costs());
-        // People can see an address that has no name; only programs need the count.
-        let names_matter = self.measuring.is_some() || self.actions.output.is_for_machines();
-        let resolved = if names_matter { account.resolved } else { Resolved::default() };
-        let mut names = account.names;
-        if !names_matter {
-            // Any process on the machine can cause these losses, and most runs need none of the
-            // names.
-            names.lost_records = 0;
-        }
-        let unwinding = self.unwinder.as_ref().map(Unwinder::used);
-        let visits: Vec<_> = self.gate.visits.rounds().collect();
-        let costs = costs.as_deref();
-        ledger::sections(&Inputs {
-            object,
-            losses: &account.losses,
-            resolved,
-            names,
-            costs,
-            unwinding,
-            visits: &visits,
-        })
+/// What is missing so far.
+fn account(session: &Session<'_>, links: &Links) -> Account {
+    Account {
+        losses: session.losses(links),
+        resolved: session.counts.resolved.get(),
+        names: session.actions.symbols.shortfalls(),
     }
+}
+
+fn sections(session: &Session<'_>, account: &Account) -> Vec<Section> {
+    let (object, loaded) = (session.actions.object, session.actions.loaded);
+    let elapsed = session.windows.whole().length;
+    let costs = || ledger::with_traps(ledger::costs(object, loaded, elapsed), object, &session.traps);
+    let costs = session.measuring.as_ref().map(|_| costs());
+    // People can see an address that has no name; only programs need the count.
+    let names_matter = session.measuring.is_some() || session.actions.output.is_for_machines();
+    let resolved = if names_matter { account.resolved } else { Resolved::default() };
+    let mut names = account.names;
+    if !names_matter {
+        // Any process on the machine can cause these losses, and most runs need none of the
+        // names.
+        names.lost_records = 0;
+    }
+    let unwinding = session.unwinder.as_ref().map(Unwinder::used);
+    let visits: Vec<_> = session.gate.visits.rounds().collect();
+    let costs = costs.as_deref();
+    ledger::sections(&Inputs { object, losses: &account.losses, resolved, names, costs, unwinding, visits: &visits })
 }
 
 /// Whether a map has stacks in its keys that files of stacks show.

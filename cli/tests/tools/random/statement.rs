@@ -92,7 +92,7 @@ WRITE
     @t[KEY, STR] = (int64)(INT);   @w[KEY] = STR;   @p[KEY] = PAIR;   @b[KEY] = CONDITION;
     @deep[PAIR, KEY] = ((int64)(INT), (STR, (int64)(INT)), CONDITION);
     @c[KEY] = count();   @sum = sum((int64)(INT));   @min[STR] = min((int64)(INT));
-    @max[KEY] = max((int64)(INT));   @avg[KEY] = avg((int64)(INT));   @stats = stats((int64)(INT));
+    @max[KEY] = max((int64)(INT));   @avg[KEY] = avg((int64)((int32)(INT)));   @stats = stats((int64)((int32)(INT)));
     @hist[KEY] = hist((int64)(INT));   @fine = hist(INT, 2);
     @lhist = lhist(INT, 0, 100, 10);   @low[STR] = lhist(INT, 10, 500, 70);
 

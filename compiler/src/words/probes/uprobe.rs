@@ -117,7 +117,10 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
     }
     if seeds.is_empty() {
         let error = refusal.unwrap_or(TargetError::Missing { near: Vec::new() });
-        let what = format!("function `{}` in `{}`", function.text, binary.text);
+        let what = match binary.text.starts_with('*') {
+            true => format!("function `{}` in the files that the process runs", function.text),
+            false => format!("function `{}` in `{}`", function.text, binary.text),
+        };
         cx.refused_in_program(function.span, (&what, &binary.text), error);
     } else {
         cx.env.probed_files.insert(binary.text.clone());
@@ -133,10 +136,12 @@ pub(super) fn files(cx: &mut Points<'_, '_>, binary: &Ident) -> Option<Vec<Strin
     }
     if binary.text == "*" && !names_process {
         let message = "`*` stands for the files that a process runs, and no process is named";
+        let first = cx.env.report.mark();
         cx.error(
             Diagnostic::error(Code(424), binary.span, message)
                 .help("name one with `-p PID` (a recipe: `--pid PID`), or write a path"),
         );
+        cx.env.report.say_once(first);
         return None;
     }
     binaries(cx, binary.span, &binary.text)
