@@ -1,22 +1,28 @@
 //! C headers: where they are, and the names that a C compiler for the kernel predefines.
 //!
 //! In: the directories and files of the command line, a script's text. Out: paths of headers; a
-//! header with the kernel's configuration.
+//! header with the kernel's configuration and types.
 //! Guarantee: only names that the text contains are looked up, so other scripts read nothing.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::env::consts::ARCH;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use profiler_compiler::btf::Kind;
 use profiler_compiler::source::Source;
-use profiler_runtime::host::{kernel_config, kernel_option, kernel_version_code};
+use profiler_compiler::target::Target as _;
+use profiler_runtime::host::{Host, kernel_config, kernel_option, kernel_version_code};
 
 /// The header with the names that are predefined.
 const NAME: &str = "kernel configuration.h";
 
 /// The kernel's version as a number.
 const VERSION: &str = "LINUX_VERSION_CODE";
+
+/// `__has_STRUCT` and `__has_STRUCT__MEMBER` are defined if the kernel has them.
+const HAS: &str = "__has_";
 
 /// Directories of headers that are not read: types come from BTF, and constants are built in.
 const OF_THE_KERNEL: [&str; 9] = ["linux", "asm", "asm-generic", "net", "uapi", "bpf", "bits", "sys", "netinet"];
@@ -77,6 +83,17 @@ pub(super) fn predefine(source: &mut Source) {
     let machine = format!("__{ARCH}__");
     if names.contains(machine.as_str()) {
         let _ = writeln!(lines, "#define {machine} 1");
+    }
+    // Most scripts ask for no type, so the machine is only looked at for those that do.
+    let host = OnceCell::new();
+    let has = |name: &str| {
+        let (owner, member) = name.split_once("__").map_or((name, None), |(owner, member)| (owner, Some(member)));
+        let btf = host.get_or_init(Host::new).btf()?;
+        let owner = btf.find(Kind::Struct, owner)?;
+        member.is_none_or(|member| btf.find_member(owner, member).is_some()).then_some(())
+    };
+    for name in names.iter().filter(|name| name.strip_prefix(HAS).and_then(has).is_some()) {
+        let _ = writeln!(lines, "#define {name} 1");
     }
     if let Some(code) = names.contains(VERSION).then(kernel_version_code).flatten() {
         let _ = writeln!(lines, "#define {VERSION} {code}");

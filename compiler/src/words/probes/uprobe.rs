@@ -117,9 +117,10 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
     }
     if seeds.is_empty() {
         let error = refusal.unwrap_or(TargetError::Missing { near: Vec::new() });
-        let what = match binary.text.starts_with('*') {
-            true => format!("function `{}` in the files that the process runs", function.text),
-            false => format!("function `{}` in `{}`", function.text, binary.text),
+        let what = if binary.text.starts_with('*') {
+            format!("function `{}` in the files that the process runs", function.text)
+        } else {
+            format!("function `{}` in `{}`", function.text, binary.text)
         };
         cx.refused_in_program(function.span, (&what, &binary.text), error);
     } else {
