@@ -2,8 +2,8 @@
 //!
 //! In: the control groups of this process. Out: the least that one of them and its ancestors leave.
 //! Guarantee: what cannot be read sets no limit. Memory that the kernel can take back, the contents
-//! of files, counts as free. What is left is read
-//! once: what this process does with it must not make it smaller.
+//! of files, counts as free. What is left is read once: what this process does with it must not
+//! make it smaller.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! In: a path, and a limit in bytes. Out: a regular file, or a reader of it for the `object` crate.
 //! Guarantee: opening a FIFO, a socket, a device or a file of procfs, sysfs, tracefs and the like
 //! fails without blocking and without side effects. A reader never reads more bytes than its limit,
-//! however large the file claims to be, nor more than the [budget](super::budget) of this process
+//! however large the file claims to be, nor more than the budget (`host/budget.rs`) of this process
 //! allows, and every chunk that it reads counts as progress.
 
 use std::cell::{Cell, RefCell};
