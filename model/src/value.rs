@@ -6,10 +6,10 @@
 //! addresses to names.
 
 use std::cmp::Ordering;
-use std::fmt;
-use std::fs::File;
 use std::net::IpAddr;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use crate::distribution::Distribution;
 use crate::series::Series;
@@ -153,18 +153,12 @@ pub struct Bucket {
 }
 
 /// A file as the kernel identifies it in a mapping.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileId {
     /// Major number of its device in the upper 32 bits, minor number in the lower ones.
     pub device: u64,
     /// Inode number.
     pub inode: u64,
-}
-
-/// Keeps files for lookups after their processes have ended; used by another thread.
-pub trait KeepFiles: fmt::Debug + Send + Sync {
-    /// Keeps a file that a process has mapped, within limits.
-    fn keep(&self, id: FileId, file: &File);
 }
 
 /// Resolves addresses and ids to names; implemented by the runtime, mocked in tests.
@@ -219,11 +213,6 @@ pub trait Symbols {
     /// Announces that user addresses will be resolved, possibly after their processes have ended.
     /// Of the processes that already run, only `processes` are scanned, or all if it is empty.
     fn record_processes(&self, _processes: &[u32]) {}
-    /// Where to keep the files in which stacks are taken: their paths may lead elsewhere when the
-    /// stacks are printed. `None` if nothing is read from files.
-    fn kept_files(&self) -> Option<Arc<dyn KeepFiles>> {
-        None
-    }
     /// Failures to resolve names so far, by reason.
     fn shortfalls(&self) -> Shortfalls {
         Shortfalls::default()
@@ -250,7 +239,7 @@ impl Symbols for NoSymbols {
 }
 
 /// The location of an address in a process.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Location {
     /// Code with a symbol name, and what debug information says about it.
     Symbol(SymbolName, Origin),
@@ -274,7 +263,7 @@ impl Location {
 }
 
 /// A position in a file, from which another machine can resolve the address, at another time.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FilePosition {
     /// The file's build id in hexadecimal digits, if it has one.
     pub build_id: Option<Arc<str>>,
@@ -285,7 +274,7 @@ pub struct FilePosition {
 }
 
 /// The file of an instruction, and its source from debug information.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Origin {
     /// The position in the mapped file; `None` in code that is in no file.
     pub position: Option<FilePosition>,
@@ -297,7 +286,7 @@ pub struct Origin {
 }
 
 /// A line of a source file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The file's path, as the compiler recorded it.
     pub file: String,
@@ -306,7 +295,7 @@ pub struct Source {
 }
 
 /// A function that the compiler inlined.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inlined {
     pub name: String,
     /// The line in this function: that of the call, if the instruction belongs to a function that
@@ -342,7 +331,7 @@ impl Location {
 }
 
 /// Why addresses have no names or incomplete names, with a count for each reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Shortfalls {
     /// Names that were truncated.
     pub cut_names: u64,
@@ -388,7 +377,7 @@ impl Shortfalls {
 }
 
 /// A resolved address.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SymbolName {
     /// The function.
     pub name: String,

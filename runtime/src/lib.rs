@@ -29,6 +29,7 @@
 //! | [`maps`], [`ring`], [`spans`] | contents of maps, records of programs, the account of each span |
 //! | [`ledger`] | what was lost, and what the run cost |
 //! | [`symbols`] | addresses to names |
+//! | [`reader`] | the process that reads the files of traced processes |
 //! | [`params`] | values of parameters, patched into an object before it is loaded |
 //! | [`view`] | contents of maps to the rows of a table |
 //!
@@ -61,6 +62,7 @@ pub mod maps;
 mod memory;
 mod packets;
 pub mod params;
+pub mod reader;
 pub mod result_file;
 pub mod ring;
 pub mod session;

@@ -136,7 +136,7 @@ pub fn run(
         symbols.record_processes(&options.pids);
     }
     // The first events already need tables.
-    let unwinder = start_unwinder((object, &values), &loaded, &options, symbols);
+    let unwinder = start_unwinder((object, &values), &loaded, &options);
     let actions = Actions {
         object,
         loaded: &loaded,
@@ -205,14 +205,9 @@ pub fn run(
 
 /// Starts to answer requests for unwind tables, unless nothing runs. Without answers, stacks say
 /// so.
-fn start_unwinder(
-    (object, values): (&Object, &Values),
-    loaded: &Loaded,
-    options: &RunOptions,
-    symbols: &dyn Symbols,
-) -> Option<Unwinder> {
+fn start_unwinder((object, values): (&Object, &Values), loaded: &Loaded, options: &RunOptions) -> Option<Unwinder> {
     let unwinding = object.unwinding.as_ref().filter(|_| !options.dry_run)?;
-    let files = (options.unwind_cache.clone(), symbols.kept_files());
+    let files = (options.unwind_cache.clone(), options.reader.clone());
     let expected = options.child.as_ref().map(|child| (child.pid(), crate::host::needed::files(child.program())));
     let named = [options.pids.as_slice(), &values.processes(object)].concat();
     Unwinder::start(unwinding, loaded, (&named, expected), files).ok()

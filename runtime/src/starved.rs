@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use crate::host::stat::Stat;
+
 /// How long a thread that has work may lack a CPU before what waits for it goes on.
 pub(crate) const LONGEST: Duration = Duration::from_secs(30);
 
@@ -19,9 +21,7 @@ pub(crate) fn own() -> PathBuf {
 
 /// Whether a thread runs, or would if it had a CPU.
 pub(crate) fn is_ready(thread: &Path) -> bool {
-    // The name is in parentheses, and may contain some. The state follows: proc_pid_stat(5).
-    let stat = fs::read_to_string(thread.join("stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
+    Stat::in_directory(thread).is_some_and(|stat| stat.is_running())
 }
 
 /// Waits until the thread has dropped the sender, or is stuck for `patience`.

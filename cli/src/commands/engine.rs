@@ -34,6 +34,7 @@ use profiler_runtime::elf;
 use profiler_runtime::host::Host;
 use profiler_runtime::load::{self, LoadError, Loaded, Refusal};
 use profiler_runtime::params::Values;
+use profiler_runtime::reader::Reader;
 use profiler_runtime::session::{self, RunError, RunOptions};
 use profiler_runtime::symbols::HostSymbols;
 use profiler_runtime::sys::regex::Regex;
@@ -291,6 +292,7 @@ pub(super) fn run(
         rows_apart: arguments.rows_apart,
         progress: progress::is_wanted(arguments),
         unwind_cache: cache::of_unwind_tables(),
+        reader: Reader::apart(),
         values,
     };
     let terminal = arguments.output.is_none().then(streams::terminal).flatten();
@@ -314,7 +316,7 @@ pub(super) fn run(
         Format::BpftraceJson => Box::new(Json::new(out, arguments.quiet).of_bpftrace()),
     };
     let output = progress::in_front_of(output, arguments);
-    let symbols = HostSymbols::new();
+    let symbols = HostSymbols::read_by(&options.reader);
     let outcome = stack_files.around(output, &arguments.script.origin.title(), |output| {
         session::run(object, &CATALOGUE, options, output, &symbols).map_err(|error| match error {
             RunError::Output(error) => {
@@ -376,11 +378,13 @@ pub(super) fn run_at_prompt(
         locate: Some(&|span| SourceLocation::of(source, span)),
         requests: Some(requests),
         unwind_cache: cache::of_unwind_tables(),
+        reader: Reader::apart(),
         ..RunOptions::default()
     };
     let on_terminal = std::io::stdout().is_terminal();
     let mut output = Text::new(out(), out(), true).escaping(on_terminal, on_terminal);
-    let outcome = session::run(object, &CATALOGUE, options, &mut output, &HostSymbols::new());
+    let symbols = HostSymbols::read_by(&options.reader);
+    let outcome = session::run(object, &CATALOGUE, options, &mut output, &symbols);
     Ok(outcome.map_err(|error| refused(source, script, None, &error))?.exit_code)
 }
 

@@ -21,6 +21,7 @@ use profiler_runtime::attach::trap::Traps;
 use profiler_runtime::child::Child;
 use profiler_runtime::ledger::{self, Cost};
 use profiler_runtime::load::Loaded;
+use profiler_runtime::reader::Reader;
 use profiler_runtime::session::{self, Outcome, RunError, RunOptions};
 use profiler_runtime::symbols::HostSymbols;
 use profiler_runtime::sys::stats::Measuring;
@@ -82,10 +83,12 @@ impl Watched {
             when_refused: Some(&|program, error| drop(refused.borrow_mut().insert(program, error))),
             when_collected: Some(&when_collected),
             locate: Some(&|span| SourceLocation::of(source, span)),
+            reader: Reader::apart(),
             ..RunOptions::default()
         };
         let mut renderer = RecordingRenderer::default();
-        let (outcome, error) = match session::run(object, &CATALOGUE, options, &mut renderer, &HostSymbols::new()) {
+        let symbols = HostSymbols::read_by(&options.reader);
+        let (outcome, error) = match session::run(object, &CATALOGUE, options, &mut renderer, &symbols) {
             Ok(outcome) => (Some(outcome), None),
             Err(error) => (None, Some(error)),
         };

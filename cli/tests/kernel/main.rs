@@ -47,6 +47,7 @@ mod span_properties;
 mod spans;
 mod stack_files;
 mod stacks;
+mod stalled;
 mod static_probes;
 mod target;
 mod thread_files;

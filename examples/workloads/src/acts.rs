@@ -9,6 +9,7 @@ mod disk;
 mod measured;
 mod network;
 mod rare;
+mod stalled;
 mod waiting;
 
 use std::ffi::CString;
@@ -42,6 +43,8 @@ workload act cached PATH N        writes N pages to PATH, forgets them, and read
 workload act reclaim PATH MIB    writes MIB to PATH, forgets them, and has a group of 16 MiB read them
 workload act ssl                 reads from a TLS connection that has no other side
 workload act thread              starts a thread
+workload act stalled DIRECTORY PATH …
+                                 runs PATH from a file system over DIRECTORY that stops answering when a line comes
 workload act spin MS             two threads use up their CPUs
 ";
 
@@ -82,6 +85,7 @@ pub fn act(words: &[String]) -> Result<()> {
         "refill" => sys::fill(32 << 20),
         "ssl" => sys::read_tls(),
         "thread" => std::thread::spawn(|| ()).join().map_err(|_| Error::other("the thread failed")),
+        "stalled" => stalled::stalled(rest),
         "spin" => {
             let ms = number(rest, 0)?;
             std::thread::scope(|scope| {

@@ -4,7 +4,7 @@
 //! Guarantee: opening a FIFO, a socket, a device or a file of procfs, sysfs, tracefs and the like
 //! fails without blocking and without side effects. A reader never reads more bytes than its limit,
 //! however large the file claims to be, nor more than the budget (`host/budget.rs`) of this process
-//! allows, and every chunk that it reads counts as progress.
+//! allows, and it reads in steps, so that the kernel's account of reads shows that it gets on.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
@@ -14,8 +14,6 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use object::read::{ReadCache, ReadRef};
 
@@ -32,7 +30,7 @@ pub const MAX_SYMBOLS: usize = 4 << 20;
 /// What the cache takes for a string besides its bytes.
 const ENTRY_BYTES: u64 = 64;
 
-/// Bytes per step of progress.
+/// Bytes per step.
 const STEP_BYTES: usize = 1 << 20;
 
 /// Opens a regular file, following symbolic links.
@@ -69,33 +67,21 @@ fn open(path: &Path, flags: i32, of_the_kernel: bool) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
 }
 
-/// A file that counts each megabyte read, so that a watchdog can tell a slow reader from a stuck
-/// one.
+/// A file that is read a megabyte at a time: the kernel counts a read when it has ended, which
+/// tells a slow reader from a stuck one.
 #[derive(Debug)]
-pub struct Watched {
-    file: File,
-    progress: Arc<AtomicU64>,
-}
+pub struct InSteps(pub File);
 
-impl Watched {
-    /// Counts steps in `progress`.
-    pub fn new(file: File, progress: Arc<AtomicU64>) -> Watched {
-        Watched { file, progress }
-    }
-}
-
-impl Read for Watched {
+impl Read for InSteps {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let length = into.len().min(STEP_BYTES);
-        let read = self.file.read(&mut into[..length])?;
-        self.progress.fetch_add(1, Ordering::Relaxed);
-        Ok(read)
+        self.0.read(&mut into[..length])
     }
 }
 
-impl Seek for Watched {
+impl Seek for InSteps {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.file.seek(to)
+        self.0.seek(to)
     }
 }
 

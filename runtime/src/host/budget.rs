@@ -19,6 +19,17 @@ pub(crate) const MAX_BYTES: usize = 192 << 20;
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: OnceLock<usize> = OnceLock::new();
 
+/// Limits this process to a part of the budget: another one has reserved the rest. Nothing has been
+/// reserved yet.
+pub(crate) fn limit_to(most_bytes: usize) {
+    LIMIT.get_or_init(|| limit_bytes().min(most_bytes));
+}
+
+/// What may still be reserved.
+pub(crate) fn left_bytes() -> usize {
+    LIMIT.get_or_init(limit_bytes).saturating_sub(RESERVED.load(Ordering::Relaxed))
+}
+
 /// A part of the budget, which is given back when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Reserved {

@@ -4,6 +4,7 @@
 //! Guarantee: a number that is missing or hidden is `None` or 0, as the kernel writes it.
 
 use std::fs;
+use std::path::Path;
 
 /// Fields, numbered as in proc(5).
 pub(crate) const USER_TICKS: usize = 14;
@@ -21,7 +22,12 @@ pub(crate) struct Stat(String);
 impl Stat {
     /// Reads the file; `None` if the process has ended.
     pub(crate) fn of(pid: u32) -> Option<Stat> {
-        Stat::parsed(&String::from_utf8_lossy(&fs::read(format!("/proc/{pid}/stat")).ok()?))
+        Stat::in_directory(Path::new(&format!("/proc/{pid}")))
+    }
+
+    /// Reads the file of a process or a thread in its directory; `None` if it has ended.
+    pub(crate) fn in_directory(directory: &Path) -> Option<Stat> {
+        Stat::parsed(&String::from_utf8_lossy(&fs::read(directory.join("stat")).ok()?))
     }
 
     /// The text of the file.

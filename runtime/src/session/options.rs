@@ -16,6 +16,7 @@ use crate::child::Child;
 use crate::control::Requests;
 use crate::load::Loaded;
 use crate::params::Values;
+use crate::reader::Reader;
 
 /// Which probes of a script to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,6 +85,9 @@ pub struct RunOptions<'a> {
     /// runs. It is made when a script first needs such tables. Without it, each run reads the
     /// programs.
     pub unwind_cache: Option<PathBuf>,
+    /// What reads the files of processes for unwind tables. It should be the one that reads their
+    /// names, which then knows files that no path leads to any more.
+    pub reader: Reader,
     /// Parameter values that replace those the object was built with.
     pub values: Option<Values>,
 }

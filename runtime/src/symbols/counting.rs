@@ -7,10 +7,9 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::Arc;
 
 use profiler_model::strftime::Zone;
-use profiler_model::value::{KeepFiles, Location, Origin, Shortfalls, SymbolName, Symbols, Value};
+use profiler_model::value::{Location, Origin, Shortfalls, SymbolName, Symbols, Value};
 
 /// Total bytes of names beyond [`SHORT_BYTES`] that are returned in one run.
 pub const MAX_LONG_BYTES: u64 = 16 << 20;
@@ -143,10 +142,6 @@ impl Symbols for Counting<'_> {
 
     fn record_processes(&self, processes: &[u32]) {
         self.symbols.record_processes(processes);
-    }
-
-    fn kept_files(&self) -> Option<Arc<dyn KeepFiles>> {
-        self.symbols.kept_files()
     }
 
     fn expect(&self, values: &mut dyn Iterator<Item = &Value>) {

@@ -6,16 +6,13 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use profiler_model::crc32::Crc32;
 
 use super::debug_sections::{DebugLink, DebugSections};
-use crate::host::bounded::{Bounded, MAX_TABLE_BYTES, Watched, open_regular};
+use crate::host::bounded::{Bounded, InSteps, MAX_TABLE_BYTES, open_regular};
 
 /// Where distributions install debug files.
 const SYSTEM: &str = "/usr/lib/debug";
@@ -38,18 +35,17 @@ pub(super) struct Program<'a> {
 pub(super) struct Search {
     /// debuginfod's cache.
     cache: Option<PathBuf>,
-    progress: Arc<AtomicU64>,
 }
 
 impl Search {
-    /// A search that counts the steps of reading in `progress`.
-    pub(super) fn new(progress: Arc<AtomicU64>) -> Search {
-        Search { cache: cache(|name| env::var_os(name)), progress }
+    /// A search in the places of this machine.
+    pub(super) fn new() -> Search {
+        Search { cache: cache(|name| env::var_os(name)) }
     }
 
     /// The path of the debug file of a program, and what the file contains.
     pub(super) fn find(&self, program: Program<'_>, sections: &DebugSections) -> Option<(PathBuf, DebugSections)> {
-        self.by_build_id(program, &sections.build_id).or_else(|| self.by_link(program, sections.link.as_ref()?))
+        self.by_build_id(program, &sections.build_id).or_else(|| by_link(program, sections.link.as_ref()?))
     }
 
     fn by_build_id(&self, program: Program<'_>, id: &[u8]) -> Option<(PathBuf, DebugSections)> {
@@ -61,32 +57,30 @@ impl Search {
         candidates.extend(in_root(program.root, Path::new(&installed)));
         candidates.extend(self.cache.as_ref().map(|cache| cache.join(&id_in_hex).join("debuginfo")));
         candidates.into_iter().find_map(|path| {
-            let sections = self.sections(&path)?;
+            let sections = sections_of(&path)?;
             (sections.build_id == id && is_useful(&sections)).then_some((path, sections))
         })
     }
+}
 
-    fn by_link(&self, program: Program<'_>, link: &DebugLink) -> Option<(PathBuf, DebugSections)> {
-        let directory = program.path.parent()?;
-        let system = Path::new(SYSTEM).join(directory.strip_prefix("/").ok()?);
-        [directory.to_path_buf(), directory.join(".debug"), system].into_iter().find_map(|directory| {
-            let path = directory.join(&link.name);
-            // The link of a debug file is its own name.
-            if path == program.path {
-                return None;
-            }
-            let path = in_root(program.root, &path).unwrap_or(path);
-            let sections = self.sections(&path).filter(is_useful)?;
-            let file = Watched::new(open_regular(&path).ok()?, Arc::clone(&self.progress));
-            (checksum(file)? == link.checksum).then_some((path, sections))
-        })
-    }
+fn by_link(program: Program<'_>, link: &DebugLink) -> Option<(PathBuf, DebugSections)> {
+    let directory = program.path.parent()?;
+    let system = Path::new(SYSTEM).join(directory.strip_prefix("/").ok()?);
+    [directory.to_path_buf(), directory.join(".debug"), system].into_iter().find_map(|directory| {
+        let path = directory.join(&link.name);
+        // The link of a debug file is its own name.
+        if path == program.path {
+            return None;
+        }
+        let path = in_root(program.root, &path).unwrap_or(path);
+        let sections = sections_of(&path).filter(is_useful)?;
+        let file = InSteps(open_regular(&path).ok()?);
+        (checksum(file)? == link.checksum).then_some((path, sections))
+    })
+}
 
-    fn sections(&self, path: &Path) -> Option<DebugSections> {
-        let file: File = open_regular(path).ok()?;
-        let watched = Watched::new(file, Arc::clone(&self.progress));
-        DebugSections::parse(&Bounded::new(watched, MAX_TABLE_BYTES))
-    }
+fn sections_of(path: &Path) -> Option<DebugSections> {
+    DebugSections::parse(&Bounded::new(InSteps(open_regular(path).ok()?), MAX_TABLE_BYTES))
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
@@ -112,7 +106,7 @@ fn cache(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
 }
 
 /// The CRC-32 of a file, as in `.gnu_debuglink`; `None` if it cannot be read or is too large.
-fn checksum(mut file: Watched) -> Option<u32> {
+fn checksum(mut file: InSteps) -> Option<u32> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let (mut sum, mut total) = (Crc32::default(), 0);
     file.rewind().ok()?;

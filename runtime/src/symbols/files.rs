@@ -10,14 +10,13 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::debug_files::{Program, Search, hex};
 use super::debug_sections::DebugSections;
 use super::image::{Contents, Image, NamedAddress};
 use super::line_cache::{FileKey, LineCache};
 use super::lines::{Found, Lines, Read};
-use crate::host::bounded::{Bounded, MAX_TABLE_BYTES, Watched, open_regular};
+use crate::host::bounded::{Bounded, InSteps, MAX_TABLE_BYTES, open_regular};
 
 /// Limit in bytes of cached symbols; above it the cache is emptied. The half million symbols of
 /// rustc and LLVM take 7 MB.
@@ -32,7 +31,6 @@ pub(super) struct Files {
     kept_bytes: usize,
     lines: LineCache,
     search: Search,
-    progress: Arc<AtomicU64>,
     /// Files with more symbols than are read, since they were last taken.
     large: u64,
     /// Files without lines for lack of memory, since they were last taken.
@@ -79,14 +77,13 @@ impl ReadFile {
 }
 
 impl Files {
-    /// Nothing is read yet; `progress` counts the steps of reading.
-    pub(super) fn new(progress: Arc<AtomicU64>) -> Files {
+    /// Nothing is read yet.
+    pub(super) fn new() -> Files {
         Files {
             known: HashMap::new(),
             kept_bytes: 0,
             lines: LineCache::default(),
-            search: Search::new(Arc::clone(&progress)),
-            progress,
+            search: Search::new(),
             large: 0,
             refused: 0,
         }
@@ -126,8 +123,6 @@ impl Files {
     /// The origin of what is at an offset of a file.
     pub(super) fn origin(&mut self, read: &ReadFile, offset: u64) -> Found {
         let Some(address) = read.known.image.address_of(offset) else { return Found::default() };
-        // Parsing the information of an address takes a fraction of a second at most.
-        self.progress.fetch_add(1, Ordering::Relaxed);
         let file = || match (&read.known.lines, &read.contents) {
             (Place::Inside, Contents::File(file)) => file.try_clone().ok(),
             (Place::Separate(path), _) => open_regular(path).ok(),
@@ -136,15 +131,14 @@ impl Files {
         if let Place::Nowhere = read.known.lines {
             return Found::default();
         }
-        let progress = Arc::clone(&self.progress);
-        let lines = || file().map_or(Read::Nothing, |file| Lines::read(Watched::new(file, Arc::clone(&progress))));
+        let lines = || file().map_or(Read::Nothing, |file| Lines::read(InSteps(file)));
         let found = self.lines.find(read.key, address, lines);
         self.refused += u64::from(found.is_refused);
         found
     }
 
     fn parse(&self, file: &File, program: Program<'_>) -> Known {
-        let Some(bytes) = file.try_clone().ok().map(|file| self.bounded(file)) else { return Known::default() };
+        let Some(bytes) = file.try_clone().ok().map(bounded) else { return Known::default() };
         let mut image = Image::parse(&bytes);
         let Some(sections) = DebugSections::parse(&bytes) else { return Known { image, ..Known::default() } };
         let build_id = (!sections.build_id.is_empty()).then(|| hex(&sections.build_id).into());
@@ -159,14 +153,10 @@ impl Files {
             && let Ok(file) = open_regular(&path).map(Arc::new)
             && let Ok(read) = file.try_clone()
         {
-            image.add_symbols_of(Image::parse(&self.bounded(read)), &file);
+            image.add_symbols_of(Image::parse(&bounded(read)), &file);
         }
         let lines = if found.has_lines() { Place::Separate(path) } else { Place::Nowhere };
         Known { image, build_id, lines }
-    }
-
-    fn bounded(&self, file: File) -> Bounded<Watched> {
-        Bounded::new(Watched::new(file, Arc::clone(&self.progress)), MAX_TABLE_BYTES)
     }
 
     /// Adds a file to the cache, which is emptied first if it is full.
@@ -185,6 +175,10 @@ impl Files {
         self.known.clear();
         self.kept_bytes = 0;
     }
+}
+
+fn bounded(file: File) -> Bounded<InSteps> {
+    Bounded::new(InSteps(file), MAX_TABLE_BYTES)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ impl Reader {
     fn new(name: &str) -> Reader {
         let directory = std::env::temp_dir().join(format!("profiler-{name}-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory");
-        Reader { files: Files::new(Arc::default()), directory }
+        Reader { files: Files::new(), directory }
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> File {

@@ -10,17 +10,13 @@ use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use super::image::NamedAddress;
 use super::jitdump::JitDump;
-use super::naming::open_mapped;
+use super::naming::{Ended, open_mapped};
 use super::perf_map::{self, Opened, PerfMap, Version};
-use super::processes::FilePlace;
-use super::recorder::Recording;
 use super::regions::{Region, Regions};
-use crate::host::bounded::{Watched, open_regular_no_link};
+use crate::host::bounded::{InSteps, open_regular_no_link};
 use crate::sys::account::effective_uid;
 
 /// Limit in bytes of what is kept of all files; above it everything is dropped.
@@ -42,7 +38,6 @@ pub(super) struct Generated {
     kept_bytes: usize,
     /// The process whose files have been read for the current question.
     fresh: Option<u32>,
-    progress: Arc<AtomicU64>,
     /// Files that are not trusted, since they were last taken.
     refused: u64,
     /// Files that exceed a limit, since they were last taken.
@@ -70,9 +65,9 @@ pub(super) struct GeneratedCode<'a> {
 }
 
 impl Generated {
-    /// Nothing is read yet; `progress` counts the steps of reading.
-    pub(super) fn new(progress: Arc<AtomicU64>) -> Generated {
-        Generated { processes: HashMap::new(), kept_bytes: 0, fresh: None, progress, refused: 0, large: 0 }
+    /// Nothing is read yet.
+    pub(super) fn new() -> Generated {
+        Generated { processes: HashMap::new(), kept_bytes: 0, fresh: None, refused: 0, large: 0 }
     }
 
     /// Begins another question: files may have changed.
@@ -98,10 +93,10 @@ impl Generated {
     /// The function of a process that has ended. Its jitdump is known by its recorded mapping,
     /// which was in our mount namespace. Its perf map counts if it was written while mappings were
     /// recorded, because another process may have had its PID before.
-    pub(super) fn find_ended(&mut self, pid: u32, recording: &Recording, address: u64) -> Option<GeneratedCode<'_>> {
+    pub(super) fn find_ended(&mut self, pid: u32, ended: &Ended, address: u64) -> Option<GeneratedCode<'_>> {
         if self.fresh != Some(pid) {
             self.fresh = Some(pid);
-            let files = self.files_of_ended(pid, recording);
+            let files = self.files_of_ended(pid, ended);
             self.keep(pid, files);
         }
         self.named(pid, address)
@@ -176,17 +171,17 @@ impl Generated {
         files.dump = self.opened_dump(open_mapped(pid, *region), &[writer.user], known).filter(is_own);
     }
 
-    fn files_of_ended(&mut self, pid: u32, recording: &Recording) -> Files {
+    fn files_of_ended(&mut self, pid: u32, ended: &Ended) -> Files {
         let mut files = self.taken(pid);
-        let users = users_of_ended();
-        if let Some(FilePlace { path, file: id, .. }) = recording.dump(pid) {
-            let file = open_regular_no_link(Path::new(&*path)).ok();
+        let users = &ended.users;
+        if let Some((path, id)) = &ended.dump {
+            let file = open_regular_no_link(Path::new(&**path)).ok();
             let file = file.filter(|file| file.metadata().is_ok_and(|meta| meta.ino() == id.inode));
-            let dump = file.and_then(|file| self.opened_dump(Some(file), &users, None));
+            let dump = file.and_then(|file| self.opened_dump(Some(file), users, None));
             files.dump = dump.filter(|(_, dump)| dump.pid() == pid);
             files.dump_path = path.to_string();
         }
-        let (path, opened) = perf_map::open_of_ended(pid, &users, recording.began());
+        let (path, opened) = perf_map::open_of_ended(pid, users, ended.began);
         if let Opened::Read(version, map) = opened {
             (files.perf_map, files.perf_map_path) = (Some((version, map)), path);
         }
@@ -210,7 +205,7 @@ impl Generated {
         let is_same = |(known, dump): &(DumpId, JitDump)| *known == id && dump.read_bytes() <= meta.len();
         let (_, mut dump) = known.filter(is_same).unwrap_or_default();
         let was_cut = dump.is_cut;
-        dump.read_on(Watched::new(file, Arc::clone(&self.progress)), meta.len());
+        dump.read_on(InSteps(file), meta.len());
         self.large += u64::from(dump.is_cut && !was_cut);
         Some((id, dump))
     }
@@ -218,7 +213,7 @@ impl Generated {
 
 /// Who may own the files of a process that has ended, besides root: its user is not known any more.
 /// Those whose processes we start are ours, and, under `sudo`, its caller.
-fn users_of_ended() -> Vec<u32> {
+pub(super) fn users_of_ended() -> Vec<u32> {
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok());
     caller.into_iter().chain([effective_uid()]).collect()
 }

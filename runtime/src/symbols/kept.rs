@@ -9,24 +9,23 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
-use profiler_model::value::{FileId, KeepFiles};
+use profiler_model::value::FileId;
 
 /// Limit of kept files: a quarter of the descriptors that a process usually may have.
 const MAX_FILES: usize = 256;
 
 /// The kept files by device and inode.
 #[derive(Debug, Default)]
-pub(super) struct KeptFiles(Mutex<HashMap<FileId, File>>);
+pub(crate) struct KeptFiles(Mutex<HashMap<FileId, File>>);
 
 impl KeptFiles {
     /// Another descriptor of a kept file.
     pub(super) fn get(&self, id: FileId) -> Option<File> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&id)?.try_clone().ok()
     }
-}
 
-impl KeepFiles for KeptFiles {
-    fn keep(&self, id: FileId, file: &File) {
+    /// Keeps a file that a process has mapped, within limits.
+    pub(crate) fn keep(&self, id: FileId, file: &File) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < MAX_FILES && !kept.contains_key(&id) {
             // Without a free descriptor, its functions have no names once its processes have ended.

@@ -14,7 +14,7 @@ mod files;
 mod generated;
 pub mod image;
 pub mod jitdump;
-mod kept;
+pub(crate) mod kept;
 pub mod kernel;
 mod line_cache;
 pub mod lines;
@@ -24,18 +24,17 @@ pub mod perf_map;
 pub(crate) mod processes;
 mod recorder;
 pub(crate) mod regions;
-mod service;
 mod user;
 mod words;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs;
-use std::sync::Arc;
 
 use profiler_model::strftime::Zone;
-use profiler_model::value::{KeepFiles, Location, Shortfalls, SymbolName, Symbols, Value};
+use profiler_model::value::{Location, Shortfalls, SymbolName, Symbols, Value};
 
+use crate::reader::Reader;
 use crate::sys::time;
 use kernel::KernelSymbols;
 use user::UserSymbols;
@@ -51,11 +50,16 @@ pub struct HostSymbols {
 }
 
 impl HostSymbols {
-    /// Nothing is read yet except the clocks.
+    /// Nothing is read yet except the clocks. Files of processes will be read in this process.
     pub fn new() -> HostSymbols {
+        HostSymbols::read_by(&Reader::here())
+    }
+
+    /// The same, with another reader of files.
+    pub fn read_by(reader: &Reader) -> HostSymbols {
         HostSymbols {
             kernel: OnceCell::new(),
-            user: RefCell::default(),
+            user: RefCell::new(UserSymbols::read_by(reader)),
             usernames: OnceCell::new(),
             boot_time_ns: time::realtime_ns().saturating_sub(time::boottime_ns()),
             notes: RefCell::default(),
@@ -123,10 +127,6 @@ impl Symbols for HostSymbols {
 
     fn record_processes(&self, processes: &[u32]) {
         self.user.borrow_mut().record(processes);
-    }
-
-    fn kept_files(&self) -> Option<Arc<dyn KeepFiles>> {
-        Some(self.user.borrow().kept())
     }
 }
 

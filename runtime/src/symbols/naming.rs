@@ -2,17 +2,17 @@
 //!
 //! In: a process and addresses. Out: the location of each address.
 //! Guarantee: only regular files are read, within limits; the cache is bounded; mappings are read
-//! once per question. Blocking time is unbounded, because files can be on any file system, so the
-//! caller runs this in a thread of its own.
+//! once per question. Blocking time is unbounded, because files can be on any file system, so this
+//! runs in a process of its own (`reader/`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use profiler_model::value::{FileId, FilePosition, Location, Origin, Shortfalls, SymbolName};
+use serde::{Deserialize, Serialize};
 
 use super::debug_files::Program;
 use super::files::{Files, ReadFile};
@@ -21,12 +21,12 @@ use super::image::NamedAddress;
 use super::kept::KeptFiles;
 use super::lines::Found;
 use super::processes::FilePlace;
-use super::recorder::Recording;
 use super::regions::{Region, Regions};
 use crate::host::bounded::open_regular;
 use crate::host::demangle::readable;
 pub(crate) use crate::host::mapped::read_maps;
 use crate::host::stat::{MEMORY_BYTES, START_STACK, Stat};
+use crate::reader::{Channel, Work};
 
 /// End of user addresses.
 const END_OF_USER_MEMORY: u64 = 1 << 56;
@@ -34,23 +34,43 @@ const END_OF_USER_MEMORY: u64 = 1 << 56;
 pub(crate) const VDSO: &str = "[vdso]";
 
 /// A lookup request.
-#[derive(Debug)]
-pub(super) struct Question {
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Question {
     pub pid: u32,
     /// Whether the process is alive.
     pub is_alive: bool,
     pub addresses: Vec<u64>,
     /// Whether source lines and inlined functions are wanted.
     pub with_origins: bool,
-    /// The recorded mappings of earlier programs and processes.
-    pub recording: Option<Recording>,
-    /// The files in which stacks were taken.
-    pub kept: Arc<KeptFiles>,
+    /// Where the addresses were in files, according to recorded mappings.
+    pub recorded: Vec<RecordedFile>,
+    /// What was recorded of a process that has ended.
+    pub ended: Option<Ended>,
+}
+
+/// A file that a process has mapped, or had.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RecordedFile {
+    /// Path of the file, as the process saw it, or `[vdso]`.
+    pub path: Arc<str>,
+    pub file: FileId,
+    pub places: Places,
+}
+
+/// What was recorded of a process that has ended, besides its files.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ended {
+    /// Path and identity of its jitdump.
+    pub dump: Option<(Arc<str>, FileId)>,
+    /// When recording began, in seconds since 1970.
+    pub began: i64,
+    /// Who may own files about it, besides root.
+    pub users: Vec<u32>,
 }
 
 /// The resolved locations, and what is missing.
-#[derive(Debug)]
-pub(super) struct Answer {
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Answer {
     pub locations: Vec<(u64, Location)>,
     pub shortfalls: Shortfalls,
 }
@@ -58,10 +78,25 @@ pub(super) struct Answer {
 /// Addresses with their file offsets.
 type Places = Vec<(u64, u64)>;
 
+impl RecordedFile {
+    /// The files of addresses whose places were recorded.
+    pub(super) fn all(addresses: &[u64], places: Vec<Option<FilePlace>>) -> Vec<RecordedFile> {
+        let mut files: BTreeMap<(Arc<str>, FileId), Places> = BTreeMap::new();
+        for (address, place) in addresses.iter().zip(places) {
+            if let Some(FilePlace { path, file, offset }) = place {
+                files.entry((path, file)).or_default().push((*address, offset));
+            }
+        }
+        files.into_iter().map(|((path, file), places)| RecordedFile { path, file, places }).collect()
+    }
+}
+
 /// Symbols of all files read so far.
 #[derive(Debug)]
-pub(super) struct Namer {
+pub(crate) struct Namer {
     files: Files,
+    /// The files in which stacks were taken, if they are read here.
+    kept: Option<Arc<KeptFiles>>,
     vdso: Option<ReadFile>,
     generated: Generated,
     /// Of the current question.
@@ -70,19 +105,20 @@ pub(super) struct Namer {
 }
 
 impl Namer {
-    /// Nothing is read yet; `progress` counts the steps of reading.
-    pub(super) fn new(progress: Arc<AtomicU64>) -> Namer {
+    /// Nothing is read yet.
+    pub(crate) fn new(kept: Option<Arc<KeptFiles>>) -> Namer {
         Namer {
-            files: Files::new(Arc::clone(&progress)),
+            files: Files::new(),
+            kept,
             vdso: None,
-            generated: Generated::new(progress),
+            generated: Generated::new(),
             with_origins: false,
             shortfalls: Shortfalls::default(),
         }
     }
 
     /// Resolves the addresses of a process.
-    pub(super) fn answer(&mut self, question: &Question) -> Answer {
+    fn locate(&mut self, question: &Question) -> Answer {
         self.with_origins = question.with_origins;
         self.generated.begin();
         let mut locations = BTreeMap::new();
@@ -98,13 +134,13 @@ impl Namer {
         for (region, addresses) in mapped {
             self.in_region(question.pid, (&regions, region), &addresses, &mut locations);
         }
-        let places = question.recording.as_ref().map(|recording| recording.find(question.pid, &left));
-        let mut files: BTreeMap<(Arc<str>, FileId), Places> = BTreeMap::new();
-        for (at, &address) in left.iter().enumerate() {
-            match places.as_ref().and_then(|places| places.get(at)?.clone()) {
-                Some(FilePlace { path, file, offset }) => {
-                    files.entry((path, file)).or_default().push((address, offset));
-                }
+        let recorded = question.recorded.iter().enumerate();
+        let recorded = recorded.flat_map(|(file, it)| it.places.iter().map(move |(at, offset)| (*at, (file, *offset))));
+        let recorded: HashMap<u64, (usize, u64)> = recorded.collect();
+        let mut files: BTreeMap<usize, Places> = BTreeMap::new();
+        for &address in &left {
+            match recorded.get(&address) {
+                Some((file, offset)) => files.entry(*file).or_default().push((address, *offset)),
                 // The current mappings are complete, unless the process ended meanwhile; for one
                 // that has ended, only its files were recorded.
                 None if self.ended_name(question, address, &mut locations) => {}
@@ -114,9 +150,10 @@ impl Namer {
                 None => {}
             }
         }
-        for ((path, file), places) in files {
-            let kept = question.kept.get(file);
-            self.in_recorded_file((&path, file), kept, &places, &mut locations);
+        for (file, places) in files {
+            let RecordedFile { path, file, .. } = &question.recorded[file];
+            let kept = self.kept.as_ref().and_then(|kept| kept.get(*file));
+            self.in_recorded_file((path, *file), kept, &places, &mut locations);
         }
         let location = |&address: &u64| (address, locations.remove(&address).unwrap_or(Location::Unknown));
         let locations = question.addresses.iter().map(location).collect();
@@ -205,8 +242,8 @@ impl Namer {
     /// Resolves an address in code that a process generated which has ended; returns whether it
     /// has a name.
     fn ended_name(&mut self, question: &Question, address: u64, into: &mut BTreeMap<u64, Location>) -> bool {
-        let Some(recording) = question.recording.as_ref().filter(|_| !question.is_alive) else { return false };
-        let Some(found) = self.generated.find_ended(question.pid, recording, address) else { return false };
+        let Some(ended) = &question.ended else { return false };
+        let Some(found) = self.generated.find_ended(question.pid, ended, address) else { return false };
         let (symbol, is_cut) = symbol(&found);
         self.shortfalls.cut_names += u64::from(is_cut);
         into.insert(address, Location::named(symbol));
@@ -217,6 +254,16 @@ impl Namer {
         let name = readable(&found.name);
         self.shortfalls.cut_names += u64::from(name.is_cut);
         SymbolName { name: name.text, offset: found.offset, module: module.map(str::to_owned) }
+    }
+}
+
+impl Work for Namer {
+    type Question = Question;
+    type Answer = Answer;
+    const CHANNEL: Channel = Channel::Names;
+
+    fn answer(&mut self, question: Question) -> Answer {
+        self.locate(&question)
     }
 }
 

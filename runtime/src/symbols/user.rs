@@ -11,17 +11,16 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use profiler_model::value::{Location, Shortfalls, SymbolName, Value};
 
 use super::expected::Expected;
-use super::kept::KeptFiles;
-use super::naming::{Answer, Namer, Question};
+use super::generated::users_of_ended;
+use super::naming::{Answer, Ended, Namer, Question, RecordedFile};
 use super::recorder::Recorder;
-use super::service::{Limits, Service};
 use crate::host::stat::{MEMORY_BYTES, START_STACK, STARTED_TICKS, Stat};
 use crate::memory::share_bytes;
+use crate::reader::{Asking, Reader};
 
 /// Limit of cached addresses; when it is reached, the cache is emptied.
 const MAX_REMEMBERED: usize = 1 << 18;
@@ -40,11 +39,10 @@ const MEMORY_FIELDS: [usize; 5] = [26, 27, START_STACK, 45, 48];
 /// The symbols of all processes looked up so far.
 #[derive(Debug)]
 pub(super) struct UserSymbols {
-    service: Service<Question, Answer>,
+    namer: Asking<Namer>,
     processes: HashMap<u32, Known>,
     remembered: usize,
     remembered_bytes: usize,
-    kept: Arc<KeptFiles>,
     recorder: Option<Recorder>,
     shortfalls: Shortfalls,
     /// The processes whose addresses were announced by the last call of `expect`.
@@ -82,36 +80,25 @@ struct Program {
     file: Option<PathBuf>,
 }
 
-impl Default for UserSymbols {
-    fn default() -> UserSymbols {
-        let make = |progress| {
-            let mut namer = Namer::new(progress);
-            Box::new(move |question: Question| namer.answer(&question)) as _
-        };
+impl UserSymbols {
+    /// Nothing is known yet.
+    pub(super) fn read_by(reader: &Reader) -> UserSymbols {
         UserSymbols {
-            service: Service::new(make, Limits::default()),
+            namer: Asking::new(reader, || Namer::new(None)),
             processes: HashMap::new(),
             remembered: 0,
             remembered_bytes: 0,
-            kept: Arc::default(),
             recorder: None,
             shortfalls: Shortfalls::default(),
             checked: HashSet::new(),
             with_origins: false,
         }
     }
-}
 
-impl UserSymbols {
     /// Starts recording the mappings of processes, and scans those that already run: all, or only
     /// `processes`.
     pub(super) fn record(&mut self, processes: &[u32]) {
         self.recorder.get_or_insert_with(|| Recorder::start(processes));
-    }
-
-    /// The files kept for lookups after their processes have ended.
-    pub(super) fn kept(&self) -> Arc<KeptFiles> {
-        Arc::clone(&self.kept)
     }
 
     /// The name of one address.
@@ -193,9 +180,14 @@ impl UserSymbols {
         unknown.dedup();
         let asked = unknown.len();
         let recording = self.recorder.as_ref().map(Recorder::recording);
-        let kept = Arc::clone(&self.kept);
-        let question = Question { pid, is_alive, addresses: unknown, with_origins, recording, kept };
-        let Some(Answer { locations, shortfalls }) = self.service.ask(question) else {
+        let places = recording.as_ref().map(|recording| recording.find(pid, &unknown)).unwrap_or_default();
+        let recorded = RecordedFile::all(&unknown, places);
+        let ended = recording.filter(|_| !is_alive).map(|recording| {
+            let dump = recording.dump(pid).map(|place| (place.path, place.file));
+            Ended { dump, began: recording.began(), users: users_of_ended() }
+        });
+        let question = Question { pid, is_alive, addresses: unknown, with_origins, recorded, ended };
+        let Some(Answer { locations, shortfalls }) = self.namer.ask(question) else {
             known.is_stuck = true;
             self.shortfalls.unanswered += asked as u64;
             return;
@@ -241,7 +233,7 @@ mod tests {
 
     #[test]
     fn names_outlive_their_process_but_not_its_number_nor_its_program() {
-        let mut symbols = UserSymbols::default();
+        let mut symbols = UserSymbols::read_by(&Reader::here());
         let gone = 1 << 30;
         let other = Program { started: 1, memory: [0; 5], file: None };
         symbols.processes.insert(gone, known(Some(other)));
@@ -263,7 +255,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut symbols = UserSymbols { remembered: MAX_REMEMBERED + 1, ..UserSymbols::default() };
+        let mut symbols = UserSymbols { remembered: MAX_REMEMBERED + 1, ..UserSymbols::read_by(&Reader::here()) };
         symbols.processes.insert(1 << 30, Known::default());
         symbols.locate_code(std::process::id(), &[1]);
         assert_eq!((symbols.processes.len(), symbols.remembered), (1, 1));
@@ -274,7 +266,7 @@ mod tests {
 
     #[test]
     fn processes_that_are_gone_take_no_memory() {
-        let mut symbols = UserSymbols::default();
+        let mut symbols = UserSymbols::read_by(&Reader::here());
         for pid in 1 << 29..(1 << 29) + 100 {
             symbols.locate_code(pid, &[1, 2, 3]);
             assert_eq!(symbols.find(pid, 1), None);
@@ -284,7 +276,7 @@ mod tests {
 
     #[test]
     fn addresses_are_code_or_not() {
-        let mut symbols = UserSymbols::default();
+        let mut symbols = UserSymbols::read_by(&Reader::here());
         let own = std::process::id();
         let code = Program::of as fn(u32) -> Option<Program> as usize as u64;
         let data = &raw const symbols as u64;

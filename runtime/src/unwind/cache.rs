@@ -12,6 +12,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use super::sections::Sections;
 use crate::sys::account::effective_uid;
 
@@ -34,12 +36,28 @@ const SECRET_BYTES: usize = 16;
 #[derive(Debug)]
 pub(super) struct Cache {
     directory: PathBuf,
-    secret: [u8; SECRET_BYTES],
+    secret: Secret,
 }
 
+/// What keys of entries are hashed with. Whoever does not know it cannot make two files with one
+/// key.
+pub(crate) type Secret = [u8; SECRET_BYTES];
+
 /// The key of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Digest(u64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Digest(u64);
+
+/// The key for the rows of these sections; `None` if an entry would be of no use.
+pub(super) fn digest(secret: &Secret, sections: &Sections<'_>) -> Option<Digest> {
+    if sections.eh_frame.len() + sections.debug_frame.len() < MIN_SECTION_BYTES {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    (secret, MAGIC, sections.eh_frame, sections.debug_frame).hash(&mut hasher);
+    let bases = &sections.bases.eh_frame;
+    (bases.section, bases.text, bases.data, sections.entry).hash(&mut hasher);
+    Some(Digest(hasher.finish()))
+}
 
 impl Cache {
     /// Opens a directory, which is made if it is missing. Fails if it is not private.
@@ -53,16 +71,9 @@ impl Cache {
         Ok(Cache { directory: directory.to_path_buf(), secret })
     }
 
-    /// The key for the rows of these sections; `None` if an entry would be of no use.
-    pub(super) fn digest(&self, sections: &Sections<'_>) -> Option<Digest> {
-        if sections.eh_frame.len() + sections.debug_frame.len() < MIN_SECTION_BYTES {
-            return None;
-        }
-        let mut hasher = DefaultHasher::new();
-        (self.secret, MAGIC, sections.eh_frame, sections.debug_frame).hash(&mut hasher);
-        let bases = &sections.bases.eh_frame;
-        (bases.section, bases.text, bases.data, sections.entry).hash(&mut hasher);
-        Some(Digest(hasher.finish()))
+    /// The secret of its keys.
+    pub(super) fn secret(&self) -> Secret {
+        self.secret
     }
 
     /// The rows of an entry; `None` if there is none, or if it is damaged.
@@ -126,8 +137,8 @@ fn place(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     placed
 }
 
-/// The secret of a directory. Whoever does not know it cannot make two files with one digest.
-fn secret(directory: &Path) -> io::Result<[u8; SECRET_BYTES]> {
+/// The secret of a directory.
+fn secret(directory: &Path) -> io::Result<Secret> {
     let path = directory.join(SECRET);
     let mut secret = [0; SECRET_BYTES];
     if open(&path).and_then(|mut file| file.read_exact(&mut secret)).is_err() {

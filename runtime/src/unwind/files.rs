@@ -1,44 +1,38 @@
 //! The tables of files, read once.
 //!
 //! In: regions of code of processes. Out: their mappings.
-//! Guarantee: a table is that of the mapped file itself, never of one that has its path now. Only
-//! regular files are read, within limits. Reading can block, because files can be on any file
-//! system.
+//! Guarantee: a table is that of the mapped file itself, never of one that has its path now. A file
+//! that the reader cannot read is code without unwind information.
 
-use std::cell::{Cell, OnceCell};
-use std::collections::HashMap;
-use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt as _;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use object::read::ReadRef;
 use profiler_model::unwind::{Mapping, Table};
-use profiler_model::value::KeepFiles;
+use profiler_model::value::FileId;
 
 use super::cache::Cache;
 use super::mappings::{self, Tables};
-use super::rows::rows;
-use super::sections::Sections;
-use super::segments::{MAX_ROWS, Part, Segments};
-use crate::host::bounded::{Bounded, MAX_TABLE_BYTES};
-use crate::symbols::naming::{VDSO, open_mapped, own_vdso};
+use super::reading::{Answer, FileKey, FileTable, MappedFile, MaybeRows, Question, TableReader, table};
+use super::sections::CodeSegment;
+use super::segments::{Part, Segments};
+use crate::reader::{Asking, Reader};
+use crate::symbols::naming::{VDSO, own_vdso};
 use crate::symbols::regions::Region;
 
 /// Limit of known files; above it they are read again.
 const MAX_FILES: usize = 16 << 10;
 
-/// Identity and version of a file: device, inode, size, and time of the last change.
-type FileKey = (u64, u64, u64, (i64, i64));
-
 /// The files known so far. The vDSO is one of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Files {
     known: HashMap<Option<FileKey>, Known>,
+    /// Files that do not even open.
+    stuck: HashSet<FileId>,
     segments: Segments,
     cache: Option<Cache>,
-    kept: Option<Arc<dyn KeepFiles>>,
+    reader: Asking<TableReader>,
     vdso: OnceCell<Rc<[u8]>>,
 }
 
@@ -58,17 +52,32 @@ pub(super) struct Mapped {
 }
 
 impl Files {
-    /// No file is known yet. Rows of large files are kept in a cache, the files themselves for
-    /// those who need them later.
-    pub(super) fn new(cache: Option<Cache>, kept: Option<Arc<dyn KeepFiles>>) -> Files {
-        Files { cache, kept, ..Files::default() }
+    /// No file is known yet. Rows of large files are kept in a cache.
+    pub(super) fn new(cache: Option<Cache>, reader: &Reader) -> Files {
+        Files {
+            known: HashMap::new(),
+            stuck: HashSet::new(),
+            segments: Segments::default(),
+            cache,
+            reader: Asking::new(reader, || TableReader::new(None)),
+            vdso: OnceCell::new(),
+        }
     }
 
     /// The mappings for the regions of a process. Their segments are to be written first.
     pub(super) fn map(&mut self, pid: u32, regions: &[Region<'_>]) -> Mapped {
         let mut mapped = Mapped { mappings: Vec::new(), is_complete: true };
+        let files: Vec<Region<'_>> =
+            regions.iter().filter(|it| it.is_file() && !self.stuck.contains(&it.file)).copied().collect();
+        let keys = self.open(pid, &files);
+        let mut opened = files.iter().zip(keys).peekable();
         for region in regions {
-            match self.known(pid, region) {
+            let known = match opened.next_if(|(file, _)| file.start == region.start) {
+                Some((_, Some(key))) => self.of_file(key),
+                None if region.path == VDSO => self.of_vdso(region),
+                Some(_) | None => Known::bare(),
+            };
+            match known {
                 Known::Placed(tables) => mapped.mappings.extend(mappings::of_file(region, &tables)),
                 Known::LeftOut(_) => mapped.is_complete = false,
             }
@@ -98,74 +107,104 @@ impl Files {
         self.known.clear();
     }
 
-    fn known(&mut self, pid: u32, region: &Region<'_>) -> Known {
-        if region.path == VDSO {
-            // The kernel maps the same into every process, except 32-bit ones.
-            let bytes = Rc::clone(self.vdso.get_or_init(|| own_vdso().unwrap_or_default().into()));
-            let is_same = bytes.len() as u64 == region.end - region.start;
-            return if is_same { self.read(None, &*bytes) } else { Known::bare() };
+    /// Opens the files of regions. Where one of them does not open, only that one stays unknown.
+    fn open(&mut self, pid: u32, regions: &[Region<'_>]) -> Vec<Option<FileKey>> {
+        if regions.is_empty() {
+            return Vec::new();
         }
-        let file = if region.is_file() { open_mapped(pid, *region) } else { None };
-        if let (Some(kept), Some(file)) = (&self.kept, &file) {
-            kept.keep(region.file, file);
+        let mapped = regions.iter().map(MappedFile::of).collect();
+        match self.reader.ask(Question::Mapped(pid, mapped)) {
+            Some(Answer::Opened(keys)) if keys.len() == regions.len() => return keys,
+            _ if regions.len() == 1 => drop(self.stuck.insert(regions[0].file)),
+            _ => {}
         }
-        match file.and_then(|file| Some((key(&file.metadata().ok()?), file))) {
-            Some((key, file)) => self.read(Some(key), &Bounded::new(file, MAX_TABLE_BYTES)),
-            None => Known::bare(),
+        let mut keys = Vec::new();
+        for region in regions {
+            let is_known = self.stuck.contains(&region.file);
+            keys.push(if is_known { None } else { self.open(pid, &[*region]).pop().flatten() });
         }
+        keys
+    }
+
+    /// The kernel maps the same into every process, except 32-bit ones.
+    fn of_vdso(&mut self, region: &Region<'_>) -> Known {
+        let bytes = Rc::clone(self.vdso.get_or_init(|| own_vdso().unwrap_or_default().into()));
+        if bytes.len() as u64 != region.end - region.start {
+            return Known::bare();
+        }
+        if let Some(known) = self.known_as(None) {
+            return known;
+        }
+        let known = match table(&*bytes, None) {
+            FileTable { code, rows: MaybeRows::Read(read) } => self.place(code, &read.rows),
+            FileTable { rows: MaybeRows::Digest(_), .. } => Known::bare(),
+        };
+        self.known.insert(None, known.clone());
+        known
+    }
+
+    /// What is known of a file, unless there is space now for what was left out.
+    fn known_as(&self, key: Option<FileKey>) -> Option<Known> {
+        let known = self.known.get(&key)?;
+        let is_late = matches!(known, Known::LeftOut(rows) if self.segments.has_space_for(*rows));
+        (!is_late).then(|| known.clone())
     }
 
     /// Reads a file before it is mapped; one that is not regular is left out.
     pub(super) fn read_ahead(&mut self, path: &Path) {
-        let file = path.metadata().ok().filter(Metadata::is_file).and_then(|_| File::open(path).ok());
-        if let Some((key, file)) = file.and_then(|file| Some((key(&file.metadata().ok()?), file))) {
-            self.read(Some(key), &Bounded::new(file, MAX_TABLE_BYTES));
+        if let Some(Answer::Opened(keys)) = self.reader.ask(Question::Ahead(path.to_owned())) {
+            keys.into_iter().flatten().for_each(|key| drop(self.of_file(key)));
         }
     }
 
-    fn read<'data, Bytes: ReadRef<'data>>(&mut self, key: Option<FileKey>, data: Bytes) -> Known {
-        match self.known.get(&key) {
-            Some(Known::LeftOut(rows)) if self.segments.has_space_for(*rows) => {}
-            Some(known) => return known.clone(),
-            None => {}
+    /// A file that is open.
+    fn of_file(&mut self, key: FileKey) -> Known {
+        if let Some(known) = self.known_as(Some(key)) {
+            return known;
         }
         if self.known.len() >= MAX_FILES {
             self.forget();
         }
-        let known = self.place(data);
-        self.known.insert(key, known.clone());
+        let known = match self.reader.ask(Question::Table(key, self.cache.as_ref().map(Cache::secret))) {
+            Some(Answer::Table(Some(FileTable { code, rows }))) => match self.rows(key, rows) {
+                Some(rows) => self.place(code, &rows),
+                None => Known::bare(),
+            },
+            // Another process reads by now, which has not opened it.
+            Some(_) => return Known::LeftOut(0),
+            None => Known::bare(),
+        };
+        self.known.insert(Some(key), known.clone());
         known
     }
 
-    fn place<'data, Bytes: ReadRef<'data>>(&mut self, data: Bytes) -> Known {
-        let Some(sections) = Sections::find(data) else { return Known::bare() };
-        let rows = self.rows(&sections, data);
-        let rows = if rows.len() > MAX_ROWS { &[] } else { rows.as_slice() };
+    /// The rows of a file that is open, from the cache if they are there; `None` if they cannot be
+    /// read.
+    fn rows(&mut self, key: FileKey, rows: MaybeRows) -> Option<Vec<u64>> {
+        let digest = match rows {
+            MaybeRows::Read(read) => return Some(read.rows),
+            MaybeRows::Digest(digest) => digest,
+        };
+        if let Some(rows) = self.cache.as_ref().and_then(|cache| cache.read(digest)) {
+            return Some(rows);
+        }
+        let Some(Answer::Rows(Some(read))) = self.reader.ask(Question::Rows(key)) else { return None };
+        // The digest does not cover instructions. Only few and small files need them.
+        if let Some(cache) = self.cache.as_ref().filter(|_| !read.depend_on_code) {
+            // Without an entry, the next run reads the file.
+            let _ = cache.write(digest, &read.rows);
+        }
+        Some(read.rows)
+    }
+
+    fn place(&mut self, code: Vec<CodeSegment>, rows: &[u64]) -> Known {
+        if code.is_empty() {
+            return Known::bare();
+        }
         match self.segments.place(rows) {
-            Some(parts) => Known::Placed(Rc::new(Tables { code: sections.code, parts })),
+            Some(parts) => Known::Placed(Rc::new(Tables { code, parts })),
             None => Known::LeftOut(rows.len()),
         }
-    }
-}
-
-impl Files {
-    /// The rows of a file, from the cache if they are there.
-    fn rows<'data, Bytes: ReadRef<'data>>(&self, sections: &Sections<'data>, data: Bytes) -> Vec<u64> {
-        let entry = self.cache.as_ref().and_then(|cache| Some((cache, cache.digest(sections)?)));
-        if let Some(rows) = entry.and_then(|(cache, digest)| cache.read(digest)) {
-            return rows;
-        }
-        let reads_code = Cell::new(false);
-        let rows = rows(sections, &|address, size_bytes| {
-            reads_code.set(true);
-            sections.instructions(data, address, size_bytes)
-        });
-        // The digest does not cover instructions. Only few and small files need them.
-        if let Some((cache, digest)) = entry.filter(|_| !reads_code.get()) {
-            // Without an entry, the next run reads the file.
-            let _ = cache.write(digest, &rows);
-        }
-        rows
     }
 }
 
@@ -175,8 +214,4 @@ impl Known {
         let parts = vec![Part { start: 0, table: Table::NONE }];
         Known::Placed(Rc::new(Tables { code: Vec::new(), parts }))
     }
-}
-
-fn key(meta: &Metadata) -> FileKey {
-    (meta.dev(), meta.ino(), meta.len(), (meta.mtime(), meta.mtime_nsec()))
 }

@@ -9,6 +9,7 @@ mod busy;
 mod cache;
 mod files;
 mod mappings;
+pub(crate) mod reading;
 mod requests;
 mod rows;
 mod rule;
@@ -27,11 +28,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use profiler_model::unwind::{REQUEST_BYTES, Unwinding};
-use profiler_model::value::KeepFiles;
 
 use crate::attach::sampling::online_cpus;
 use crate::background::{Background, End, PATIENCE};
 use crate::load::Loaded;
+use crate::reader::Reader;
 use crate::ring::Rings;
 use crate::symbols::processes::LOST;
 use crate::sys::map::OwnedMap;
@@ -62,8 +63,8 @@ pub(crate) struct Unwinder {
 }
 
 impl Unwinder {
-    /// Starts the thread for a loaded object. Tables of large files are kept in the private
-    /// directory `cache`, if there is one; the files that were read, in `kept`. Returns when these
+    /// Starts the thread for a loaded object. Files are read by `reader`. Tables of large files are
+    /// kept in the private directory `cache`, if there is one. Returns when these
     /// processes have tables, or the busiest ones if none is named, and the files of a process that
     /// is about to run them; but waits no longer than [`PATIENCE`] or
     /// [`PREPARATION`] for a thread that is stuck.
@@ -71,7 +72,7 @@ impl Unwinder {
         unwinding: &Unwinding,
         loaded: &Loaded,
         (processes, expected): (&[u32], Option<(u32, Vec<PathBuf>)>),
-        (cache, kept): (Option<PathBuf>, Option<Arc<dyn KeepFiles>>),
+        (cache, reader): (Option<PathBuf>, Reader),
     ) -> io::Result<Unwinder> {
         let maps = Maps::open(unwinding, loaded)?;
         let requests = open(&unwinding.requests, loaded)?;
@@ -83,7 +84,7 @@ impl Unwinder {
         let thread = Background::start("unwinder", STACK_BYTES, move |end| {
             let first = if named.is_empty() { busy::busiest() } else { named };
             let cache = cache.and_then(|directory| Cache::open(&directory).ok());
-            let mut server = Server::new(maps, Files::new(cache, kept), counted);
+            let mut server = Server::new(maps, Files::new(cache, &reader), counted);
             let mut early: VecDeque<Early> = first.into_iter().map(Early::Process).collect();
             if let Some((pid, files)) = expected {
                 server.expect(pid);

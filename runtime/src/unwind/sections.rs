@@ -10,6 +10,7 @@ use object::LittleEndian;
 use object::elf::{self, FileHeader64};
 use object::read::ReadRef;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable};
+use serde::{Deserialize, Serialize};
 
 type Header = FileHeader64<LittleEndian>;
 
@@ -31,8 +32,8 @@ pub(super) struct Sections<'data> {
 }
 
 /// A part of a file that is loaded as code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CodeSegment {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CodeSegment {
     pub address: u64,
     pub file_offset: u64,
     pub size_bytes: u64,

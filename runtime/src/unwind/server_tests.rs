@@ -9,6 +9,7 @@ use profiler_model::unwind::{
 use profiler_model::value::FileId;
 
 use super::*;
+use crate::reader::Reader;
 use crate::unwind::rows::rows;
 use crate::unwind::sections::Sections;
 use crate::unwind::segments::MAX_ROWS;
@@ -86,7 +87,7 @@ impl Recorded {
 }
 
 fn new(store: Recorded) -> Server<Recorded> {
-    Server::new(store, Files::default(), Arc::default())
+    Server::new(store, Files::new(None, &Reader::here()), Arc::default())
 }
 
 fn own() -> u32 {
@@ -178,7 +179,7 @@ fn a_file_is_known_by_more_than_its_path() {
     let region = regions.get(regions.code_at(own_code()).expect("it is mapped"));
     assert_eq!(region.file.inode, meta.ino());
     let replaced = Region { file: FileId { inode: region.file.inode + 1, ..region.file }, start: 1, ..region };
-    let mut files = Files::default();
+    let mut files = Files::new(None, &Reader::here());
     let mapped = files.map(own(), &[region, replaced]);
     let tables: Vec<bool> = mapped.mappings.iter().map(|mapping| mapping.table == Table::NONE).collect();
     assert_eq!((mapped.is_complete, tables), (true, vec![false, true]));

@@ -1,0 +1,155 @@
+//! Questions about files, and who answers them.
+//!
+//! In: a question. Out: the answer; `None` if what reads is stuck, or was broken by it.
+//! Guarantee: apart from this process, a question takes a bounded time (`pace.rs`).
+
+use std::io::{self, ErrorKind, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Reader;
+use super::child::{Children, End};
+use super::pace::Pace;
+use super::wire;
+
+/// How often the progress of an answer is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The lines to a process, each with a thread there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Channel {
+    /// Names of addresses.
+    Names,
+    /// Unwind tables.
+    Tables,
+}
+
+impl Channel {
+    pub(super) const COUNT: usize = 2;
+}
+
+/// Work on files.
+pub(crate) trait Work {
+    type Question: Serialize + DeserializeOwned;
+    type Answer: Serialize + DeserializeOwned;
+    /// The line on which it is asked for.
+    const CHANNEL: Channel;
+
+    /// Reads what the question needs. May block for ever.
+    fn answer(&mut self, question: Self::Question) -> Self::Answer;
+}
+
+/// Asks for one kind of work.
+#[derive(Debug)]
+pub(crate) struct Asking<W>(Place<W>);
+
+#[derive(Debug)]
+enum Place<W> {
+    Here(W),
+    Apart { children: Arc<Children>, line: Option<Line> },
+}
+
+/// A line that has been opened.
+#[derive(Debug)]
+struct Line {
+    end: End,
+    /// The thread that answers, in procfs.
+    thread: PathBuf,
+}
+
+/// Why there is no answer.
+enum Failure {
+    /// It does not get on.
+    Stuck,
+    /// The process has ended, by itself or by another one's hand, or there are no more.
+    Ended,
+}
+
+impl<W: Work> Asking<W> {
+    /// Nothing has been asked yet. If files are read in this process, `here` does the work.
+    pub(crate) fn new(reader: &Reader, here: impl FnOnce() -> W) -> Asking<W> {
+        Asking(match &reader.0 {
+            None => Place::Here(here()),
+            Some(children) => Place::Apart { children: Arc::clone(children), line: None },
+        })
+    }
+
+    /// The answer. If the process ends over it, another one is asked, once: it may have ended for
+    /// what the other line was asked.
+    pub(crate) fn ask(&mut self, question: W::Question) -> Option<W::Answer> {
+        let (children, line) = match &mut self.0 {
+            Place::Here(work) => return Some(work.answer(question)),
+            Place::Apart { children, line } => (children, line),
+        };
+        for _ in 0..2 {
+            let opened = line.take().map_or_else(|| Line::open(children, W::CHANNEL), Ok);
+            let answer = opened.and_then(|mut opened| {
+                let answer = opened.ask(&question);
+                match &answer {
+                    Ok(_) => *line = Some(opened),
+                    Err(_) => children.give_up(opened.end.number),
+                }
+                answer
+            });
+            match answer {
+                Ok(answer) => return Some(answer),
+                Err(Failure::Stuck) => return None,
+                Err(Failure::Ended) => {}
+            }
+        }
+        None
+    }
+}
+
+impl Line {
+    fn open(children: &Children, channel: Channel) -> Result<Line, Failure> {
+        let end = children.line(channel).ok_or(Failure::Ended)?;
+        let mut line = Line { thread: PathBuf::from(format!("/proc/{}", end.pid)), end };
+        let stream = &line.end.stream;
+        let limited = stream.set_read_timeout(Some(LOOK)).and_then(|()| stream.set_write_timeout(Some(LOOK)));
+        // The first message says which thread it is.
+        match limited.map_err(|_| Failure::Ended).and_then(|()| line.receive()) {
+            Ok(thread) => Ok(Line { thread, ..line }),
+            Err(failure) => {
+                children.give_up(line.end.number);
+                Err(failure)
+            }
+        }
+    }
+
+    fn ask<Question: Serialize, Answer: DeserializeOwned>(&mut self, question: &Question) -> Result<Answer, Failure> {
+        wire::send(&mut self.end.stream, question).map_err(|_| Failure::Ended)?;
+        self.receive()
+    }
+
+    fn receive<Answer: DeserializeOwned>(&mut self) -> Result<Answer, Failure> {
+        let mut waiting = Waiting { stream: &self.end.stream, pace: Pace::begin(self.thread.clone()) };
+        wire::receive(&mut waiting)
+            .map_err(|error| if error.kind() == ErrorKind::TimedOut { Failure::Stuck } else { Failure::Ended })
+    }
+}
+
+/// Reads an answer as long as the thread that writes it gets on.
+struct Waiting<'a> {
+    stream: &'a std::os::unix::net::UnixStream,
+    pace: Pace,
+}
+
+impl Read for Waiting<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.stream.read(into) {
+                Err(error) if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) => {
+                    if self.pace.is_stuck() {
+                        return Err(ErrorKind::TimedOut.into());
+                    }
+                }
+                read => return read,
+            }
+        }
+    }
+}
