@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use super::machine::{Directory, Running, assert_gone, held, profiler, skip, wait_for, workload};
@@ -55,6 +56,14 @@ impl Drop for Served {
         drop(self.server.stdin.take());
         let _ = self.server.wait();
     }
+}
+
+fn has_no_fuse() -> bool {
+    let is_missing = !Path::new("/dev/fuse").exists();
+    if is_missing {
+        println!("SKIPPED: the kernel has no FUSE");
+    }
+    is_missing
 }
 
 /// The processes that read files for another one.
@@ -133,7 +142,7 @@ fn paced() -> Running {
 
 #[test]
 fn a_file_system_that_does_not_answer_costs_only_its_own_names() {
-    if skip() {
+    if skip() || has_no_fuse() {
         return;
     }
     let (mut served, other) = (Served::start("stalled-names"), paced());
@@ -147,7 +156,7 @@ fn a_file_system_that_does_not_answer_costs_only_its_own_names() {
 
 #[test]
 fn a_run_that_is_killed_while_a_file_does_not_open_leaves_nothing() {
-    if skip() {
+    if skip() || has_no_fuse() {
         return;
     }
     let (mut served, other) = (Served::start("stalled-killed"), paced());
