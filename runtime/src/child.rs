@@ -138,7 +138,11 @@ impl Drop for Child {
 
 /// Splits a command line into words, at white space. Quotes and backslashes work as in a shell; no
 /// other shell syntax does.
-fn split(command: &str) -> Result<Vec<String>, ChildError> {
+///
+/// # Errors
+///
+/// A quote that is not closed, or a backslash at the end.
+pub fn split(command: &str) -> Result<Vec<String>, ChildError> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut chars = command.chars();

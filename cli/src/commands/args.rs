@@ -140,6 +140,20 @@ pub(super) fn long_options() -> Vec<String> {
     run.filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
 }
 
+/// The long options of `run`, as one types them, with what they are for.
+pub(super) fn run_options() -> Vec<(String, String)> {
+    let commands = profiler();
+    let run = commands.find_subcommand("run").into_iter().flat_map(clap::Command::get_arguments);
+    let option = |argument: &clap::Arg| {
+        let gap = if argument.get_action().takes_values() { " " } else { "" };
+        let about = argument.get_help().map_or_else(String::new, ToString::to_string);
+        // It may have lines of its own.
+        let about = about.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some((format!("--{}{gap}", argument.get_long()?), about))
+    };
+    run.filter_map(option).collect()
+}
+
 /// The help of a command, or of the whole program; `None` if there is no such command.
 pub(super) fn help_text(command: Option<&str>) -> Option<String> {
     let mut profiler = profiler();

@@ -9,10 +9,12 @@ use super::input::COMMANDS;
 /// The help text for a terminal with `columns` columns.
 pub fn text(columns: usize) -> String {
     let width = COMMANDS.iter().map(|(_, usage, _)| usage.len()).max().unwrap_or(0);
-    let mut text =
-        fitted(0, "Enter a probe to attach it, `@x` to print a map, or an expression to evaluate it:", columns);
+    let words = "Enter a probe to attach it, `@x` to print a map, an expression to evaluate it, or a recipe with its \
+                 options to run it until Control-C:";
+    let mut text = fitted(0, words, columns);
     text.push('\n');
-    for example in ["tracepoint:syscalls:sys_enter_openat { @[comm] = count(); }", "@", "nsecs"] {
+    for example in ["tracepoint:syscalls:sys_enter_openat { @[comm] = count(); }", "@", "nsecs", "lock/futex --min 1ms"]
+    {
         text.push_str(&fitted(2, example, columns));
     }
     text.push('\n');

@@ -87,6 +87,8 @@ pub enum Effect {
     },
     /// Print the lines typed last.
     History(usize),
+    /// Run a recipe, as the command does, until it ends; the line as it was typed.
+    Recipe(String),
     /// Leave.
     Quit,
 }
@@ -172,8 +174,10 @@ impl Program {
 }
 
 /// The state of a prompt.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Repl {
+    /// Whether a word at the start of a line means a recipe.
+    names_recipe: fn(&str) -> bool,
     programs: BTreeMap<u32, Program>,
     /// Programs that replace another one and are not yet attached, with the number of that one.
     replacing: BTreeMap<u32, u32>,
@@ -183,8 +187,16 @@ pub struct Repl {
 }
 
 impl Repl {
+    /// A prompt without programs.
+    pub fn new(names_recipe: fn(&str) -> bool) -> Repl {
+        Repl { names_recipe, programs: BTreeMap::new(), replacing: BTreeMap::new(), last: 0, definitions: Vec::new() }
+    }
+
     /// Handles a typed text.
     pub fn submit(&mut self, text: &str) -> Vec<Effect> {
+        if text.split_whitespace().next().is_some_and(self.names_recipe) {
+            return vec![Effect::Recipe(text.trim().to_owned())];
+        }
         match input::read(text) {
             Err(words) => vec![say(&words)],
             Ok(Input::Nothing) => Vec::new(),

@@ -5,9 +5,13 @@ use std::fmt::Write as _;
 
 use super::{Effect, Loading, News, Repl};
 
+fn is_recipe(word: &str) -> bool {
+    ["lock/latency", "opensnoop"].contains(&word)
+}
+
 /// Replays a transcript and returns it with the actual effects.
 fn replay(transcript: &str) -> String {
-    let (mut repl, mut out) = (Repl::default(), String::new());
+    let (mut repl, mut out) = (Repl::new(is_recipe), String::new());
     for line in transcript.lines().map(str::trim) {
         let effects = if let Some(typed) = line.strip_prefix("> ") {
             repl.submit(typed)
@@ -255,8 +259,22 @@ fn what_one_line_defines_the_next_ones_know() {
 }
 
 #[test]
+fn a_line_that_begins_with_a_recipe_runs_it() {
+    holds(
+        r#"
+        >  lock/latency --pid 1 -c 'sleep 1'
+          Recipe("lock/latency --pid 1 -c 'sleep 1'")
+        > opensnoop
+          Recipe("opensnoop")
+        > print(opensnoop)
+          Attach { number: 1, source: "BEGIN { print(opensnoop); }", replaces: None, file: None }
+        "#,
+    );
+}
+
+#[test]
 fn whatever_is_typed_has_an_answer() {
-    let mut repl = Repl::default();
+    let mut repl = Repl::new(is_recipe);
     for text in [
         "",
         ":",

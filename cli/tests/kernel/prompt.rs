@@ -292,6 +292,10 @@ fn tab_completes_programs_recipes_and_parameters() {
         (":load proc/exi\t".into(), ":load proc/exits"),
         (":load proc/exits --na\t".into(), "--name "),
         (":load lock/futex --\t".into(), "--min        duration: only waits of at least this"),
+        ("lock/fut\t".into(), "lock/futex"),
+        ("opensno\t".into(), "opensnoop"),
+        ("lock/futex --mi\t".into(), "--min "),
+        ("opensnoop --durat\t".into(), "--duration "),
         ("tracepoint:sched:sched_switch { print(args.prev_com\t".into(), "args.prev_comm"),
         (":dump veri\t".into(), ":dump verifier"),
         ("curtask->group_lea\t".into(), "curtask->group_leader"),
@@ -433,4 +437,48 @@ fn a_span_of_one_line_is_known_to_the_next_and_both_are_saved_as_one_script() {
     let ended =
         Command::new(env!("CARGO_BIN_EXE_profiler")).args(["run", "-q", "--dry-run", &path]).output().expect("it runs");
     assert_eq!(ended.status.code(), Some(0), "{saved}\n{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
+fn a_recipe_runs_as_on_the_command_line_and_the_prompt_returns() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    prompt.type_in(&counter());
+    prompt.until("[1] 1 probe");
+    // It ends with its command; the program of the prompt counts meanwhile.
+    prompt.type_in("opensnoop -c 'sh -c \"cat /nosuch1 /nosuch2; exit 0\"'\n6 * 7\n");
+    let table = prompt.until("42\n");
+    assert!(table.contains("/nosuch1") && table.contains("No such file"), "{table}");
+    call_getppid(5);
+    prompt.type_in("lock/latncy --pid 1\nproc/opens --nosuch 1\n@calls\n");
+    prompt.until("did you mean the recipe `lock/latency`?");
+    prompt.until("has an option `--nosuch`");
+    prompt.until("@calls: 5\n");
+    assert_eq!(prompt.end(), 0);
+}
+
+#[test]
+fn control_c_ends_a_recipe_and_not_the_prompt() {
+    if skip() || !has_script() {
+        return;
+    }
+    let directory = Directory::new("recipe");
+    let mut prompt = Prompt::on_terminal(&directory);
+    prompt.until("Control-D leaves");
+    prompt.type_in(&counter());
+    prompt.until("[1] 1 probe");
+    // Twice: a signal that has ended a run is forgotten.
+    for _ in 0..2 {
+        prompt.type_in("proc/opens --comm no-such-program\r");
+        prompt.shows("probes");
+        prompt.type_in("\x03");
+        prompt.shows("> ");
+    }
+    call_getppid(3);
+    prompt.type_in("@calls\n");
+    prompt.until("@calls: 3");
+    prompt.type_in(":quit\n");
+    assert_eq!(prompt.end(), 0);
 }

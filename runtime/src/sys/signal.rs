@@ -32,6 +32,9 @@ const SAME_REQUEST_NS: u64 = 250_000_000;
 /// Whether even the first signal ends the process.
 static AT_ONCE: AtomicBool = AtomicBool::new(false);
 
+/// Whether the process outlives what a signal ends.
+static SURVIVES: AtomicBool = AtomicBool::new(false);
+
 /// Uses only async-signal-safe operations: atomics, `clock_gettime`, `write`, `_exit`.
 extern "C" fn on_signal(signal: i32) {
     let now = monotonic_ns();
@@ -90,9 +93,9 @@ impl Signals {
     }
 
     /// Runs a long operation that needs no cleanup; meanwhile the first signal ends the process at
-    /// once.
+    /// once, unless it outlives the run.
     pub fn ending_at_once<T>(long: impl FnOnce() -> T) -> T {
-        AT_ONCE.store(true, Ordering::SeqCst);
+        AT_ONCE.store(!SURVIVES.load(Ordering::SeqCst), Ordering::SeqCst);
         let result = long();
         AT_ONCE.store(false, Ordering::SeqCst);
         result
@@ -102,6 +105,18 @@ impl Signals {
     pub fn came(&self) -> bool {
         came()
     }
+}
+
+/// Runs something that a signal may end, in a process that outlives it: the first signal does not
+/// end the process, whether or not `run` listens, and is forgotten afterwards.
+pub fn surviving<T>(run: impl FnOnce() -> T) -> io::Result<T> {
+    let signals = Signals::listen()?;
+    SURVIVES.store(true, Ordering::SeqCst);
+    let result = run();
+    SURVIVES.store(false, Ordering::SeqCst);
+    drop(signals);
+    FIRST.store(0, Ordering::SeqCst);
+    Ok(result)
 }
 
 /// Whether a signal has asked the process to end.

@@ -12,8 +12,10 @@ use crate::repl::input::COMMANDS;
 use profiler_compiler::CATALOGUE;
 use profiler_runtime::host::Host;
 
+use super::super::args::run_options;
 use super::super::script::modules;
 use super::program;
+use super::recipe;
 use super::shell::Shell;
 use crate::commands::args::choices::Stage;
 
@@ -35,8 +37,26 @@ pub(super) fn at(shell: &Shell, host: &Host, line: &str, cursor: usize) -> Compl
     found
 }
 
-/// Completes a program, an expression, or a map with view clauses.
+/// Completes a program, an expression, a map with view clauses, or a recipe.
 fn script(shell: &Shell, host: &Host, line: &str, cursor: usize) -> Completion {
+    let typed = &line[..cursor];
+    let recipes = match typed.split_once(char::is_whitespace) {
+        Some((name, rest)) if recipe::is_meant(name) => return of_recipe(name, rest, cursor - rest.len()),
+        None if !typed.is_empty() => beginning(0, typed, recipes()),
+        _ => Completion::default(),
+    };
+    if typed.contains('/') && !recipes.candidates.is_empty() {
+        return recipes;
+    }
+    let mut found = program_or_map(shell, host, line, cursor);
+    if !recipes.candidates.is_empty() {
+        found.candidates.extend(recipes.candidates);
+        return beginning(0, typed, found.candidates);
+    }
+    found
+}
+
+fn program_or_map(shell: &Shell, host: &Host, line: &str, cursor: usize) -> Completion {
     let typed = &line[..cursor];
     let maps = shell.maps();
     let is_map = |text: &str| maps.iter().any(|map| map == text);
@@ -127,13 +147,38 @@ fn load(rest: &str, start: usize) -> Completion {
         if !rest[at..].starts_with('-') {
             return Completion::default();
         }
-        let text = program::read(path.trim()).unwrap_or_default();
-        let known = Known { modules: modules::standard(), ..Known::default() };
-        return beginning(start + at, &rest[at..], options(&declared::params(&text, known)));
+        return beginning(start + at, &rest[at..], parameters(path.trim()));
     }
+    beginning(start, rest, recipes().into_iter().chain(files(rest)).collect())
+}
+
+/// Completes the options of a recipe: its own, and those of `run`.
+fn of_recipe(name: &str, rest: &str, start: usize) -> Completion {
+    let at = rest.rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let (before, word) = rest.split_at(at);
+    let is_value = before.split_whitespace().next_back().is_some_and(|last| last.starts_with('-'));
+    if !word.starts_with('-') && (is_value || !word.is_empty()) {
+        return Completion::default();
+    }
+    let of_run = run_options().into_iter().map(|(option, about)| candidate(option, about));
+    beginning(start + at, word, parameters(name).into_iter().chain(of_run).collect())
+}
+
+/// Recipes, by their paths and by the names of other tools.
+fn recipes() -> Vec<Candidate> {
     let names = |path| [path].into_iter().chain(modules::other_names(path));
-    let recipes = modules::recipes().flat_map(|(path, text)| names(path).map(|name| candidate(name, first_line(text))));
-    beginning(start, rest, recipes.chain(files(rest)).collect())
+    let each = |(path, text): &(&'static str, &'static str)| {
+        let about = first_line(text);
+        names(*path).map(move |name| candidate(name, about)).collect::<Vec<_>>()
+    };
+    modules::recipes().flat_map(each).collect()
+}
+
+/// The parameters of a script or a recipe, as options.
+fn parameters(path: &str) -> Vec<Candidate> {
+    let text = program::read(path).unwrap_or_default();
+    let known = Known { modules: modules::standard(), ..Known::default() };
+    options(&declared::params(&text, known))
 }
 
 /// Parameters as options; a module's has its short name if no other ends so.

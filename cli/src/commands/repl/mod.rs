@@ -9,6 +9,7 @@ mod completion;
 mod editor;
 mod probe;
 mod program;
+mod recipe;
 mod screen;
 mod shell;
 

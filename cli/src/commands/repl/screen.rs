@@ -24,9 +24,9 @@ pub(super) struct Screen {
     has_come: Condvar,
 }
 
-/// Text that the line editor has not shown yet.
+/// Text that is not on the screen yet.
 #[derive(Default)]
-struct Waiting {
+pub(super) struct Waiting {
     text: String,
     /// Lines dropped because the buffer was full.
     left_out: u64,
@@ -36,7 +36,7 @@ struct Waiting {
 
 impl Waiting {
     /// Adds lines as long as there is space.
-    fn add(&mut self, text: &str) {
+    pub(super) fn add(&mut self, text: &str) {
         if self.left_out == 0 && self.text.len() + text.len() <= MOST_BYTES {
             self.text.push_str(text);
         } else {
@@ -44,7 +44,8 @@ impl Waiting {
         }
     }
 
-    fn take(&mut self) -> String {
+    /// The text, with the number of lines that are left out of it.
+    pub(super) fn take(&mut self) -> String {
         let mut text = std::mem::take(&mut self.text);
         let left_out = std::mem::take(&mut self.left_out);
         if left_out > 0 {

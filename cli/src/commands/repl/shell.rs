@@ -32,6 +32,8 @@ use super::super::script::Origin;
 use super::columns;
 use super::probe;
 use super::program::{self, Program};
+use super::recipe;
+use super::screen::Waiting;
 use crate::commands::args::choices::Stage;
 
 /// Destination of results: above the line being edited, or standard output.
@@ -49,6 +51,8 @@ pub(super) struct Shell {
     repl: Mutex<Repl>,
     running: Mutex<BTreeMap<u32, Running>>,
     screen: Mutex<Say>,
+    /// Output of programs while a recipe has the screen; `None` if none runs.
+    held_back: Mutex<Option<Waiting>>,
     /// Set to end the thread that prints a map periodically.
     watching: Mutex<Option<Arc<AtomicBool>>>,
     /// The lines typed so far.
@@ -69,9 +73,10 @@ impl Shell {
     /// A shell without programs.
     pub(super) fn new(screen: Say) -> Arc<Shell> {
         Arc::new(Shell {
-            repl: Mutex::default(),
+            repl: Mutex::new(Repl::new(recipe::is_meant)),
             running: Mutex::default(),
             screen: Mutex::new(screen),
+            held_back: Mutex::default(),
             watching: Mutex::default(),
             history: Mutex::default(),
             is_over: AtomicBool::new(false),
@@ -113,7 +118,23 @@ impl Shell {
     }
 
     fn say(&self, text: String) {
-        (locked(&self.screen))(text);
+        match &mut *locked(&self.held_back) {
+            Some(waiting) => waiting.add(&text),
+            None => (locked(&self.screen))(text),
+        }
+    }
+
+    /// Runs a recipe, and returns when it has ended. Meanwhile the screen is its own.
+    fn recipe(&self, line: &str) {
+        *locked(&self.held_back) = Some(Waiting::default());
+        let ran = recipe::run(line);
+        let waiting = locked(&self.held_back).take();
+        if let Some(mut waiting) = waiting {
+            self.say(waiting.take());
+        }
+        if let Err(failure) = ran {
+            self.say(failure.render(look()));
+        }
     }
 
     fn news(self: &Arc<Self>, news: News) {
@@ -166,6 +187,7 @@ impl Shell {
                 drop(history);
                 self.say(shown.concat());
             }
+            Effect::Recipe(line) => self.recipe(&line),
             Effect::Quit => self.is_over.store(true, Ordering::Relaxed),
         }
     }
