@@ -18,14 +18,17 @@ use crate::maps::handover::SavedMap;
 /// A task for a running session.
 #[derive(Debug)]
 pub enum Task {
-    /// Print a map.
-    Print {
-        /// With sigil.
-        map: String,
-        /// As a table of this map only (the session fills in `maps`); `None` prints it as at the
-        /// end of a run.
-        view: Option<Box<View>>,
+    /// Print a map, given with its sigil, as at the end of a run.
+    Print(String),
+    /// Show a view that the script does not declare.
+    Show {
+        /// The session fills in `maps`.
+        view: Box<View>,
+        /// The names of its maps, with sigil.
+        maps: Vec<String>,
     },
+    /// Show the views of the script.
+    Views,
     /// Clear a map.
     Clear(String),
     /// Report the status.
@@ -33,7 +36,7 @@ pub enum Task {
     /// Stop and hand the maps to the replacement program (`:edit`): detach, run no `END`, print
     /// nothing more.
     HandOver(Sender<Vec<SavedMap>>),
-    /// Stop: detach, and print nothing more.
+    /// Stop: detach, and show the views.
     Stop,
 }
 
@@ -127,10 +130,10 @@ mod tests {
     #[test]
     fn a_request_wakes_the_session_and_its_controller_waits_until_it_is_done() {
         let (controller, requests) = pair().expect("sockets");
-        let waiting = std::thread::spawn(move || controller.run(Task::Print { map: "@x".into(), view: None }));
+        let waiting = std::thread::spawn(move || controller.run(Task::Print("@x".into())));
         assert_eq!(poll::wait(&[requests.as_fd()], None).expect("a poll"), 1);
         let request = requests.take().expect("a request");
-        assert!(matches!(&request.task, Task::Print { map, .. } if map == "@x"));
+        assert!(matches!(&request.task, Task::Print(map) if map == "@x"));
         assert!(!waiting.is_finished());
         drop(request);
         assert!(waiting.join().expect("it goes on"));

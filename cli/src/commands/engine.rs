@@ -388,11 +388,20 @@ pub(super) fn run_at_prompt(
     Ok(outcome.map_err(|error| refused(source, script, None, &error))?.exit_code)
 }
 
-/// The last view of a prompt program.
-pub(super) fn view_at_prompt(source: &Source, script: &ScriptArguments) -> Result<Option<View>, Failure> {
-    let stages = pipeline::stages(source, &CATALOGUE, &Host::new(), &options(script, None));
-    let stages = stages.map_err(|diagnostics| Failure::Script { source: source.clone(), diagnostics })?;
-    Ok(stages.object.views.into_iter().next_back())
+/// The views in a text that was appended to a prompt program, with the names of their maps.
+pub(super) fn views_at_prompt(
+    source: &Source,
+    script: &ScriptArguments,
+    appended: &str,
+) -> Result<Vec<(View, Vec<String>)>, Failure> {
+    let failed = |diagnostics| Failure::Script { source: source.clone(), diagnostics };
+    let object = pipeline::compile(source, &CATALOGUE, &Host::new(), &options(script, None)).map_err(failed)?.object;
+    // Those of modules and of the program are ahead of them.
+    let alone = Source::new("", format!("{appended}\nBEGIN {{ }}"));
+    let count = parse::parse(&alone).map_or(0, |script| script.views.len());
+    let ahead = object.views.len().saturating_sub(count);
+    let maps = |view: &View| view.maps.iter().map(|map| object.maps[*map].name.clone()).collect();
+    Ok(object.views.iter().skip(ahead).map(|view| (view.clone(), maps(view))).collect())
 }
 
 /// The type of the first variable that a prompt program assigns.

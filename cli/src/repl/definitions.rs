@@ -31,6 +31,15 @@ pub(super) fn definitions(text: &str) -> Vec<Definition> {
     items(text).into_iter().filter_map(|item| item.definition).collect()
 }
 
+/// The first map of a text that consists of views.
+pub(super) fn map_of_views(text: &str) -> Option<&str> {
+    let items = items(text);
+    let is_view = |item: &Item<'_>| head(&item.text[comments(item.text)..]).0 == "view";
+    let mut first = None;
+    each_word(text, |_, word| first = first.or(Some(word).filter(|word| word.starts_with('@'))));
+    first.filter(|_| !items.is_empty() && items.iter().all(is_view))
+}
+
 /// Adds to a program the known definitions that it uses, transitively. Its own lines keep their
 /// positions where possible.
 pub(super) fn completed(text: &str, known: &[Definition]) -> String {

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::definitions;
 use profiler_compiler::keywords::{self, Role};
 use profiler_model::params::duration_ns;
 
@@ -24,6 +25,13 @@ pub enum Input {
         /// `show … sort … top …`, or empty.
         view: String,
     },
+    /// A view of maps that are already there, to show now.
+    View {
+        /// The first of its maps.
+        map: String,
+        /// As it was typed.
+        text: String,
+    },
     /// A colon command.
     Command(Command),
 }
@@ -35,6 +43,8 @@ pub enum Command {
     Ps,
     /// `:stop N`, or `:stop all`.
     Stop(Which),
+    /// `:views [N]`: show the views of all programs, or of one.
+    Views(Option<u32>),
     /// `:clear @x`.
     Clear(String),
     /// `:save FILE`.
@@ -91,6 +101,7 @@ pub enum Which {
 pub const COMMANDS: &[(&str, &str, &str)] = &[
     ("ps", ":ps", "list running programs with probes, events and cost"),
     ("stop", ":stop N | all", "detach a program and free its maps"),
+    ("views", ":views [N]", "show the views of all programs, or of one"),
     ("clear", ":clear @x", "clear a map"),
     ("watch", ":watch @x 1s | off", "print a map periodically"),
     ("edit", ":edit N [PROGRAM]", "replace a program and keep its maps; without PROGRAM, open $EDITOR"),
@@ -164,6 +175,9 @@ pub fn read(text: &str) -> Result<Input, String> {
     if let Some((name, view)) = map_alone(text) {
         return Ok(Input::Map { name: name.to_owned(), view: view.trim().to_owned() });
     }
+    if let Some(map) = definitions::map_of_views(text) {
+        return Ok(Input::View { map: map.to_owned(), text: text.to_owned() });
+    }
     if text.contains('{') && !begins_a_statement(text) {
         return Ok(Input::Program(text.to_owned()));
     }
@@ -208,6 +222,8 @@ fn command(text: &str) -> Result<Command, String> {
         "ps" => Ok(Command::Ps),
         "stop" if rest == "all" => Ok(Command::Stop(Which::All)),
         "stop" => number(word, rest).map(|number| Command::Stop(Which::One(number))),
+        "views" if rest.is_empty() => Ok(Command::Views(None)),
+        "views" => number(word, rest).map(|number| Command::Views(Some(number))),
         "clear" => map_name(word, rest).map(Command::Clear),
         "save" => needed("a file").map(Command::Save),
         "load" => needed("a script, or a recipe such as lock/futex").map(|rest| Command::Load(loading(&rest))),
@@ -306,6 +322,10 @@ mod tests {
         for view in ["flame", "flame  top 5", "top 5 flame"] {
             assert_eq!(read(&format!("@x {view};")), Ok(Input::Map { name: "@x".into(), view: view.into() }));
         }
+        let view = "view \"calls\" { of @calls, @ns show comm }";
+        assert_eq!(read(view), Ok(Input::View { map: "@calls".into(), text: view.into() }));
+        let with_probe = format!("{program} view \"x\" {{ of @ }}");
+        assert_eq!(read(&with_probe), Ok(Input::Program(with_probe.clone())));
         assert_eq!(read("nsecs;"), Ok(Input::Once("nsecs".into())));
         assert_eq!(read("@x[1]"), Ok(Input::Once("@x[1]".into())));
         assert_eq!(read("if (1) { print(1) }"), Ok(Input::Once("if (1) { print(1) }".into())));

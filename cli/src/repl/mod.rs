@@ -41,9 +41,16 @@ pub enum Effect {
         number: u32,
         /// With sigil.
         map: String,
-        /// `show … sort … top …`, or empty.
-        view: String,
     },
+    /// Show views of a program that it does not declare itself.
+    Show {
+        /// Number of the program.
+        number: u32,
+        /// `view "name" { of @x … }`.
+        text: String,
+    },
+    /// Show the views that a program declares.
+    Views(u32),
     /// Empty a map of a program.
     Clear {
         /// Number of the program.
@@ -115,6 +122,8 @@ pub enum News {
         probes: u32,
         /// Its maps, with sigil.
         maps: Vec<String>,
+        /// Whether it declares a view.
+        has_views: bool,
         /// Maps with contents of the replaced program, and maps that start empty; `None` if it
         /// replaces none.
         carried: Option<(Vec<String>, Vec<String>)>,
@@ -156,6 +165,8 @@ struct Program {
     /// The file it was loaded from.
     file: Option<Loading>,
     maps: Vec<String>,
+    /// Whether it declares a view.
+    has_views: bool,
     /// Whether it runs once and is then forgotten.
     once: bool,
 }
@@ -202,9 +213,14 @@ impl Repl {
             Ok(Input::Nothing) => Vec::new(),
             Ok(Input::Program(source)) => vec![self.attach(source, None, None)],
             Ok(Input::Once(expression)) => vec![self.once(&expression)],
-            Ok(Input::Map { name, view }) => {
-                self.of_map(&name, |number, map| Effect::Print { number, map, view: view.clone() })
+            Ok(Input::Map { name, view }) if view.is_empty() => {
+                self.of_map(&name, |number, map| Effect::Print { number, map })
             }
+            Ok(Input::Map { name, view }) => self.of_map(&name, |number, map| Effect::Show {
+                number,
+                text: format!("view \"{map}\" {{ of {map} {view} }}"),
+            }),
+            Ok(Input::View { map, text }) => self.of_map(&map, |number, _| Effect::Show { number, text: text.clone() }),
             Ok(Input::Command(command)) => self.command(command),
         }
     }
@@ -225,7 +241,12 @@ impl Repl {
     /// Handles news of the programs.
     pub fn receive(&mut self, news: News) -> Vec<Effect> {
         match news {
-            News::Attached { number, probes, maps, carried } => self.attached(number, probes, maps, carried),
+            News::Attached { number, probes, maps, has_views, carried } => {
+                if let Some(program) = self.programs.get_mut(&number) {
+                    (program.maps, program.has_views) = (maps, has_views);
+                }
+                self.attached(number, probes, carried)
+            }
             News::Refused { number, message } => {
                 self.programs.remove(&number);
                 let mut effects = vec![Effect::Say(message)];
@@ -259,7 +280,7 @@ impl Repl {
                 whole
             }
         };
-        let program = Program { source, file: file.clone(), maps: Vec::new(), once: false };
+        let program = Program { source, file: file.clone(), maps: Vec::new(), has_views: false, once: false };
         self.programs.insert(number, program);
         if let Some(replaced) = replaces {
             self.replacing.insert(number, replaced);
@@ -287,15 +308,8 @@ impl Repl {
         effect
     }
 
-    fn attached(
-        &mut self,
-        number: u32,
-        probes: u32,
-        maps: Vec<String>,
-        carried: Option<(Vec<String>, Vec<String>)>,
-    ) -> Vec<Effect> {
-        let Some(program) = self.programs.get_mut(&number) else { return Vec::new() };
-        program.maps = maps;
+    fn attached(&mut self, number: u32, probes: u32, carried: Option<(Vec<String>, Vec<String>)>) -> Vec<Effect> {
+        let Some(program) = self.programs.get(&number) else { return Vec::new() };
         if program.once {
             return Vec::new();
         }
@@ -336,6 +350,15 @@ impl Repl {
             }
             Command::Stop(Which::All) => self.programs.keys().map(|number| Effect::Detach(*number)).collect(),
             Command::Stop(Which::One(number)) => self.with(number, |_| Effect::Detach(number)),
+            Command::Views(Some(number)) => self.with(number, |program| {
+                if program.has_views { Effect::Views(number) } else { say(&format!("[{number}] has no view")) }
+            }),
+            Command::Views(None) => {
+                let has_views =
+                    |(number, program): (&u32, &Program)| program.has_views.then_some(Effect::Views(*number));
+                let views: Vec<Effect> = self.programs.iter().filter_map(has_views).collect();
+                if views.is_empty() { vec![say("no program has a view")] } else { views }
+            }
             Command::Clear(map) => self.of_map(&map, |number, map| Effect::Clear { number, map }),
             Command::Watch(None) => vec![Effect::Watch(None)],
             Command::Watch(Some((map, period))) => {

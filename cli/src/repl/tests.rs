@@ -1,5 +1,5 @@
 //! Sessions as transcripts: `> ` is typed, `< ` is news of the programs, other lines are effects.
-//! Of the maps of an attached program, `@x+` was kept and `@x-` starts empty.
+//! Of the maps of an attached program, `@x+` was kept and `@x-` starts empty; `view`: it has views.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,11 @@ fn read_news(text: &str) -> News {
         "attached" => News::Attached {
             number,
             probes: words[2].parse().expect("a number of probes"),
-            maps: words[3..].iter().map(|map| map.trim_end_matches(['+', '-']).to_owned()).collect(),
+            maps: {
+                let maps = words[3..].iter().filter(|word| word.starts_with('@'));
+                maps.map(|map| map.trim_end_matches(['+', '-']).to_owned()).collect()
+            },
+            has_views: words[3..].contains(&"view"),
             carried: {
                 let marked =
                     |mark: char| words[3..].iter().filter_map(move |map| Some(map.strip_suffix(mark)?.to_owned()));
@@ -84,9 +88,9 @@ fn several_programs_live_at_once() {
         < attached 2 7 @y
           | [2] 7 probes
         > @x
-          Print { number: 1, map: "@x", view: "" }
+          Print { number: 1, map: "@x" }
         > @y sort p99 top 3
-          Print { number: 2, map: "@y", view: "sort p99 top 3" }
+          Show { number: 2, text: "view \"@y\" { of @y sort p99 top 3 }" }
         > :ps
           Status([(1, "kprobe:a { @x = count(); }"), (2, "kprobe:b* { @y = count(); }")])
         > :stop 1
@@ -119,9 +123,9 @@ fn a_map_of_several_programs_is_printed_for_each() {
           | [2] 1 probe
         > @
           | [1]
-          Print { number: 1, map: "@", view: "" }
+          Print { number: 1, map: "@" }
           | [2]
-          Print { number: 2, map: "@", view: "" }
+          Print { number: 2, map: "@" }
         "#,
     );
 }
@@ -159,14 +163,14 @@ fn an_edited_program_takes_the_place_of_the_old_one_once_it_is_attached() {
         < refused 2 error: there is no function
           | error: there is no function
         > @x
-          Print { number: 1, map: "@x", view: "" }
+          Print { number: 1, map: "@x" }
         > :edit 1 kprobe:b { @x = count(); }
           Attach { number: 3, source: "kprobe:b { @x = count(); }", replaces: Some(1), file: None }
         < ended 1
         < attached 3 1 @x+ @y-
           | [3] 1 probe, replaces [1]; kept @x; empty @y
         > @x
-          Print { number: 3, map: "@x", view: "" }
+          Print { number: 3, map: "@x" }
         > :edit 3
           Edit { number: 3, text: "kprobe:b { @x = count(); }" }
         < edited 3
@@ -254,6 +258,34 @@ fn what_one_line_defines_the_next_ones_know() {
           | [3] 1 probe
         > :save z.prof
           Write { path: "z.prof", text: "span f by tid { start kprobe:a end kprobe:b }\n\nf:end { @x = count(); }\n\n// @x of program 3\nkprobe:c { @x_3 = count(); }\n" }
+        "#,
+    );
+}
+
+#[test]
+fn views_are_shown_when_asked_for() {
+    holds(
+        r#"
+        > :views
+          | no program has a view
+        > kprobe:a { @x = count(); } view "v" { of @x }
+          Attach { number: 1, source: "kprobe:a { @x = count(); } view \"v\" { of @x }", replaces: None, file: None }
+        < attached 1 1 @x view
+          | [1] 1 probe
+        > kprobe:b { @y = count(); }
+          Attach { number: 2, source: "kprobe:b { @y = count(); }", replaces: None, file: None }
+        < attached 2 1 @y
+          | [2] 1 probe
+        > :views
+          Views(1)
+        > :views 2
+          | [2] has no view
+        > :views 3
+          | there is no program 3; running: 1, 2
+        > view "w" { of @y show count }
+          Show { number: 2, text: "view \"w\" { of @y show count }" }
+        > view "w" { of @z }
+          | there is no map `@z`; did you mean `@x`?
         "#,
     );
 }

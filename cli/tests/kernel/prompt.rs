@@ -190,6 +190,40 @@ fn a_map_is_shown_in_the_words_of_a_view() {
     assert_eq!(prompt.end(), 0);
 }
 
+/// The cells of the first row of a table that a prompt shows under a title.
+fn row(prompt: &mut Prompt, title: &str) -> Vec<String> {
+    prompt.until(&format!("{title}\n"));
+    prompt.until("\n");
+    prompt.until("\n").split_whitespace().take(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn views_are_shown_when_asked_for_and_at_the_end() {
+    if skip() {
+        return;
+    }
+    let mut prompt = Prompt::in_pipe();
+    let program = counter().replace("@calls = count();", "@calls[pid] = count(); @twice[pid] = sum(2);");
+    prompt.type_in(&format!("{} view \"own\" {{ of @calls show pid, count }}\n", program.trim_end()));
+    prompt.until("[1] 1 probe");
+    let pid = std::process::id().to_string();
+    call_getppid(7);
+    prompt.type_in(":views\n");
+    assert_eq!(row(&mut prompt, "own"), [&pid, "7"]);
+    call_getppid(4);
+    prompt.type_in(":views 1\nview \"typed\" { of @calls, @twice show count, sum }\n");
+    assert_eq!(row(&mut prompt, "own"), [&pid, "11"]);
+    assert_eq!(row(&mut prompt, "typed"), ["11", "22"]);
+    prompt.type_in("view \"v\" { of @calls show nothing }\nview \"v\" { of @calls every 1s }\n");
+    prompt.until("error[E0230]");
+    prompt.until("`:watch @calls 1s`");
+    prompt.type_in(":stop 1\n");
+    assert_eq!(row(&mut prompt, "own"), [&pid, "11"]);
+    let end = prompt.until("[1] stopped");
+    assert!(!end.contains("@twice"), "maps are printed when asked for: {end}");
+    assert_eq!(prompt.end(), 0);
+}
+
 #[test]
 fn an_edited_program_goes_on_counting_where_the_old_one_ended() {
     if skip() {

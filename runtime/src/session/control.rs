@@ -9,6 +9,7 @@ use std::time::Duration;
 use profiler_model::object::Attach;
 use profiler_model::output::{MapPrint, SpanLedger};
 use profiler_model::results::Sink as _;
+use profiler_model::view::View;
 
 use super::{Session, traced};
 use crate::attach::Links;
@@ -32,12 +33,17 @@ impl Session<'_> {
                     self.successor = Some(successor.clone());
                     return;
                 }
-                Task::Print { map, view: Some(view) } => {
-                    if let Some(map) = named(map) {
-                        self.show_asked(map, view);
+                Task::Show { view, maps } => {
+                    let maps: Option<Vec<usize>> = maps.iter().map(|map| named(map)).collect();
+                    if let Some(maps) = maps {
+                        self.show_asked(&[View { maps, ..View::clone(view) }], &[]);
                     }
                 }
-                Task::Print { map, view: None } => {
+                Task::Views => {
+                    let quality = self.quality(links);
+                    self.show_asked(&self.actions.object.views, &quality);
+                }
+                Task::Print(map) => {
                     let map = named(map);
                     let snapshot = map.and_then(|map| self.actions.snapshot(map));
                     self.actions.show(snapshot, MapPrint::default());

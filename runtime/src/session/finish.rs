@@ -44,7 +44,7 @@ impl Session<'_> {
         if !self.sources.is_stopped {
             self.pass_stacks();
         }
-        if self.output_failure.is_none() && !self.sources.is_stopped {
+        if self.output_failure.is_none() {
             self.print_results(&links)?;
         }
         self.actions.output.spans(&spans);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use profiler_model::object::UserMap;
+use profiler_model::object::{Object, UserMap};
 use profiler_model::output::{Cell, MapPrint, Section, Table, ViewSnapshot, Window};
 use profiler_model::types::Type;
 use profiler_model::view::View;
@@ -32,7 +32,7 @@ struct Display<'s, 'a> {
 impl Display<'_, '_> {
     /// Shows the views of a turn while the session runs.
     fn show_turn(&mut self, turn: &Turn) {
-        let contents = self.contents(&turn.views, turn.take);
+        let contents = self.contents(declared(self.actions.object, &turn.views), turn.take);
         if turn.take.is_some() && self.actions.output.wants_stacks() {
             for (map, held) in &contents {
                 self.pass_stacks(*map, held);
@@ -44,14 +44,14 @@ impl Display<'_, '_> {
     }
 
     /// The contents of the maps of some views.
-    fn contents(&mut self, views: &[usize], taken: Option<u64>) -> BTreeMap<usize, Contents> {
+    fn contents<'v>(&mut self, views: impl Iterator<Item = &'v View>, taken: Option<u64>) -> BTreeMap<usize, Contents> {
         let object = self.actions.object;
         let (generation, take) = match taken {
             Some(generation) => (generation, Take::Remove),
             None => (self.actions.generation(), Take::Copy),
         };
         let mut contents = BTreeMap::new();
-        for map in views.iter().filter_map(|view| object.views.get(*view)).flat_map(|view| &view.maps) {
+        for map in views.flat_map(|view| &view.maps) {
             if contents.contains_key(map) {
                 continue;
             }
@@ -201,22 +201,13 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Shows one map in a view that a control command requested.
-    pub(super) fn show_asked(&mut self, map: usize, view: &View) {
-        let view = View { maps: vec![map], ..view.clone() };
-        let generation = self.actions.generation();
-        let Some(of) = self.actions.object.maps.get(map) else { return };
-        match maps::contents(of, generation, self.actions.loaded, Take::Copy) {
-            Ok(contents) => {
-                let whole = self.windows.whole();
-                let mut contents = BTreeMap::from([(map, contents)]);
-                let mut display = self.display(&[]);
-                display.merge_alike(&mut contents);
-                display.show(&view, None, (whole, false), &contents);
-            }
-            Err(error) => {
-                self.actions.failure.get_or_insert((of.name.clone(), error));
-            }
+    /// Shows the views that a control command requested, of what their maps hold now.
+    pub(super) fn show_asked(&mut self, views: &[View], quality: &[Section]) {
+        let whole = self.windows.whole();
+        let mut display = self.display(quality);
+        let contents = display.contents(views.iter(), None);
+        for view in views {
+            display.show(view, None, (whole, false), &contents);
         }
     }
 
@@ -244,7 +235,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Prints all maps and views at the end of the run.
+    /// Prints all views at the end of the run, and all maps unless a control command has ended it.
     pub(super) fn print_results(&mut self, links: &Links) -> Result<(), RunError> {
         let object = self.actions.object;
         let last = self.windows.last_turns().map_err(system("closing the last window"))?;
@@ -260,15 +251,18 @@ impl<'a> Session<'a> {
             })
             .collect();
         let at_prompt = self.sources.requests.is_some();
+        let wants_maps = object.config.print_maps_on_exit && !self.sources.is_stopped;
         let unseen = unseen::sentences(object, &|index| self.values.get(index));
         let mut display = Display { unseen, ..self.display(&quality) };
         // Everything is read before anything is shown: resolving the symbols of one map takes long
         // enough for the next one to change.
-        let read = |(quality, turn): (Vec<Section>, Turn)| (display.contents(&turn.views, turn.take), quality, turn);
+        let read = |(quality, turn): (Vec<Section>, Turn)| {
+            (display.contents(declared(object, &turn.views), turn.take), quality, turn)
+        };
         let turns: Vec<_> = last.into_iter().map(read).collect();
-        let of_once = display.contents(&once, None);
+        let of_once = display.contents(declared(object, &once), None);
         // If views show everything, no maps are printed above them.
-        if object.config.print_maps_on_exit && (!bare.is_empty() || object.views.is_empty()) {
+        if wants_maps && (!bare.is_empty() || object.views.is_empty()) {
             display.print_maps(&bare, whole, at_prompt);
         }
         for (contents, quality, turn) in &turns {
@@ -289,6 +283,11 @@ impl<'a> Session<'a> {
     pub(super) fn quality(&self, links: &Links) -> Vec<Section> {
         sections(self, &account(self, links))
     }
+}
+
+/// The views of an object at some places.
+fn declared<'v>(object: &'v Object, places: &'v [usize]) -> impl Iterator<Item = &'v View> {
+    places.iter().filter_map(|place| object.views.get(*place))
 }
 
 /// Loss accounting and overhead of the views of a turn: if they are cleared, of their window.

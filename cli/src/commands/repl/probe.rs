@@ -197,7 +197,7 @@ fn watch(probe: &str) -> Result<Seen, Failure> {
         if is_attached.recv().is_ok() {
             thread::sleep(MOMENT);
             let (sender, answer) = channel();
-            controller.run(Task::Print { map: "@fired".into(), view: None });
+            controller.run(Task::Print("@fired".into()));
             controller.run(Task::Status(sender));
             status = answer.recv().ok();
         }

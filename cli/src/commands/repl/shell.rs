@@ -16,7 +16,6 @@ use crate::repl::status::{self, Row};
 use crate::repl::{self, Effect, News, Repl, Watch};
 use profiler_compiler::object::{Attach, Object};
 use profiler_compiler::source::Source;
-use profiler_compiler::view::View;
 use profiler_runtime::control::{self, Controller, Requests, Task};
 use profiler_runtime::load::Loaded;
 use profiler_runtime::maps::handover::{self, SavedMap};
@@ -155,7 +154,9 @@ impl Shell {
                 self.attach(Program { number, text: source, file }, replaces);
             }
             Effect::Detach(number) => self.detach(number),
-            Effect::Print { number, map, view } => self.print(number, map, &view),
+            Effect::Print { number, map } => self.order(number, Task::Print(map)),
+            Effect::Show { number, text } => self.show(number, &text),
+            Effect::Views(number) => self.order(number, Task::Views),
             Effect::Clear { number, map } => self.order(number, Task::Clear(map)),
             Effect::Watch(watch) => self.watch(watch),
             Effect::Status(programs) => self.status(programs),
@@ -239,6 +240,7 @@ impl Shell {
                 number,
                 probes: object.programs.iter().map(|program| program.points).sum(),
                 maps,
+                has_views: !object.views.is_empty(),
                 carried: carried.take(),
             });
             // Wait for programs that run only once, so that the next prompt appears after their
@@ -291,22 +293,23 @@ impl Shell {
         }
     }
 
-    /// Prints a map, with the clauses of a view if there are any. Names in them are resolved as if
-    /// the program had such a view.
-    fn print(&self, number: u32, map: String, words: &str) {
-        if words.is_empty() {
-            return self.order(number, Task::Print { map, view: None });
-        }
+    /// Shows views of a program's maps. Names in them are resolved as if the program had them.
+    fn show(&self, number: u32, text: &str) {
         let Some(program) = locked(&self.running).get(&number).map(|running| running.program.clone()) else { return };
-        let source = program.source(&format!("\nview \"{map}\" {{ of {map} {words} }}"));
-        let view = source.and_then(|source| engine::view_at_prompt(&source, &program.arguments(&source)?));
-        match view {
-            Ok(Some(View { every: Some(_), .. })) => {
-                self.say(format!(
-                    "`every` works only in the view of a script; `:watch {map} 1s` prints a map periodically\n"
-                ));
+        let source = program.source(&format!("\n{text}"));
+        let views = source.and_then(|source| engine::views_at_prompt(&source, &program.arguments(&source)?, text));
+        match views {
+            Ok(views) => {
+                for (view, maps) in views {
+                    if view.every.is_some() {
+                        let map = maps.first().map_or("@x", String::as_str);
+                        return self.say(format!(
+                            "`every` works only in the view of a script; `:watch {map} 1s` prints a map periodically\n"
+                        ));
+                    }
+                    self.order(number, Task::Show { view: Box::new(view), maps });
+                }
             }
-            Ok(view) => self.order(number, Task::Print { map, view: view.map(Box::new) }),
             Err(failure) => self.say(failure.render(look())),
         }
     }
@@ -324,7 +327,7 @@ impl Shell {
         *locked(&self.watching) = Some(Arc::clone(&stop));
         thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) && locked(&shell.running).contains_key(&number) {
-                shell.order(number, Task::Print { map: map.clone(), view: None });
+                shell.order(number, Task::Print(map.clone()));
                 thread::sleep(period);
             }
         });
