@@ -132,7 +132,7 @@ impl Built {
     }
 
     /// Its parameters, with the values in the object as defaults.
-    fn taken(&self) -> Taken {
+    pub(super) fn taken(&self) -> Taken {
         let with_default = |param: &Param| Param { default: Some(param.value.clone()), ..param.clone() };
         Taken {
             params: self.object.params.iter().map(with_default).collect(),

@@ -10,7 +10,7 @@ use std::path::Path;
 use super::args::RunArguments;
 use super::engine::{self, Compiled};
 use super::exit::{Failure, MISTAKE, OK, REFUSED};
-use super::{built, diagnostics, parameters, streams};
+use super::{built, diagnostics, parameters, streams, thread_files};
 
 /// Runs a script, or a prebuilt object.
 pub(super) fn run(arguments: &RunArguments) -> Result<u8, Failure> {
@@ -19,9 +19,16 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Failure> {
         Some(built) => built.source().clone(),
         None => arguments.script.load()?,
     };
+    let mut script = arguments.script.clone();
+    // An error in the script is reported when it is compiled.
+    if arguments.stacks.per_thread.is_some()
+        && let Some(taken) = built.as_ref().map_or_else(|| engine::taken(&source).ok(), |built| Some(built.taken()))
+    {
+        script = thread_files::keeping_apart(&script, &taken);
+    }
     let script = match &built {
-        Some(built) => built.arguments(&arguments.script)?,
-        None => parameters::settle(&arguments.script, &source)?,
+        Some(built) => built.arguments(&script)?,
+        None => parameters::settle(&script, &source)?,
     };
     let arguments = &RunArguments { script, ..arguments.clone() };
     if arguments.script.named.iter().any(|(name, _)| name == "help") {

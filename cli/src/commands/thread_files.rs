@@ -11,16 +11,34 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 use profiler_compiler::object::Object;
-use profiler_compiler::params::Value;
+use profiler_compiler::params::{Type as ParamType, Value};
 use profiler_model::types::Type;
 use profiler_output::stacks::{Stacks, write_summary};
 use profiler_runtime::params::Values;
 
+use super::args::{ScriptArguments, ScriptWord};
+use super::engine::Taken;
 use super::exit::{Failure, MISTAKE};
 use super::streams;
 
 /// The parameter by which recipes keep threads apart.
 const KEEPS_APART: &str = "by_thread";
+
+/// The arguments of a script whose stacks are to be kept apart by thread: with the switch that
+/// recipes have for it, unless it is given.
+pub(super) fn keeping_apart(script: &ScriptArguments, taken: &Taken) -> ScriptArguments {
+    let mut script = script.clone();
+    let option = KEEPS_APART.replace('_', "-");
+    let is_switch = |word: &ScriptWord| {
+        let name = word.text.strip_prefix("--").map(|text| text.split('=').next().unwrap_or(text));
+        name.is_some_and(|name| name == option || name == KEEPS_APART)
+    };
+    let has_switch = taken.params.iter().any(|param| param.name == KEEPS_APART && param.ty == ParamType::Bool);
+    if has_switch && !script.script_words.iter().any(is_switch) {
+        script.script_words.insert(0, ScriptWord { text: format!("--{option}=true"), is_after_dashes: false });
+    }
+    script
+}
 
 /// The directory.
 pub(super) struct ThreadFiles {
@@ -39,9 +57,7 @@ impl ThreadFiles {
         if !has_threads || switch.is_some() {
             let failure = Failure::new(MISTAKE, "the stacks of this script are not kept apart by thread".to_owned());
             return Err(match switch {
-                Some((_, param)) => {
-                    failure.help(format!("`--{}` puts the thread into the key", param.name.replace('_', "-")))
-                }
+                Some((_, param)) => failure.help(format!("leave `--{}=false` out", param.name.replace('_', "-"))),
                 None => failure.help("put `tid` into the key, as in `@[tid, comm, ustack] = count()`"),
             });
         }

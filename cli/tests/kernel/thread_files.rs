@@ -15,6 +15,24 @@ fn numbers(text: &str) -> BTreeMap<&str, u64> {
     rows.map(|(stack, number)| (stack, number.parse().expect("a number"))).collect()
 }
 
+/// Most that a time of three digits differs from the exact one, as a part of it.
+const ROUNDED: f64 = 0.005;
+
+/// The number that a text begins with; a time is in nanoseconds.
+fn value(text: &str) -> f64 {
+    let mut words = text.split_whitespace();
+    let number: f64 = words.next().and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no number: {text}"));
+    let units = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9)];
+    let unit = words.next().and_then(|word| units.iter().find(|(unit, _)| *unit == word));
+    number * unit.map_or(1.0, |(_, ns)| *ns)
+}
+
+/// Whether a number for people is this one.
+#[expect(clippy::cast_precision_loss, reason = "three digits are compared")]
+fn is_about(text: &str, exact: u64) -> bool {
+    (value(text) - exact as f64).abs() <= exact as f64 * ROUNDED
+}
+
 /// What a run wrote about threads.
 struct Written {
     /// The analyses of threads with a name: of ours, and of those of tests that run at the same
@@ -36,12 +54,12 @@ impl Written {
         let of_state = |analysis: &String| {
             let time = |line: &str| {
                 let cells = line.strip_prefix(state)?.strip_prefix(' ')?;
-                cells.trim().split_once(" ns ")?.0.parse::<f64>().ok()
+                Some(value(cells))
             };
-            analysis.lines().find_map(time)
+            analysis.lines().skip_while(|line| !line.starts_with("state ")).find_map(time)
         };
         let mut times = self.analyses.iter().filter_map(of_state);
-        let is_there = times.any(|ns| ns >= least_ns && ns <= most_ns);
+        let is_there = times.any(|ns| ns >= least_ns * (1.0 - ROUNDED) && ns <= most_ns * (1.0 + ROUNDED));
         assert!(is_there, "{state}: {least_ns} to {most_ns} in {:?}\n{}", self.analyses, self.load);
     }
 }
@@ -76,25 +94,20 @@ fn expect_parts_of_the_whole(script: &[&str], thread: &str) -> Written {
         }
         let total: u64 = numbers(&text).values().sum();
         let id = name.rsplit_once('-').expect("an id").1;
-        // A name may contain spaces and numbers, so the cells are read from the end: the share, the
-        // total with its unit, and the id.
-        let cells = |line: &str| -> Option<[String; 2]> {
-            let mut words = line.split_whitespace().rev().skip(2).skip_while(|word| *word == "ns");
-            let total = words.next()?;
-            Some([words.next()?.to_owned(), total.to_owned()])
-        };
-        let row = [id.to_owned(), total.to_string()];
-        assert!(summary.lines().filter_map(cells).any(|cells| cells == row), "{row:?}: {summary}");
+        // A name may contain spaces and numbers, but not the id.
+        let after_id = |line: &str| line.split_once(&format!(" {id} ")).map(|(_, rest)| rest.to_owned());
+        let cells = summary.lines().find_map(after_id).unwrap_or_else(|| panic!("{id}: {summary}"));
+        assert!(is_about(&cells, total), "{id} {total}: {summary}");
         let analysis = read(&format!("{parts}/{name}.txt"));
-        let is_total = |line: &str| line == format!("total {total}") || line == format!("total {total} ns");
-        assert!(analysis.lines().any(is_total), "{total}: {analysis}");
+        let shown = analysis.lines().find_map(|line| line.strip_prefix("total ")).expect("a total");
+        assert!(is_about(shown, total), "{total}: {analysis}");
         assert!(read(&format!("{parts}/{name}.svg")).starts_with("<?xml"), "{name}");
     }
     let whole = numbers(&whole);
     assert_eq!(sum.iter().map(|(stack, number)| (stack.as_str(), *number)).collect::<BTreeMap<_, _>>(), whole);
-    let total = whole.values().sum::<u64>().to_string();
-    let all = summary.lines().find(|line| line.starts_with("all ")).expect("a sum");
-    assert!(all.split_whitespace().any(|word| word == total), "{total}: {all}");
+    let total = whole.values().sum::<u64>();
+    let all = summary.lines().find_map(|line| line.strip_prefix("all ")).expect("a sum");
+    assert!(is_about(all, total), "{total}: {all}");
     let mode = fs::metadata(format!("{parts}/summary.txt")).expect("written").permissions().mode() & 0o777;
     assert_eq!(mode, 0o600, "stacks of other users' processes");
     let id_of = |name: &&&str| name.strip_prefix(thread).and_then(|rest| rest.strip_prefix('-')).is_some();
@@ -119,7 +132,7 @@ fn the_files_of_threads_add_up_to_the_times_of_a_recipe_with_its_states() {
     if skip() {
         return;
     }
-    let recipe = ["cpu/offcpu", "--by-thread", "--comm", "^(lock|pipe|hog|runnable)$"];
+    let recipe = ["cpu/offcpu", "--comm", "^(lock|pipe|hog|runnable)$"];
     let written = expect_parts_of_the_whole(&recipe, "lock");
     // A wait contains the time until the thread gets a CPU.
     let [blocked, off] = ["lock_blocked_ns", "lock_off_ns"].map(|name| written.truth(name));
@@ -134,7 +147,7 @@ fn the_files_of_threads_have_the_shares_of_their_states() {
     if skip() {
         return;
     }
-    let recipe = ["wall/profile", "--by-thread", "--comm", "^(sleep|pipe)$"];
+    let recipe = ["wall/profile", "--comm", "^(sleep|pipe)$"];
     let written = expect_parts_of_the_whole(&recipe, "pipe");
     // It is not in its state while it has a CPU or waits for one. A wait for memory that another
     // thread maps meanwhile is of another state, too, and shorter than half of one of the five
@@ -154,9 +167,8 @@ fn stacks_that_do_not_have_the_thread_are_refused_before_the_run() {
     let parts = directory.path("parts");
     for (script, help) in [
         (&["-e", "profile:hz:99 { @[comm, ustack] = count(); }"][..], "put `tid` into the key"),
-        (&["cpu/profile"], "`--by-thread` puts the thread into the key"),
-        (&["wall/profile"], "`--by-thread` puts the thread into the key"),
-        (&["cpu/offcpu"], "`--by-thread` puts the thread into the key"),
+        (&["cpu/profile", "--by-thread=no"], "leave `--by-thread=false` out"),
+        (&["wall/profile", "--by-thread", "false"], "leave `--by-thread=false` out"),
     ] {
         let ended = run(&[&["-q"], script, &["--per-thread", &parts]].concat());
         assert_eq!(ended.code(), 1, "{}", ended.stderr);

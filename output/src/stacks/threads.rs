@@ -164,9 +164,10 @@ pub fn write_summary(threads: &[OfThread], title: &str, out: &mut dyn Write) -> 
     writeln!(out, "{:<20} {:>10} {:>14} {:>8}", "all", "", number(all, unit), share(all, all))
 }
 
-/// A number; times in nanoseconds, since rounded ones do not add up.
+/// A number as people read it; folded lines have all digits.
+#[expect(clippy::cast_precision_loss, reason = "three digits of a time are shown")]
 fn number(number: u128, unit: Unit) -> String {
-    if unit == Unit::Duration { format!("{number} ns") } else { number.to_string() }
+    if unit == Unit::Duration { unit.text(number as f64) } else { number.to_string() }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
