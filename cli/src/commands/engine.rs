@@ -9,12 +9,12 @@ use std::io::{self, IsTerminal as _, Write};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::list::{self, ListError};
 use profiler_compiler::ast::{Public, PublicKind};
 use profiler_compiler::check::getopt::{self, Parameter};
-use profiler_compiler::check::{self, Dialect, MissingProbes, Options, ProbeFilter, Succession};
+use profiler_compiler::check::{self, Dialect, Options, ProbeFilter, Succession};
 use profiler_compiler::diagnostic::Diagnostic;
 use profiler_compiler::object::Object;
 use profiler_compiler::params::Param;
@@ -23,7 +23,6 @@ use profiler_compiler::target::{Target, TargetError};
 use profiler_compiler::view::View;
 use profiler_compiler::{CATALOGUE, ast_print, compile as pipeline, emit, expand, ir, parse, typed_print};
 use profiler_model::output::{Output, SourceLocation};
-use profiler_model::text::controls::Escapes;
 use profiler_output::csv::Csv;
 use profiler_output::escaping::Escaping;
 use profiler_output::json::Json;
@@ -44,7 +43,6 @@ use super::args::{RunArguments, ScriptArguments};
 use super::built::machine::{Answers, Question, Recorded};
 use super::exit::{Failure, MISTAKE, REFUSED};
 use super::run_as::RunAs;
-use super::script::Origin;
 use super::streams::{self, notes};
 use super::{cache, maps, progress, stack_files};
 
@@ -97,28 +95,21 @@ pub(super) fn settings() -> Vec<(String, String)> {
 
 /// Converts command-line arguments to compiler options.
 pub(super) fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Options {
-    let is_bt =
-        matches!(&script.origin, Origin::File(path) if Path::new(path).extension().is_some_and(|end| end == "bt"));
+    let traits = script.origin.traits();
     Options {
         separate_programs: false,
         succession: if script.hands_over { Succession::HandOver } else { Succession::None },
         pids: script.processes.pids.clone(),
         child_pid,
-        origin: if script.origin.is_recipe() { check::Origin::Recipe } else { check::Origin::Own },
+        origin: traits.author,
         positional: script.parameters.clone(),
         named: script.named.clone(),
         allow_unsafe: script.allow_unsafe,
         report_failures: script.report_failures,
         probe_filter: None,
         settings: settings(),
-        // bpftrace scripts name functions from many versions of a library; bpftrace has long
-        // skipped missing ones. Recipes name those of several libraries, such as glibc and musl.
-        missing_in_programs: match script.origin.is_recipe() {
-            true => MissingProbes::IgnoreBeside,
-            false if is_bt => MissingProbes::Warn,
-            false => MissingProbes::Error,
-        },
-        dialect: if is_bt || script.is_bpftrace { Dialect::Bpftrace } else { Dialect::Own },
+        missing_in_programs: traits.missing_in_programs,
+        dialect: if script.is_bpftrace { Dialect::Bpftrace } else { traits.dialect },
     }
 }
 
@@ -264,6 +255,7 @@ pub(super) fn run(
     out: Box<dyn Write>,
 ) -> Result<u8, Failure> {
     let Program { source, object, values } = program;
+    let traits = arguments.script.origin.traits();
     let child_pid = child.as_ref().map(Child::pid);
     // A prebuilt object is loaded unchanged, or not at all.
     let may_differ = values.is_none();
@@ -288,7 +280,7 @@ pub(super) fn run(
         locate: Some(&|span| SourceLocation::of(source, span)),
         requests: None,
         no_warnings: arguments.script.no_warnings,
-        escapes: if arguments.script.origin.is_recipe() { Escapes::Lines } else { Escapes::Nothing },
+        escapes: traits.escapes,
         rows_apart: arguments.rows_apart,
         progress: progress::is_wanted(arguments),
         unwind_cache: cache::of_unwind_tables(),
@@ -302,7 +294,7 @@ pub(super) fn run(
             Text::new(out, notes()?, arguments.quiet)
                 .coloured(arguments.coloured)
                 .escaping(false, notes_escape)
-                .omitting_whole_spans(arguments.script.origin.is_recipe() && !arguments.script.verbose)
+                .omitting_whole_spans(traits.omits_whole_spans && !arguments.script.verbose)
                 .on_terminal(terminal),
         ),
         Format::Csv => {

@@ -8,6 +8,7 @@ mod headers;
 mod imports;
 pub(super) mod modules;
 mod other_names;
+mod traits;
 mod trust;
 
 use std::fs::File;
@@ -63,7 +64,7 @@ impl Origin {
     }
 
     /// Whether it is a recipe of the command's own, not a file.
-    pub(super) fn is_recipe(&self) -> bool {
+    fn is_recipe(&self) -> bool {
         matches!(self, Origin::File(path) if modules::named(path).is_some() && !Path::new(path).exists())
     }
 
