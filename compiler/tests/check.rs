@@ -4,8 +4,8 @@
 //! A file under `tests/diagnostics/SUBJECT` ends with the diagnostics that its text must produce,
 //! as lines that begin with `//!`.
 //! A first line `// with: …` gives the command line: `no-btf`, `no-kprobes`, `no-fentry`, `old`
-//! (Linux 5.15), `unsafe`, `child`, `process` (`-p`), `filter=PART` (probes whose names contain
-//! it), or parameters. The text after a line `//# a/b` is the module of that name.
+//! (Linux 5.15), `unsafe`, `child`, `process` (`-p`), `recipe`, `filter=PART` (probes whose
+//! names contain it), or parameters. The text after a line `//# a/b` is the module of that name.
 //! `PROFILER_BLESS=1` rewrites the diagnostics.
 
 use profiler_compiler::CATALOGUE;
@@ -56,7 +56,7 @@ fn surroundings(text: &str) -> (Machine, Options) {
     let words: Vec<&str> =
         text.lines().next().and_then(|line| line.strip_prefix("// with: ")).unwrap_or("").split_whitespace().collect();
     let has = |word: &str| words.contains(&word);
-    let known = ["no-btf", "no-kprobes", "no-fentry", "old", "unsafe", "child", "process", "bt"];
+    let known = ["no-btf", "no-kprobes", "no-fentry", "old", "unsafe", "child", "process", "bt", "recipe"];
     let filter = words.iter().find_map(|word| word.strip_prefix("filter=")).map(str::to_owned);
     let is_parameter = |w: &&&str| !known.contains(*w) && !w.starts_with("filter=");
     let (named, positional): (Vec<&str>, Vec<&str>) =
@@ -72,7 +72,11 @@ fn surroundings(text: &str) -> (Machine, Options) {
         named: named.collect(),
         allow_unsafe: has("unsafe"),
         probe_filter: filter.map(|part| ProbeFilter::new(move |name| name.contains(&part))),
-        missing_in_programs: if has("bt") { MissingProbes::Warn } else { MissingProbes::Error },
+        missing_in_programs: match () {
+            () if has("recipe") => MissingProbes::IgnoreBeside,
+            () if has("bt") => MissingProbes::Warn,
+            () => MissingProbes::Error,
+        },
         dialect: if has("bt") { Dialect::Bpftrace } else { Dialect::Own },
         ..Options::default()
     };

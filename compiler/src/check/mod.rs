@@ -162,7 +162,7 @@ pub fn check(
         return (program, env.report.finish());
     }
     // An interval of 0 is never.
-    program.probes.retain(|probe| probe.attach != Attach::Timer { period_ns: 0 });
+    program.probes.retain(|probe| probe.attach != Attach::Timer { period_ns: 0 } && !points::is_absent(&probe.attach));
     if is_whole {
         program.maps = env.maps.finish(&mut env.report);
         program.spans = env.spans.finish(catalogue);
@@ -302,7 +302,7 @@ fn limit_probes(work: &[Work<'_>], most: u32, env: &mut Env<'_>) {
     let is_nothing = |item: &Work<'_>| match item.seed.attach {
         Attach::Begin | Attach::End => env.missing.is_none(),
         Attach::Ended { .. } | Attach::Sweep { .. } => true,
-        _ => false,
+        _ => item.seed.is_absent(),
     };
     if let Some(first) = env.left_out.iter().find(|it| !it.has_stand_in).filter(|_| work.iter().all(is_nothing))
         && !env.report.has_errors()
@@ -338,11 +338,16 @@ fn infer(work: &[Work<'_>], env: &mut Env<'_>) -> Vec<typed::Probe> {
         let mark = env.report.mark();
         let mut probes = Vec::with_capacity(work.len());
         for (item, vars) in work.iter().zip(&mut vars) {
+            let mark = env.report.mark();
             let body = Body::new(env, &item.seed, std::mem::take(vars));
             let probe = match &item.subject {
                 Subject::Block(block) => program::of_block(body, block),
                 Subject::Span(part) => spans::check(body, part),
             };
+            if item.seed.is_absent() {
+                // It may use what only a function that exists has.
+                env.report.rewind(mark);
+            }
             vars.clone_from(&probe.vars);
             probes.push(probe);
         }

@@ -79,6 +79,12 @@ pub struct Points<'a, 'e> {
 }
 
 impl Seed {
+    /// Whether none of its functions exists here. Its program is checked like others, because other
+    /// programs and views may use its maps, and then dropped.
+    pub fn is_absent(&self) -> bool {
+        is_absent(&self.attach)
+    }
+
     /// Creates the seed of a program for one probe, with default properties.
     pub fn new(name: String, section: String, kind: ContextKind, attach: Attach) -> Seed {
         Seed {
@@ -286,8 +292,9 @@ impl<'a, 'e> Points<'a, 'e> {
     }
 
     /// Reports the target's error for a function in a program, library or the kernel. A script may
-    /// refer to functions that exist only in other versions.
-    pub fn refused_in_program(&mut self, span: Span, (what, file): (&str, &str), error: TargetError) {
+    /// refer to functions that exist only in other versions. Returns whether it is left out without
+    /// a word, so that its block is to be checked for the types of its maps.
+    pub fn refused_in_program(&mut self, span: Span, (what, file): (&str, &str), error: TargetError) -> bool {
         let missing = self.env.missing.unwrap_or(self.env.options.missing_in_programs);
         let probe = LeftOut::new(span, what, None);
         if missing == MissingProbes::IgnoreBeside && !matches!(error, TargetError::Refused(_)) {
@@ -297,9 +304,10 @@ impl<'a, 'e> Points<'a, 'e> {
             let diagnostic = refusal(LeftOut { remedy, ..LeftOut::new(span, what, None) }, error);
             self.env.missing_in_files.push((file.to_owned(), diagnostic));
             self.env.left_out.push(LeftOut { has_stand_in: true, ..probe });
-            return;
+            return true;
         }
         self.report_refusal(probe, error, missing);
+        false
     }
 
     /// The same for a program or library, once for all probes that need it.
@@ -342,6 +350,11 @@ impl<'a, 'e> Points<'a, 'e> {
         }
         self.error(refusal(probe, error));
     }
+}
+
+/// Whether this is the attachment of a program that is only checked.
+pub(super) fn is_absent(attach: &Attach) -> bool {
+    matches!(attach, Attach::Uprobe { sites, .. } if sites.is_empty())
 }
 
 /// The diagnostic for a probe that is not left out.

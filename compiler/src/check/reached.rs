@@ -37,6 +37,9 @@ impl Reached {
     /// Removes the sites of a program that are already reached; returns whether any is left.
     pub(super) fn keep(&mut self, seed: &mut Seed, target: &dyn Target) -> bool {
         let is_static = !seed.context.static_arguments.is_empty();
+        if seed.is_absent() {
+            return true;
+        }
         let Attach::Uprobe { path, at_return, sites, .. } = &mut seed.attach else { return true };
         let file = match target.file_identity(path) {
             Some((device, inode)) => File::Known(device, inode),

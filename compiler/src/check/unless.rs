@@ -106,7 +106,7 @@ impl Points<'_, '_> {
 /// block reports the error.
 fn exists(point: &AttachPoint, env: &mut Env<'_>) -> bool {
     let (seeds, problems) = quietly(point, env);
-    !seeds.is_empty() || problems.iter().any(|code| !NOT_HERE.contains(code))
+    seeds.iter().any(|seed| !seed.is_absent()) || problems.iter().any(|code| !NOT_HERE.contains(code))
 }
 
 /// The programs that a probe would need, and the codes of its diagnostics, without reporting them.

@@ -122,7 +122,10 @@ pub(super) fn expand(cx: &mut Points<'_, '_>, point: &AttachPoint, kind: &str, a
         } else {
             format!("function `{}` in `{}`", function.text, binary.text)
         };
-        cx.refused_in_program(function.span, (&what, &binary.text), error);
+        if cx.refused_in_program(function.span, (&what, &binary.text), error) {
+            let path = paths.into_iter().next().unwrap_or_default();
+            seeds.push(Seed { names: Vec::new(), ..program(cx, (kind, at_return), path, Vec::new()) });
+        }
     } else {
         cx.env.probed_files.insert(binary.text.clone());
     }
@@ -281,7 +284,8 @@ impl FunctionPoint<'_> {
     }
 }
 
-/// The program for sites in one file, without names.
+/// The program for sites in one file, without names. Without sites it is only checked
+/// ([`Seed::is_absent`]).
 pub(super) fn program(cx: &Points<'_, '_>, (kind, at_return): (&str, bool), path: String, sites: Vec<Site>) -> Seed {
     let multi = cx.env.target.kernel() >= MULTI_SINCE;
     let section = if multi { format!("{kind}.multi") } else { kind.to_string() };
