@@ -309,3 +309,23 @@ fn how_late_it_was_is_printed() {
     let ended = visited_until("wall:hz:100 { @ = count(); }", &[], is_said);
     assert!(is_said(&ended), "{}{}", ended.stdout, ended.stderr);
 }
+
+/// The group of a thread that computes has a tenth of a CPU, so it is throttled for most of each of
+/// forty periods of 100 ms, unless others have all CPUs; a round is 5 ms. Threads without a quota
+/// are never throttled: `every_thread_is_visited_in_every_round_in_its_state`.
+#[test]
+fn a_thread_that_waits_for_its_quota_is_throttled() {
+    if skip() {
+        return;
+    }
+    let script = "wall:hz:200 / comm == \"workload\" / { @[comm, state] = count(); }";
+    // On a busy machine, the thread may have ended before the first round.
+    let is_seen = (0..5).any(|_| {
+        let mut load = Command::new(workload()).args(["act", "throttled", "4000"]).spawn().expect("it runs");
+        let ended = run(&["-q", "-f", "json", "-e", script, "--duration", "2s"]);
+        assert_eq!(ended.code(), 0, "{}", ended.stderr);
+        assert!(load.wait().expect("our own").success(), "it has a group with a quota");
+        ended.stdout.contains("[\"workload\",\"throttled\"]")
+    });
+    assert!(is_seen, "no round saw it");
+}

@@ -2,7 +2,8 @@
 //!
 //! In: a program that runs for each thread in turn, in profiler's own. Out: code that reads the
 //! visited thread: its numbers, its name, its state.
-//! Guarantee: the states are those of the recipe `wall/threads`, with its names.
+//! Guarantee: the states are those of the recipe `wall/threads`, with its names, and `throttled`,
+//! which is part of "runnable" there.
 //!
 //! The thread is not stopped, so what is read of it is from slightly different moments.
 
@@ -19,14 +20,28 @@ use crate::types::Type;
 pub const STATE_BYTES: u32 = 16;
 
 /// The names of the states, by number.
-const NAMES: [&str; 12] =
-    ["running", "runnable", "lock", "disk", "network", "poll", "pipe", "sleep", "fault", "child", "stopped", "other"];
+const NAMES: [&str; 13] = [
+    "running",
+    "runnable",
+    "throttled",
+    "lock",
+    "disk",
+    "network",
+    "poll",
+    "pipe",
+    "sleep",
+    "fault",
+    "child",
+    "stopped",
+    "other",
+];
 
 /// The states by their index in [`NAMES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Running,
     Runnable,
+    Throttled,
     Lock,
     Disk,
     Network,
@@ -41,9 +56,9 @@ enum State {
 
 /// System calls that do not say by themselves what they block on: it is in the mode of the file
 /// that is the first argument.
-const OF_FILES: i64 = 12;
+const OF_FILES: i64 = 13;
 /// System calls that wait for a disk while they are uninterruptible.
-const OF_DISKS: i64 = 13;
+const OF_DISKS: i64 = 14;
 
 /// What the system calls block on, by the names of their tracepoints.
 const CALLS: [(i64, &[&str]); 7] = [
@@ -84,6 +99,8 @@ const CALLS: [(i64, &[&str]); 7] = [
     (OF_DISKS, &["fsync", "fdatasync", "sync", "syncfs", "open", "openat"]),
 ];
 
+/// The priorities of the fair class begin here: `MAX_RT_PRIO`.
+const FIRST_FAIR: i64 = 100;
 /// Flags of a task: `PF_KTHREAD`.
 const KERNEL_THREAD: i64 = 0x20_0000;
 /// Bits of a task's state: `TASK_UNINTERRUPTIBLE`; `__TASK_STOPPED` and `__TASK_TRACED`;
@@ -287,22 +304,24 @@ fn compat(cx: &mut Body<'_, '_>, task: VReg) -> VReg {
 /// The name of the thread's state.
 pub fn state(cx: &mut Body<'_, '_>) -> Value {
     let number = cx.b.copy(State::Other as i64);
-    let done = cx.b.new_block();
+    let [ready, done] = std::array::from_fn(|_| cx.b.new_block());
     let task = task(cx);
     let on_cpu = on_cpu(cx, task);
     when(cx, (CmpOp::Ne, on_cpu, 0), (number, State::Running), done);
     let word = cx.shared.target.btf().and_then(state_member).unwrap_or("__state");
     let word = member(cx, task, "task_struct", word, Size::B4);
-    when(cx, (CmpOp::Eq, word, 0), (number, State::Runnable), done);
+    when(cx, (CmpOp::Eq, word, 0), (number, State::Runnable), ready);
     let begins = cx.b.bin(BinOp::And, Width::W64, word, BEGINS);
     when(cx, (CmpOp::Ne, begins, 0), (number, State::Runnable), done);
-    preempted(cx, task, number, done);
+    preempted(cx, task, number, ready);
     let stopped = cx.b.bin(BinOp::And, Width::W64, word, STOPPED);
     when(cx, (CmpOp::Ne, stopped, 0), (number, State::Stopped), done);
     let flags = member(cx, task, "task_struct", "flags", Size::B4);
     let is_of_kernel = cx.b.bin(BinOp::And, Width::W64, flags, KERNEL_THREAD);
     when(cx, (CmpOp::Ne, is_of_kernel, 0), (number, State::Other), done);
     blocked(cx, task, word, number, done);
+    cx.b.switch_to(ready);
+    throttled(cx, task, number, done);
     cx.b.switch_to(done);
     let known = &NAMES[..NAMES.len() - 1];
     table::text_by_number(cx, number, known, NAMES[State::Other as usize], STATE_BYTES)
@@ -336,6 +355,25 @@ fn preempted(cx: &mut Body<'_, '_>, task: VReg, number: VReg, done: BlockId) {
         cx.b.jump(done);
     }
     cx.b.switch_to(waits);
+}
+
+/// Whether a thread that waits for a CPU waits for the quota of its group, or of one above it;
+/// jumps to `done`. A quota is of the fair class: it does not stop a thread of another one.
+fn throttled(cx: &mut Body<'_, '_>, task: VReg, number: VReg, done: BlockId) {
+    let btf = cx.shared.target.btf();
+    let queue = btf.and_then(|btf| Some(offset(btf, "task_struct", "se")? + offset(btf, "sched_entity", "cfs_rq")?));
+    // Without CONFIG_CFS_BANDWIDTH there is no quota.
+    let count = btf.and_then(|btf| offset(btf, "cfs_rq", "throttle_count"));
+    if let (Some(queue), Some(count)) = (queue, count) {
+        let fair = cx.b.new_block();
+        let priority = member(cx, task, "task_struct", "prio", Size::B4);
+        cx.b.branch(CmpOp::Ge, Width::W64, priority, FIRST_FAIR, fair, done, Likely::Then);
+        cx.b.switch_to(fair);
+        let queue = cx.b.load(Addr::reg(task, queue), Size::B8);
+        let count = read_kernel_scalar(cx, queue, i64::from(count), Size::B4);
+        when(cx, (CmpOp::Ne, count, 0), (number, State::Throttled), done);
+    }
+    cx.b.jump(done);
 }
 
 /// Why a thread that is not on a CPU is blocked; jumps to `done`.

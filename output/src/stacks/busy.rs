@@ -116,7 +116,9 @@ mod tests {
         for state in ["poll", "sleep", "child", "stopped"] {
             assert!(is(state, &["main", "handle"]), "{state}");
         }
-        for state in ["running", "runnable", "blocked", "lock", "disk", "network", "pipe", "fault", "gpu", "other"] {
+        for state in
+            ["running", "runnable", "throttled", "blocked", "lock", "disk", "network", "pipe", "fault", "gpu", "other"]
+        {
             assert!(!is(state, &["main", "pthread_mutex_lock", "futex_wait_[k]"]), "{state}");
         }
         assert!(is("lock", &["worker", "pthread_cond_timedwait@@GLIBC_2.3.2", "futex_wait_[k]"]));

@@ -11,8 +11,9 @@ const RUNNING: &str = "running";
 
 /// The states of threads that are not, as the recipes name them. The colour is one of the 256 of
 /// terminals, all of which are tones of blue.
-const OFF_CPU: [(&str, u8); 14] = [
+const OFF_CPU: [(&str, u8); 15] = [
     ("runnable", 195),
+    ("throttled", 153),
     ("preempted", 195),
     ("blocked", 75),
     ("lock", 63),
