@@ -6,7 +6,7 @@
 
 mod formula;
 
-pub use formula::{Computed, Fed, Formula, LedgerCount, Naming, Quantity, Requirement};
+pub use formula::{Computed, Fed, Formula, LedgerCount, Naming, OR_COUNT, Quantity, Requirement};
 
 use std::fmt;
 

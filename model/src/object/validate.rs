@@ -336,6 +336,7 @@ impl Checked<'_> {
     fn formula(&self, view: &View, formula: &Formula) -> Result<(), Flaw> {
         match formula {
             Formula::Source(source) => source_of(view, *source),
+            Formula::OneOrCount(part) => source_of(view, Source::Key(*part)),
             Formula::Number { .. } | Formula::Text(_) => Ok(()),
             Formula::Ledger { span, .. } => self.span_at(*span),
             Formula::Named(_, of) | Formula::Negate(of) | Formula::Not(of) => self.formula(view, of),

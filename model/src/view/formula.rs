@@ -28,6 +28,8 @@ pub enum Formula {
         /// Which counter.
         count: LedgerCount,
     },
+    /// A part of the key if all keys of the row agree in it, otherwise how many values it has.
+    OneOrCount(usize),
     /// A function of one number.
     Named(Naming, Box<Formula>),
     /// `-x`.
@@ -39,6 +41,9 @@ pub enum Formula {
     /// `amount / duration`: an amount per second.
     PerSecond(Box<Formula>, Box<Formula>),
 }
+
+/// The name of the function that is [`Formula::OneOrCount`].
+pub const OR_COUNT: &str = "or_count";
 
 /// What the numbers of a column represent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +166,8 @@ impl Formula {
     pub fn each_source(&self, visit: &mut dyn FnMut(Source)) {
         match self {
             Formula::Source(source) => visit(*source),
-            Formula::Number { .. } | Formula::Text(_) | Formula::Ledger { .. } => {}
+            // A part of which the values are counted does not tell rows apart.
+            Formula::Number { .. } | Formula::Text(_) | Formula::Ledger { .. } | Formula::OneOrCount(_) => {}
             Formula::Named(_, of) | Formula::Negate(of) | Formula::Not(of) => of.each_source(visit),
             Formula::Binary(_, left, right) | Formula::PerSecond(left, right) => {
                 left.each_source(visit);

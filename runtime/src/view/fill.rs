@@ -49,7 +49,10 @@ pub fn fill(view: &View, held: &Held<'_>, seconds: f64, spans: &[SpanLedger], na
     }
     let mut rows = if view.by_function { filling.functions() } else { filling.rows() };
     if let Some(filter) = &view.filter {
-        rows.retain(|row| filling.inputs(&|source| filling.cell(row, source)).holds(filter));
+        rows.retain(|row| {
+            let cell = |source| filling.cell(row, source);
+            filling.inputs(&cell, &|part| filling.one_or_count(row, part)).holds(filter)
+        });
     }
     let order = view.order.map(|order| (order.by, order.ascending));
     if let Some((by, _)) = order {
@@ -234,8 +237,24 @@ impl<'a> Filling<'a> {
         self.view.columns.iter().map(|column| self.header(&column.header, column.source)).collect()
     }
 
-    fn inputs<'b>(&'b self, cell: &'b dyn Fn(Source) -> Cell) -> Inputs<'b> {
-        Inputs { cell, spans: self.spans }
+    fn inputs<'b>(&'b self, cell: &'b dyn Fn(Source) -> Cell, one_or_count: &'b dyn Fn(usize) -> Cell) -> Inputs<'b> {
+        Inputs { cell, one_or_count, spans: self.spans }
+    }
+
+    /// A part of the key if all keys of a row agree in it, otherwise the number of its values.
+    fn one_or_count(&self, row: &Row<'_>, part: usize) -> Cell {
+        let (mut first, mut values) = (None, BTreeSet::new());
+        for ((map, _), entries) in self.held.iter().zip(&row.entries) {
+            for entry in entries {
+                let key = map.key.as_ref().map(|ty| decode(ty, &entry.key, self.lookup));
+                values.insert(identity(key_part(key.as_ref(), part)));
+                first = first.or(key);
+            }
+        }
+        match (values.len(), key_part(first.as_ref(), part)) {
+            (0 | 1, one) => one.cloned().map_or(Cell::Missing, Cell::Value),
+            (count, _) => Cell::Value(Value::Str(format!("×{count}").into_bytes())),
+        }
     }
 
     fn header(&self, name: &str, source: Source) -> Header {
@@ -276,7 +295,8 @@ impl<'a> Filling<'a> {
                 _ => Cell::Missing,
             },
             Source::Computed { place, .. } => self.view.computed.get(place).map_or(Cell::Missing, |computed| {
-                self.inputs(&|source| self.cell(row, source)).compute(&computed.formula)
+                let cell = |source| self.cell(row, source);
+                self.inputs(&cell, &|part| self.one_or_count(row, part)).compute(&computed.formula)
             }),
         }
     }
@@ -319,14 +339,13 @@ impl<'a> Filling<'a> {
             Source::Key(_) | Source::Field { .. } | Source::Measure { measure: Measure::Value, .. } => Cell::Missing,
             source => self.cell(&row, source),
         };
-        let of_column = |column: &Column| match column.source {
-            Source::Computed { place, .. } => self
-                .view
-                .computed
-                .get(place)
-                .map_or(Cell::Missing, |computed| self.inputs(&cell).compute(&computed.formula)),
-            source => cell(source),
-        };
+        let of_column =
+            |column: &Column| match column.source {
+                Source::Computed { place, .. } => self.view.computed.get(place).map_or(Cell::Missing, |computed| {
+                    self.inputs(&cell, &|_| Cell::Missing).compute(&computed.formula)
+                }),
+                source => cell(source),
+            };
         Rest { others: others.len(), cells: self.view.columns.iter().map(of_column).collect() }
     }
 }

@@ -271,6 +271,28 @@ fn what_cannot_be_computed_is_missing_and_does_not_pass_a_condition() {
 }
 
 #[test]
+fn a_row_of_several_keys_has_the_part_in_which_they_agree_or_its_number_of_values() {
+    let key = Type::Tuple(vec![Type::U32, Type::U32]);
+    let map = UserMap { key: Some(key), ..aggregate("@x", "count", vec![]) };
+    let pair = |a: u32, b: u32| Entry {
+        key: [a.to_ne_bytes(), b.to_ne_bytes()].concat(),
+        ..held(&[(0, &[&[1]])]).entries.remove(0)
+    };
+    let contents = Contents { entries: vec![pair(1, 7), pair(2, 5), pair(1, 8), pair(1, 9)], ..held(&[]) };
+    let columns = [Source::Key(0), Source::Computed { place: 0, is_number: false }, measure(0, "count")];
+    let computed = vec![Computed { formula: Formula::OneOrCount(1), quantity: None }];
+    let top = Some(Top { rows: 1, rest: true });
+    let view = |top| View { computed: computed.clone(), ..view(1, &columns, Source::Key(0), true, top) };
+    let table = fill(&view(None), &[(&map, &contents)], 1.0, &[], NAMES);
+    let cells: Vec<&Cell> = table.rows.iter().map(|row| &row[1]).collect();
+    assert_eq!(cells, [&Cell::Value(Value::Str("×3".into())), &Cell::Value(Value::Uint(5))]);
+    let counts: Vec<f64> = table.rows.iter().map(|row| numbers(&row[2..])[0]).collect();
+    assert_eq!(counts, [3.0, 1.0]);
+    let rest = fill(&view(top), &[(&map, &contents)], 1.0, &[], NAMES).rest.expect("another");
+    assert_eq!((rest.others, &rest.cells[1]), (1, &Cell::Missing));
+}
+
+#[test]
 fn whole_numbers_stay_exact_and_a_rate_is_by_the_second() {
     let map = aggregate("@x", "sum", vec![]);
     let contents = held(&[(1, &[&[u64::MAX >> 1]])]);

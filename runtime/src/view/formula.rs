@@ -21,6 +21,8 @@ const SECOND_NS: f64 = 1e9;
 pub(super) struct Inputs<'a> {
     /// The cell of a column in the current row.
     pub cell: &'a dyn Fn(Source) -> Cell,
+    /// A part of the key of the current row, or how many values it has there.
+    pub one_or_count: &'a dyn Fn(usize) -> Cell,
     /// The accounting of the spans, by index.
     pub spans: &'a [SpanLedger],
 }
@@ -35,6 +37,7 @@ impl Inputs<'_> {
     pub(super) fn compute(&self, formula: &Formula) -> Cell {
         match formula {
             Formula::Source(source) => (self.cell)(*source),
+            Formula::OneOrCount(part) => (self.one_or_count)(*part),
             Formula::Text(text) => Cell::Value(Value::Str(text.clone())),
             Formula::Named(naming, of) => self.named(naming, of),
             formula if is_condition(formula) => {

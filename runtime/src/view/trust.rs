@@ -13,7 +13,7 @@ use super::formula::Inputs;
 /// Why no row of a view is shown: a condition of `where` that applies to the whole view does not
 /// hold.
 pub(super) fn withheld(view: &View, spans: &[SpanLedger]) -> Option<String> {
-    let inputs = Inputs { cell: &|_| Cell::Missing, spans };
+    let inputs = Inputs { cell: &|_| Cell::Missing, one_or_count: &|_| Cell::Missing, spans };
     let failed = view.requires.iter().find(|requirement| !inputs.holds(&requirement.formula))?;
     let named = spans.iter().filter(|ledger| names(&failed.text, &ledger.name));
     let counts = named.map(|ledger| format!("span {}: {}", ledger.name, ledger.summary()));

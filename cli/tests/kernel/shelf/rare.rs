@@ -209,7 +209,7 @@ fn a_wait_for_a_quota_is_throttled() {
     if skip() {
         return;
     }
-    let outcome = Outcome::run("act throttled 1500", &["sched/runq", "--top", "1000"]);
+    let outcome = Outcome::run("act throttled 1500", &["sched/runq", "--by-pid", "--top", "1000"]);
     let row = find(&outcome, "waits for a CPU by process", &[("process", "workload"), ("pid", "=child")]);
     let [throttled, waited] = ["throttled", "waited"].map(|column| row[column].as_f64().unwrap_or(f64::NAN));
     // A thread that the kernel stops at its tick, or that begins in the middle of a period, waits a

@@ -6,6 +6,7 @@
 use super::Reader;
 use super::spelling::spell;
 use crate::ast::{BinaryOp, Expr, ExprKind, UnaryOp};
+use crate::check::params;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::params::{Type as ParamType, Value as ParamValue};
 use crate::similar;
@@ -14,7 +15,7 @@ use crate::statistics::Statistic;
 use crate::typed::MapValue;
 use crate::types::Type;
 use crate::units::{Mixed, Unit, combined};
-use crate::view::{Column, Computed, Formula, LedgerCount, Measure, Quantity, Requirement, Source};
+use crate::view::{Column, Computed, Formula, LedgerCount, Measure, OR_COUNT, Quantity, Requirement, Source};
 
 /// The type of an expression in a view.
 enum ExprType {
@@ -216,10 +217,13 @@ impl Reader<'_> {
         if let Some(count) = LedgerCount::named(name) {
             return self.ledger(name, count, args, span);
         }
+        if name == OR_COUNT {
+            return self.or_count(args, span);
+        }
         let Some(naming) = self.catalogue.function(name).and_then(|word| word.naming(self.target)) else {
             let known = self.catalogue.functions.iter().filter(|word| word.naming(self.target).is_some());
             let known: Vec<&str> =
-                known.map(|word| word.name()).chain(LedgerCount::ALL.map(|(name, _)| name)).collect();
+                known.map(|word| word.name()).chain([OR_COUNT]).chain(LedgerCount::ALL.map(|(name, _)| name)).collect();
             let is_of_probes = self.catalogue.function(name).is_some();
             let message = if is_of_probes {
                 format!("`{name}` runs in a probe only, not in a view")
@@ -242,6 +246,36 @@ impl Reader<'_> {
             return Err(unfit(&of.kind, "a number", arg.span));
         }
         Ok(Read { formula: Formula::Named(naming, Box::new(of.formula)), kind: ExprType::Text, constant: None })
+    }
+
+    /// `or_count(PART)`; with a parameter that is true after it, the part itself.
+    fn or_count(&mut self, args: &[Expr], span: Span) -> Result<Read, Diagnostic> {
+        let wrong = || {
+            let message = format!("`{OR_COUNT}` takes a part of the key, and a parameter that keeps its values apart");
+            Diagnostic::error(Code(272), span, message).help(format!("for example: `{OR_COUNT}(pid, $by_pid)`"))
+        };
+        let (part, switch) = match args {
+            [part] => (part, None),
+            [part, switch] => (part, Some(switch)),
+            _ => return Err(wrong()),
+        };
+        let read = self.read(part)?;
+        let Formula::Source(Source::Key(place)) = read.formula else { return Err(wrong()) };
+        if place >= self.map_parts() {
+            return Err(wrong());
+        }
+        let is_apart = match switch {
+            None => false,
+            Some(switch) if matches!(switch.kind, ExprKind::Var(_)) => {
+                let value = params::in_clause(switch, (OR_COUNT, ParamType::Bool), self.params)?;
+                value.is_some_and(|(value, _)| !matches!(value.kind, ExprKind::Int(0)))
+            }
+            Some(_) => return Err(wrong()),
+        };
+        if is_apart {
+            return Ok(read);
+        }
+        Ok(Read { formula: Formula::OneOrCount(place), kind: ExprType::Other, constant: None })
     }
 
     fn ledger(&self, name: &str, count: LedgerCount, args: &[Expr], span: Span) -> Result<Read, Diagnostic> {
