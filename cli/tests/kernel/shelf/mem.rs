@@ -181,6 +181,43 @@ fn aligned_memory_is_memory() {
     }
 }
 
+/// What a function of the allocator calls is no allocation of its own, and no block. A block that
+/// becomes too small for the filter is not kept, nor is one that realloc frees.
+#[test]
+fn functions_that_call_each_other_count_once() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("allocator");
+    let program = directory.path("allocator");
+    let source = format!("{PROGRAMS}/allocator.c");
+    let Ok(built) = Command::new("cc").args(["-O1", "-fno-builtin", "-o", &program, &source]).output() else {
+        println!("SKIPPED: there is no C compiler");
+        return;
+    };
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let of = |recipe, others: &[&str]| {
+        let arguments = [&[recipe, "--pid", "PID"], others].concat();
+        beside(&mut Command::new(&program), &arguments).expect("it was compiled")
+    };
+    let outcome = of("mem/alloc", &["--min", "30000"]);
+    let row = &outcome.rows("allocations")[0];
+    for (column, truth) in [("allocations", "calls"), ("bytes", "bytes"), ("frees", "frees")] {
+        assert_eq!(row[column].as_f64(), Some(outcome.truth(truth)), "{column}: {}", outcome.text);
+    }
+    let total = |outcome: &Outcome, column: &str| -> f64 {
+        outcome.rows("memory that was not freed").iter().filter_map(|row| row[column].as_f64()).sum()
+    };
+    let outcome = of("mem/leaks", &["--min", "30000"]);
+    for (column, truth) in [("blocks", "kept"), ("bytes", "kept_bytes")] {
+        assert_eq!(Some(total(&outcome, column)), Some(outcome.truth(truth)), "{column}: {}", outcome.text);
+    }
+    // With 2000 smaller blocks. Fails by chance below 1e-6: 5.5 sigma of a binomial.
+    let outcome = of("mem/leaks", &["--min", "1000", "--sample", "4"]);
+    let (blocks, kept) = (total(&outcome, "blocks"), outcome.truth("kept") + 2000.0);
+    assert!((blocks - kept).abs() < 5.5 * (kept * 3.0).sqrt(), "{blocks}: {}", outcome.text);
+}
+
 /// With one of four allocations, the number of blocks is right but for chance. Fails by chance
 /// below 1e-6: 5.5 sigma of a binomial of 2000 blocks.
 fn a_part_stands_for_all() {
