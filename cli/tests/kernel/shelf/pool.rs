@@ -1,10 +1,13 @@
 //! `pool/…`: workers that are idle, starved of CPU time, or blocked.
 
+use std::process::Command;
+
 use serde_json::Value;
 
-use super::super::machine::{patience, skip, with_enough_calls};
+use super::super::machine::{Directory, patience, skip, with_enough_calls};
 use super::super::recipes::Outcome;
-use super::says_in_words;
+use super::programs::{PROGRAMS, beside};
+use super::{find, says_in_words};
 
 /// The sum of a column over all workers.
 fn total(outcome: &Outcome, column: &str) -> f64 {
@@ -137,4 +140,40 @@ fn nothing_is_said_of_threads_that_hand_requests_on() {
     }
     let (outcome, verdict) = server(4, 20, "handed");
     assert_eq!(verdict, "unknown: threads hand requests on", "{}", outcome.text);
+}
+
+/// With a request in hand, a thread waits in an epoll instance from which no request can come. A
+/// request that is older than the run is in hand as well, also if it is never answered.
+#[test]
+fn a_wait_that_no_request_can_end_is_blocked() {
+    if skip() {
+        return;
+    }
+    let directory = Directory::new("latch");
+    let program = directory.path("latch");
+    let Ok(built) = Command::new("cc").args(["-O1", "-o", &program, &format!("{PROGRAMS}/latch.c")]).output() else {
+        println!("SKIPPED: there is no C compiler");
+        return;
+    };
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    for [answers, milliseconds] in [["0", "1000"], ["20", "20"]] {
+        let arguments = ["pool/utilisation", "--pid", "PID"];
+        let mut command = Command::new(&program);
+        let outcome = beside(command.args([answers, milliseconds]), &arguments).expect("it was compiled");
+        let pools = outcome.rows("pools");
+        assert_eq!(pools.len(), 1, "{}", outcome.text);
+        assert_eq!((&pools[0]["workers"], &pools[0]["verdict"]), (&1.into(), &verdict(&pools[0]).into()));
+        let [blocked, idle, unclear] = ["blocked", "idle", "unclear"].map(|column| total(&outcome, column));
+        assert!(unclear == 0.0, "{}", outcome.text);
+        // A thread that exists has no time until an iterator has visited it.
+        let all = blocked + idle + total(&outcome, "running") + total(&outcome, "waits for CPU");
+        let missed = (outcome.truth("run_ns") - all).max(0.0);
+        let least = outcome.truth("waited_ns") * 0.99 - missed;
+        assert!(blocked >= least && idle <= outcome.truth("run_ns") - least, "{}", outcome.text);
+        if answers == "0" {
+            assert!(blocked > 0.0 && idle == 0.0, "{}", outcome.text);
+        }
+        let wait = find(&outcome, "what busy workers wait for", &[("call", "epoll_wait")]);
+        assert!(wait["blocked"].as_f64() >= Some(least), "{}", outcome.text);
+    }
 }
