@@ -18,7 +18,6 @@ const WITHOUT: &[(&str, &str)] = &[
     ("proc/opens", "a line for each event"),
     ("syscall/slow", "a line for each event"),
     ("mem/leaks", "what is left at the end"),
-    ("proc/exits", "maps for other scripts"),
     ("runtime/identify", "what is there at one moment"),
 ];
 
