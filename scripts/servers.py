@@ -1,8 +1,9 @@
 """Compares the results of the queue and lock recipes with the figures of real servers and their clients.
 
-In: PROFILER, the binary; nginx, Redis, PostgreSQL, Python, Node.js, Java and their clients from PATH.
+In: PROFILER, the binary; nginx, Redis, PostgreSQL, Python, Node.js, Java and their clients from PATH; compilers.
 Out: Markdown tables of queues and of latencies (theirs, ours, difference), one of locks, one of pools that
-a lock blocks, and exit code 1 if a difference exceeds the error bounds below or a verdict is wrong.
+a lock blocks, one of programs with known calls, and exit code 1 if a difference exceeds the error bounds below,
+a verdict is wrong, or a count of those programs is not exact.
 Guarantee: servers listen on loopback and keep their data in a temporary directory. Servers and
 connections exist before the tool starts. Load is bounded in clients and time, and runs with real-time
 priority (SCHED_RR). Only processes started here are terminated.
@@ -20,7 +21,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent / "servers.d"))
-from kinds import CLIENTS, LOCKED, SERVERS
+import known
+from kinds import CLIENTS, LOCKED, SERVERS, LockedPostgreSQL
 from report import table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -185,18 +187,20 @@ def locks(server, misses):
             f"{sum(row['waited'] or 0 for row in rows) / 1e9 / SECONDS:.3f}", f"{held:.2f}", f"{conditions:.2f}"]
 
 
-def blocked(server, expected, misses):
+def blocked(server, misses):
     """Measures a server whose workers wait for one lock; returns its row of the table of verdicts."""
     (views, *_), (rate, _) = loaded(server, lambda: profile("pool/utilisation", server.pids()), SECONDS + 10)
-    # Of PostgreSQL, each process of which a client is served is a row.
-    pools = [row for row in views["pools"] if expected == "blocked" or row["idle %"] < 50]
+    # Of PostgreSQL, each process is a row, and those without a client are idle.
+    pools = [row for row in views["pools"] if row["idle %"] < 50]
     verdicts = sorted({row["verdict"] for row in pools})
+    waits = sorted(views["what busy workers wait for"], key=lambda row: row["blocked"])
+    call = waits[-1]["call"] if waits else "-"
     workers = sum(row["workers"] for row in pools)
     share = lambda column: sum(row[column] * row["workers"] for row in pools) / workers if workers else 0
-    if verdicts != [expected] or workers < CLIENTS:
-        misses.append(f"{server.name}: {workers} workers, {', '.join(verdicts)} instead of {expected}")
+    if verdicts != ["blocked"] or workers < CLIENTS or call != server.waits_in:
+        misses.append(f"{server.name}: {workers} workers, {', '.join(verdicts)} in {call} instead of blocked in {server.waits_in}")
     shares = [f"{share(column):.1f}" for column in ("running %", "blocked %", "idle %", "unclear %")]
-    return [server.name, f"{rate:,.0f}", str(workers), *shares, ", ".join(verdicts)]
+    return [server.name, f"{rate:,.0f}", str(workers), *shares, ", ".join(verdicts), call]
 
 
 def section(title, head, rows):
@@ -208,7 +212,7 @@ def section(title, head, rows):
 
 def main():
     parser = argparse.ArgumentParser(description="Compares the queue and lock recipes with the figures of real servers.")
-    parser.add_argument("servers", nargs="*", help="nginx, redis, postgresql, python, node, java; locked for those with one lock [default: all]")
+    parser.add_argument("servers", nargs="*", help="nginx, redis, postgresql, python, node, java; locked for those with one lock; known for programs with known calls [default: all]")
     names = parser.parse_args().servers
     chosen = [server for server in SERVERS if not names or server.name in names]
     # Otherwise the clients' latencies include the time that their processes wait for a CPU.
@@ -223,12 +227,16 @@ def main():
                 server.start()
                 server.wait_until_it_answers()
                 if kind in LOCKED:
-                    verdicts.append(blocked(server, LOCKED[kind], misses))
+                    verdicts.append(blocked(server, misses))
+                    # Its clients count transactions of several requests.
+                    if kind is not LockedPostgreSQL:
+                        queues.append(queue(server, requests, misses))
                 else:
                     queues.append(queue(server, requests, misses))
                     waits.append(locks(server, misses))
             finally:
                 server.stop()
+        counts = [known.compare(name, PROFILER, directory, misses) for name in known.PROGRAMS if not names or "known" in names]
     section(f"`pool/queue-depth`, {CLIENTS} clients, {SECONDS} s; mean times in ms",
             ["server", "requests/s (server)", "ours", "error", "requests/s (client)", "latency (client)", "queued", "served",
              "difference", "open requests (client)", "ours"], queues)
@@ -238,7 +246,8 @@ def main():
             ["server", "locks (/proc)", "ours", "others (/proc)", "ours", "lock calls", "threads in lock calls", "longest hold, ms",
              "threads in condition waits"], waits)
     section(f"`pool/utilisation` of servers with one lock, {CLIENTS} clients, {SECONDS} s",
-            ["server", "requests/s (client)", "workers", "running %", "blocked %", "idle %", "unclear %", "verdict"], verdicts)
+            ["server", "requests/s (client)", "workers", "running %", "blocked %", "idle %", "unclear %", "verdict", "call"], verdicts)
+    section("Programs with known calls: ours, and theirs where they differ", known.HEAD, counts)
     for miss in misses:
         print(f"error bound exceeded: {miss}")
     sys.exit(1 if misses else 0)

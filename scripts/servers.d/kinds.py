@@ -27,6 +27,8 @@ class Server:
 
     name = ""
     uid = None
+    # The system call in which workers wait for the one lock.
+    waits_in = "futex"
 
     def __init__(self, directory):
         self.directory = Path(directory)
@@ -240,17 +242,31 @@ class LockedMusl(Server):
     """Threads that share one mutex of musl."""
 
     name = "musl, one mutex"
+    compiler = ["musl-gcc"]
 
     def start(self):
         program = self.directory / "server"
-        subprocess.run(["musl-gcc", "-O2", "-o", str(program), str(SOURCES / "server.c")], check=True)
+        subprocess.run([*self.compiler, "-O2", "-pthread", "-o", str(program), str(SOURCES / "server.c")], check=True)
         self.run([str(program), str(self.port), str(round(SERVICE * 1e6))])
 
 
+class LockedStaticMusl(LockedMusl):
+    name = "musl, static, one mutex"
+    compiler = ["musl-gcc", "-static"]
+
+
+class LockedStatic(LockedMusl):
+    """The same with glibc in the program's own file."""
+
+    name = "glibc, static, one mutex"
+    compiler = ["cc", "-static"]
+
+
 class LockedPostgreSQL(PostgreSQL):
-    """Clients that update one row."""
+    """Clients that update one row. The wait is for an event that the holder sends."""
 
     name = "postgresql, one row"
+    waits_in = "epoll_wait"
 
     def start(self):
         super().start()
@@ -264,6 +280,5 @@ class LockedPostgreSQL(PostgreSQL):
 
 
 SERVERS = [Nginx, Redis, PostgreSQL, Python, Node, Java]
-# Eight workers, of which one works and seven wait for a lock. PostgreSQL waits for its locks in epoll, as event loops
-# wait for their events.
-LOCKED = {LockedPython: "blocked", LockedJava: "blocked", LockedMusl: "blocked", LockedPostgreSQL: "unknown: waits are unclear"}
+# Eight workers, of which one works and seven wait for a lock.
+LOCKED = [LockedPython, LockedJava, LockedMusl, LockedStaticMusl, LockedStatic, LockedPostgreSQL]
