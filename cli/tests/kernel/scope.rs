@@ -404,6 +404,23 @@ fn a_process_that_is_not_there_is_named_and_the_others_are_probed() {
     );
 }
 
+/// A recipe that filters by the process has nothing to show, and says which process is not there.
+#[test]
+fn a_process_that_a_recipe_is_for_and_that_is_not_there_is_named_once() {
+    if skip() {
+        return;
+    }
+    let one = OnDemand::start(workload(), None);
+    // Functions of a library are probed, and system calls are not those of one process.
+    for recipe in ["syscall/counts", "lock/futex", "db/tls"] {
+        let pids = format!("{},4194304", one.pid());
+        let ended = run(&["-q", recipe, "--pid", &pids, "--duration", "20ms"]);
+        let named = ended.stderr.matches("WARNING: there is no process 4194304").count();
+        assert_eq!((ended.code(), named), (0, 1), "{recipe}: {}", ended.stderr);
+        assert!(!ended.stderr.contains(&format!("no process {}", one.pid())), "{recipe}: {}", ended.stderr);
+    }
+}
+
 #[test]
 fn one_function_reached_by_two_names_is_one_probe() {
     if skip() {

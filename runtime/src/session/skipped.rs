@@ -1,7 +1,8 @@
-//! Warnings about probes and sites that could not be attached while the rest was.
+//! Warnings about probes and sites that could not be attached while the rest was, and about processes
+//! that do not exist.
 //!
-//! In: the programs that the kernel refused, and the missing parts of others. Out: notes at their
-//! probes, or an error if nothing is left.
+//! In: the programs that the kernel refused, the missing parts of others, and the processes that
+//! parameters choose. Out: notes at their probes, or an error if nothing is left.
 //! Guarantee: each process and each function is named once. Of many functions, the first ones are
 //! named and all are counted.
 
@@ -13,6 +14,7 @@ use profiler_model::results::Sink as _;
 
 use super::{RunError, Session};
 use crate::attach::{AttachError, Skipped, meaning};
+use crate::sys::process;
 
 /// Most functions that a warning names.
 const MOST_NAMED: usize = 8;
@@ -74,6 +76,13 @@ impl Session<'_> {
             }
             if let Some(words) = refused_sites(program, skipped) {
                 self.actions.note("warnf", words.as_bytes(), &[program.span]);
+            }
+        }
+        // Other probes are attached, and their filter lets nothing through.
+        for pid in self.values.processes(object) {
+            if pid != 0 && !told.contains(&pid) && !process::exists(pid) {
+                told.push(pid);
+                self.actions.note("warnf", format!("there is no process {pid}").as_bytes(), &[]);
             }
         }
     }
