@@ -143,7 +143,8 @@ fn nothing_is_said_of_threads_that_hand_requests_on() {
 }
 
 /// With a request in hand, a thread waits in an epoll instance from which no request can come. A
-/// request that is older than the run is in hand as well, also if it is never answered.
+/// request that is older than the run is in hand as well, also if it is never answered. A thread is
+/// idle if it waits for an instance of an instance with its client.
 #[test]
 fn a_wait_that_no_request_can_end_is_blocked() {
     if skip() {
@@ -156,22 +157,23 @@ fn a_wait_that_no_request_can_end_is_blocked() {
         return;
     };
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    for [answers, milliseconds] in [["0", "1000"], ["20", "20"]] {
-        let arguments = ["pool/utilisation", "--pid", "PID"];
-        let mut command = Command::new(&program);
-        let outcome = beside(command.args([answers, milliseconds]), &arguments).expect("it was compiled");
+    for arguments in [["0", "1000"].as_slice(), &["20", "20"], &["20", "20", "nested"]] {
+        let recipe = ["pool/utilisation", "--pid", "PID"];
+        let outcome = beside(Command::new(&program).args(arguments), &recipe).expect("it was compiled");
         let pools = outcome.rows("pools");
         assert_eq!(pools.len(), 1, "{}", outcome.text);
         assert_eq!((&pools[0]["workers"], &pools[0]["verdict"]), (&1.into(), &verdict(&pools[0]).into()));
         let [blocked, idle, unclear] = ["blocked", "idle", "unclear"].map(|column| total(&outcome, column));
         assert!(unclear == 0.0, "{}", outcome.text);
         // A thread that exists has no time until an iterator has visited it.
-        let all = blocked + idle + total(&outcome, "running") + total(&outcome, "waits for CPU");
-        let missed = (outcome.truth("run_ns") - all).max(0.0);
+        let others = total(&outcome, "running") + total(&outcome, "waits for CPU");
+        let missed = (outcome.truth("run_ns") - blocked - idle - others).max(0.0);
         let least = outcome.truth("waited_ns") * 0.99 - missed;
         assert!(blocked >= least && idle <= outcome.truth("run_ns") - least, "{}", outcome.text);
-        if answers == "0" {
+        if arguments[0] == "0" {
             assert!(blocked > 0.0 && idle == 0.0, "{}", outcome.text);
+        } else {
+            assert!(idle >= outcome.truth("paused_ns") * 0.99 - missed - others, "{}", outcome.text);
         }
         let wait = find(&outcome, "what busy workers wait for", &[("call", "epoll_wait")]);
         assert!(wait["blocked"].as_f64() >= Some(least), "{}", outcome.text);
