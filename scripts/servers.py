@@ -163,16 +163,17 @@ def threads_in_futex(pids):
 
 def locks(server, misses):
     """Measures a server; returns its row of the lock table."""
-    pids = server.pids()
-    sampler = Sampler(lambda: threads_in_futex(pids), 0.01)
 
     def work():
+        # Some servers have a process for each client.
+        pids = server.pids()
+        sampler = Sampler(lambda: threads_in_futex(pids), 0.01)
         sampler.start()
         futex = profile("lock/futex", pids)
         sampler.stop()
-        return futex, profile("lock/latency", pids)
+        return sampler, futex, profile("lock/latency", pids)
 
-    ((futex, start, end), (latency, *_)), _ = loaded(server, work, 2 * SECONDS + 25)
+    (sampler, (futex, start, end), (latency, *_)), _ = loaded(server, work, 2 * SECONDS + 25)
     inside = [value for moment, value in sampler.samples if start <= moment <= end]
     lock, other = (sum(value[part] for value in inside) / len(inside) for part in (0, 1))
     waited = lambda title: sum(row["waited"] or 0 for row in futex[title]) / 1e9 / (end - start)
