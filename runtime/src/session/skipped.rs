@@ -1,5 +1,5 @@
-//! Warnings about probes and sites that could not be attached while the rest was, and about processes
-//! that do not exist.
+//! Warnings about probes and sites that could not be attached while the rest was, and about
+//! processes that do not exist.
 //!
 //! In: the programs that the kernel refused, the missing parts of others, and the processes that
 //! parameters choose. Out: notes at their probes, or an error if nothing is left.
