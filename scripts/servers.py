@@ -78,15 +78,15 @@ def profile(recipe, pids):
     return {title: view["rows"] for title, view in views.items()}, seconds(first["start"]), seconds(first["end"])
 
 
-def loaded(server, work, seconds):
-    """Calls `work` under the client's load; returns its result and the client's figures."""
+def loaded(server, work, seconds, has_figures=True):
+    """Calls `work` under the client's load; returns its result and the client's figures, for which it runs to its end."""
     client = subprocess.Popen(server.client(seconds), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         time.sleep(2)
         result = work()
         if client.poll() is not None:
             sys.exit(f"{server.name}: the client exited before the tool, with {client.returncode}: {client.communicate()[0]}")
-        return result, server.client_says(client.communicate()[0])
+        return result, server.client_says(client.communicate()[0]) if has_figures else None
     finally:
         if client.poll() is None:
             client.kill()
@@ -173,7 +173,7 @@ def locks(server, misses):
         sampler.stop()
         return sampler, futex, profile("lock/latency", pids)
 
-    (sampler, (futex, start, end), (latency, *_)), _ = loaded(server, work, 2 * SECONDS + 25)
+    (sampler, (futex, start, end), (latency, *_)), _ = loaded(server, work, 2 * SECONDS + 170, has_figures=False)
     inside = [value for moment, value in sampler.samples if start <= moment <= end]
     lock, other = (sum(value[part] for value in inside) / len(inside) for part in (0, 1))
     waited = lambda title: sum(row["waited"] or 0 for row in futex[title]) / 1e9 / (end - start)
