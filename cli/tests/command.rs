@@ -287,7 +287,12 @@ fn words_and_recipes_are_found_by_name() {
     assert!(listed.contains("\nlock/futex ") && listed.contains("\nlock/latency "), "{listed}");
     let help = text(&["help", "futex"]);
     // The whole comment at the start, and the options by their short names, also those of modules.
-    assert!(help.contains("\nfutex_wait() and futex_waitv(), which Wine uses, are not seen.\n"), "{help}");
+    assert!(
+        help.contains(
+            "\nfutex_wait() and futex_waitv(), which Wine uses, are not seen, nor are locks that wait in other\n"
+        ),
+        "{help}"
+    );
     assert!(
         help.contains("\n--min ")
             && help.contains("\n--every ")
