@@ -21,13 +21,14 @@ use crate::unwind::reading::TableReader;
 /// [`super::NAME`], as the kernel shows it: it would be `exe`.
 const COMMAND: &CStr = c"profiler-reader";
 
-/// Answers until the process that asks ends. It may reserve this many bytes for files.
+/// Answers until the process that asks ends. It may reserve this many bytes for files. To be called
+/// first: it closes every descriptor but the standard ones.
 ///
 /// Fails if the rights of this process cannot be reduced; nothing is read then.
 pub fn serve(most_bytes: usize) -> io::Result<()> {
     give_up_rights(COMMAND)?;
     budget::limit_to(most_bytes);
-    let (names, tables) = standard_pair();
+    let (names, tables) = standard_pair().ok_or(io::ErrorKind::AlreadyExists)?;
     let kept = Arc::new(KeptFiles::default());
     let shared = Arc::clone(&kept);
     thread::Builder::new().name("tables".into()).spawn(move || drop(answer(tables, TableReader::new(Some(shared)))))?;

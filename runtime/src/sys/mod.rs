@@ -21,7 +21,7 @@ pub mod poll;
 pub mod process;
 pub mod program;
 pub mod ptrace;
-pub mod reading;
+pub(crate) mod reading;
 pub mod regex;
 pub mod ring;
 pub mod signal;

@@ -1,15 +1,16 @@
 //! What a process that only reads keeps of its rights and descriptors.
 //!
 //! In: its name. Out: a process that may read files and look at other processes.
-//! Guarantee: afterwards, no capability is left but those of [`KEPT`], none can be gained by
+//! Guarantee: afterwards, no capability is left but those of `KEPT`, none can be gained by
 //! executing a file, no file can grow, and no descriptor is open but the standard ones. Root has
-//! become [`NO_USER`] where the kernel lets it, which owns nothing that it could write.
+//! become `NO_USER` where the kernel lets it, which owns nothing that it could write.
 //!
 //! Landlock, which would forbid writing altogether, also forbids to look at processes outside.
 
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{check_errno, own};
 
@@ -42,13 +43,15 @@ struct Capabilities {
     inheritable: u32,
 }
 
-/// The first two standard descriptors of this process, which have no other owner.
-pub fn standard_pair() -> (OwnedFd, OwnedFd) {
-    (own(0), own(1))
+/// The first two standard descriptors of this process; `None` if they have been taken before.
+pub(crate) fn standard_pair() -> Option<(OwnedFd, OwnedFd)> {
+    static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+    (!IS_TAKEN.swap(true, Ordering::SeqCst)).then(|| (own(0), own(1)))
 }
 
-/// Gives up everything that reading does not need, and takes a name. There must be no other thread.
-pub fn give_up_rights(name: &CStr) -> io::Result<()> {
+/// Gives up everything that reading does not need, and takes a name. To be called by a process that
+/// has just begun: it has no other thread, and has opened nothing.
+pub(crate) fn give_up_rights(name: &CStr) -> io::Result<()> {
     close_others()?;
     // SAFETY: the name ends with a NUL; the kernel copies its first 15 bytes.
     check_errno(unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) })?;
