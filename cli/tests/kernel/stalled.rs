@@ -9,7 +9,7 @@ use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use super::machine::{Directory, Running, assert_gone, held, profiler, skip, wait_for, workload};
+use super::machine::{Directory, Running, assert_gone, attached, held, profiler, skip, wait_for, workload};
 
 /// A program on a file system that answers until a line comes.
 struct Served {
@@ -226,8 +226,7 @@ fn a_script_without_names_starts_nothing() {
     }
     let other = paced();
     let script = format!("tracepoint:syscalls:sys_enter_getppid /pid == {}/ {{ @ = count(); print(1); }}", other.pid());
-    let run = Running::start(&mut profiler(&["-e", &script]));
-    wait_for("a program that is attached", || Some(held(run.pid())).filter(|ids| !ids.is_empty()));
+    let run = attached(&["-e", &script]);
     assert_eq!(readers(run.pid()), BTreeSet::new());
     run.signal("INT");
     assert!(run.end().status.success());
