@@ -18,6 +18,9 @@ use super::wire;
 
 /// How often the progress of an answer is looked at.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long a question waits for space in the socket. Questions usually fit into it, so this does
+/// not depend on when the other side gets a CPU.
+const UNREAD: Duration = Duration::from_secs(60);
 
 /// The lines to a process, each with a thread there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +113,7 @@ impl Line {
         let end = children.line(channel).ok_or(Failure::Ended)?;
         let mut line = Line { thread: PathBuf::from(format!("/proc/{}", end.pid)), end };
         let stream = &line.end.stream;
-        let limited = stream.set_read_timeout(Some(LOOK)).and_then(|()| stream.set_write_timeout(Some(LOOK)));
+        let limited = stream.set_read_timeout(Some(LOOK)).and_then(|()| stream.set_write_timeout(Some(UNREAD)));
         // The first message says which thread it is.
         match limited.map_err(|_| Failure::Ended).and_then(|()| line.receive()) {
             Ok(thread) => Ok(Line { thread, ..line }),

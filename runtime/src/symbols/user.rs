@@ -22,6 +22,9 @@ use crate::host::stat::{MEMORY_BYTES, START_STACK, STARTED_TICKS, Stat};
 use crate::memory::share_bytes;
 use crate::reader::{Asking, Reader};
 
+/// Most addresses of one question. It fits into the buffer of a socket, and its answer, with lines
+/// and inlined functions, into a message.
+const MAX_ASKED: usize = 4096;
 /// Limit of cached addresses; when it is reached, the cache is emptied.
 const MAX_REMEMBERED: usize = 1 << 18;
 /// Limit in bytes of cached names; when it is reached, the cache is emptied.
@@ -178,15 +181,28 @@ impl UserSymbols {
         }
         unknown.sort_unstable();
         unknown.dedup();
-        let asked = unknown.len();
+        for addresses in unknown.chunks(MAX_ASKED) {
+            self.ask((pid, is_alive), addresses, with_origins);
+        }
+    }
+
+    /// Asks about addresses of a process, unless it is stuck.
+    fn ask(&mut self, (pid, is_alive): (u32, bool), addresses: &[u64], with_origins: bool) {
+        let asked = addresses.len();
+        let known = self.processes.entry(pid).or_default();
+        if known.is_stuck {
+            self.shortfalls.unanswered += asked as u64;
+            return;
+        }
         let recording = self.recorder.as_ref().map(Recorder::recording);
-        let places = recording.as_ref().map(|recording| recording.find(pid, &unknown)).unwrap_or_default();
-        let recorded = RecordedFile::all(&unknown, places);
+        let places = recording.as_ref().map(|recording| recording.find(pid, addresses)).unwrap_or_default();
+        let recorded = RecordedFile::all(addresses, places);
         let ended = recording.filter(|_| !is_alive).map(|recording| {
             let dump = recording.dump(pid).map(|place| (place.path, place.file));
             Ended { dump, began: recording.began(), users: users_of_ended() }
         });
-        let question = Question { pid, is_alive, addresses: unknown, with_origins, recorded, ended };
+        let addresses = addresses.to_vec();
+        let question = Question { pid, is_alive, addresses, with_origins, recorded, ended };
         let Some(Answer { locations, shortfalls }) = self.namer.ask(question) else {
             known.is_stuck = true;
             self.shortfalls.unanswered += asked as u64;
@@ -272,6 +288,16 @@ mod tests {
             assert_eq!(symbols.find(pid, 1), None);
         }
         assert_eq!((symbols.processes.len(), symbols.remembered), (0, 0));
+    }
+
+    #[test]
+    fn more_addresses_than_a_question_has_are_all_looked_up() {
+        let mut symbols = UserSymbols::read_by(&Reader::here());
+        let code = Program::of as fn(u32) -> Option<Program> as usize as u64;
+        let addresses: Vec<u64> = (code..).take(2 * MAX_ASKED + 1).collect();
+        let found = symbols.locate_code(std::process::id(), &addresses);
+        let is_code = |location: &&Location| matches!(location, Location::Symbol(..) | Location::Module(..));
+        assert_eq!((found.len(), found.iter().filter(is_code).count()), (addresses.len(), addresses.len()));
     }
 
     #[test]
