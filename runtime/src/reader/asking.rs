@@ -68,8 +68,12 @@ struct Line {
 enum Failure {
     /// It does not get on.
     Stuck,
-    /// The process has ended, by itself or by another one's hand, or there are no more.
+    /// The process has ended, by itself or by another one's hand.
     Ended,
+    /// The process was killed because it did not get on with what the other line asked.
+    GivenUp,
+    /// There are no more.
+    NoProcess,
 }
 
 impl<W: Work> Asking<W> {
@@ -82,26 +86,25 @@ impl<W: Work> Asking<W> {
     }
 
     /// The answer. If the process ends over it, another one is asked, once: it may have ended for
-    /// what the other line was asked.
+    /// what the other line was asked. Where this is known, it does not count.
     pub(crate) fn ask(&mut self, question: W::Question) -> Option<W::Answer> {
         let (children, line) = match &mut self.0 {
             Place::Here(work) => return Some(work.answer(question)),
             Place::Apart { children, line } => (children, line),
         };
-        for _ in 0..2 {
+        let mut ended = 0;
+        while ended < 2 {
             let opened = line.take().map_or_else(|| Line::open(children, W::CHANNEL), Ok);
             let answer = opened.and_then(|mut opened| {
-                let answer = opened.ask(&question);
-                match &answer {
-                    Ok(_) => *line = Some(opened),
-                    Err(_) => children.give_up(opened.end.number),
-                }
-                answer
+                let answer = opened.ask(&question).map_err(|failure| opened.given_up(children, failure))?;
+                *line = Some(opened);
+                Ok(answer)
             });
             match answer {
                 Ok(answer) => return Some(answer),
-                Err(Failure::Stuck) => return None,
-                Err(Failure::Ended) => {}
+                Err(Failure::Stuck | Failure::NoProcess) => return None,
+                Err(Failure::Ended) => ended += 1,
+                Err(Failure::GivenUp) => {}
             }
         }
         None
@@ -110,18 +113,21 @@ impl<W: Work> Asking<W> {
 
 impl Line {
     fn open(children: &Children, channel: Channel) -> Result<Line, Failure> {
-        let end = children.line(channel).ok_or(Failure::Ended)?;
+        let end = children.line(channel).ok_or(Failure::NoProcess)?;
         let mut line = Line { thread: PathBuf::from(format!("/proc/{}", end.pid)), end };
         let stream = &line.end.stream;
         let limited = stream.set_read_timeout(Some(LOOK)).and_then(|()| stream.set_write_timeout(Some(UNREAD)));
         // The first message says which thread it is.
         match limited.map_err(|_| Failure::Ended).and_then(|()| line.receive()) {
             Ok(thread) => Ok(Line { thread, ..line }),
-            Err(failure) => {
-                children.give_up(line.end.number);
-                Err(failure)
-            }
+            Err(failure) => Err(line.given_up(children, failure)),
         }
+    }
+
+    /// Gives up the process that failed; returns why it did.
+    fn given_up(&self, children: &Children, failure: Failure) -> Failure {
+        let is_stuck = matches!(failure, Failure::Stuck);
+        if children.give_up(self.end.number, is_stuck) && !is_stuck { Failure::GivenUp } else { failure }
     }
 
     fn ask<Question: Serialize, Answer: DeserializeOwned>(&mut self, question: &Question) -> Result<Answer, Failure> {
