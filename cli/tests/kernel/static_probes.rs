@@ -25,7 +25,10 @@ struct Workload {
 
 impl Workload {
     fn start(program: &str) -> Workload {
-        let mut command = Command::new(program);
+        Workload::started(Command::new(program))
+    }
+
+    fn started(mut command: Command) -> Workload {
         let mut process =
             command.arg("static-probes").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
         let input = process.stdin.take().expect("a pipe");
@@ -89,16 +92,34 @@ fn a_star_means_the_files_that_a_process_runs() {
         running.signal("INT");
         assert_eq!(running.end().stdout.trim(), "@: 45", "`{binary}` in {probe}");
     }
-    let listed = |arguments: &[&str]| {
-        let output = Command::new(PROFILER).arg("list").args(arguments).output().expect("it runs");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
     let line = format!("usdt:{}:workload:step\n", workload());
     assert!(listed(&["-p", &pid, "usdt:*"]).contains(&line));
     assert!(listed(&["usdt:*:workload:step"]).contains(&line), "of all processes");
     assert_eq!(listed(&[&format!("usdt:{}:step", workload())]), line);
     let verbose = listed(&["-v", &format!("usdt:{}:guarded", workload())]);
     assert!(verbose.ends_with("\n    uint64 arg0  8@%rax\n"), "{verbose}");
+}
+
+fn listed(arguments: &[&str]) -> String {
+    let output = Command::new(PROFILER).arg("list").args(arguments).output().expect("it runs");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn files_of_a_service_with_mounts_of_its_own_have_the_path_that_leads_there() {
+    let is_possible = || Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());
+    if skip() || cfg!(not(target_arch = "x86_64")) || !is_possible() {
+        return;
+    }
+    let directory = Directory::new("own-mounts");
+    let program = directory.path("listed");
+    machine::copy(workload(), &program);
+    let mut command = Command::new("unshare");
+    command.args(["-m", &program]);
+    let service = Workload::started(command);
+    let (all, line) = (listed(&["usdt:*:workload:step"]), format!("usdt:{program}:workload:step"));
+    assert!(all.lines().any(|found| found == line), "{all}");
+    drop(service);
 }
 
 #[test]

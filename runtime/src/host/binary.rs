@@ -30,9 +30,9 @@ pub(super) fn find(name: &str, pid: Option<u32>) -> Result<Vec<String>, TargetEr
     }
     let is_pattern = glob::is_pattern(name);
     if name == "*" {
-        let mut found = pid.map_or_else(mapped::of_all, mapped::of_process);
-        found.retain(|path| is_elf(path).is_ok());
-        return in_order(found);
+        return existing(&Root::own(), &pid.map_or_else(mapped::of_all, mapped::of_process), |path| {
+            is_elf(path).is_ok()
+        });
     }
     if let Some(found) = pid.filter(|_| !is_pattern).and_then(|pid| replaced_and_mapped(&root, name, pid)) {
         return Ok(found);
