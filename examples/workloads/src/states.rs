@@ -5,7 +5,8 @@
 //! its first instruction to its last, which it existed at least, and `NAME_joined_ns N` with that
 //! from before its start until it was joined, which it existed at most. `NAME_blocked_ns N` is the
 //! time that it had no CPU and did not wait for one, at least, and `NAME_off_ns N` the time that it
-//! had no CPU, at most.
+//! had no CPU, at most. `NAME_queued_ns N` is how long it waited for a CPU while it was in its
+//! state: unlike the time without CPU time, it does not contain what interrupts and the host took.
 //! Guarantee: a thread's name is that of its state; the clock is read just before and after each
 //! call that blocks.
 
@@ -47,10 +48,10 @@ pub fn states(each: Duration, times: u64) -> Result<()> {
             let begun = Instant::now();
             sys::pin_to_cpu(0)?;
             together.wait();
-            let (start, cpu) = (Instant::now(), sys::thread_cpu_ns());
+            let (start, cpu, queued) = (Instant::now(), sys::thread_cpu_ns(), sys::run_delay_ns());
             while start.elapsed() < each * times as u32 {}
             let waited = start.elapsed().saturating_sub(Duration::from_nanos(sys::thread_cpu_ns() - cpu));
-            Ok(Ended::now(name, waited, begun))
+            Ok(Ended::now(name, waited, begun, queued))
         })?;
         Ok::<_, Error>((before, thread))
     };
@@ -65,16 +66,18 @@ struct Ended {
     spent: Duration,
     existed: Duration,
     cpu: Duration,
-    /// How long it waited for a CPU.
+    /// How long it waited for a CPU, and how long of it in its state.
     delayed: Duration,
+    queued: Duration,
 }
 
 impl Ended {
-    fn now(name: &'static str, spent: Duration, begun: Instant) -> Ended {
+    /// `delayed_ns` is how long it had waited for a CPU when its state began.
+    fn now(name: &'static str, spent: Duration, begun: Instant, delayed_ns: u64) -> Ended {
         let existed = begun.elapsed();
         let [cpu, delayed] = [sys::thread_cpu_ns(), sys::run_delay_ns()].map(Duration::from_nanos);
         sys::end_at_once();
-        Ended { name, spent, existed, cpu, delayed }
+        Ended { name, spent, existed, cpu, delayed, queued: delayed.saturating_sub(Duration::from_nanos(delayed_ns)) }
     }
 }
 
@@ -84,12 +87,12 @@ type Thread = (Instant, std::thread::JoinHandle<Result<Ended>>);
 fn start(name: &'static str, each: Duration, times: u64, act: Act) -> Result<Thread> {
     let before = Instant::now();
     let thread = Builder::new().name(name.to_owned()).spawn(move || {
-        let begun = Instant::now();
+        let (begun, queued) = (Instant::now(), sys::run_delay_ns());
         let mut spent = Duration::ZERO;
         for _ in 0..times {
             spent += act(each)?;
         }
-        Ok(Ended::now(name, spent, begun))
+        Ok(Ended::now(name, spent, begun, queued))
     })?;
     Ok((before, thread))
 }
@@ -99,10 +102,10 @@ fn ended((before, thread): Thread) -> Result<()> {
     let (name, joined) = (end.name, before.elapsed());
     let blocked = end.existed.saturating_sub(end.cpu + end.delayed);
     let off = joined.saturating_sub(end.cpu);
-    let [spent, existed, joined, blocked, off] =
-        [end.spent, end.existed, joined, blocked, off].map(|time| time.as_nanos());
+    let [spent, existed, joined, blocked, off, queued] =
+        [end.spent, end.existed, joined, blocked, off, end.queued].map(|time| time.as_nanos());
     println!("{name}_ns {spent}\n{name}_thread_ns {existed}\n{name}_joined_ns {joined}");
-    println!("{name}_blocked_ns {blocked}\n{name}_off_ns {off}");
+    println!("{name}_blocked_ns {blocked}\n{name}_off_ns {off}\n{name}_queued_ns {queued}");
     Ok(())
 }
 

@@ -11,7 +11,9 @@ fn time_off_the_cpu_is_what_threads_lose() {
     if skip() {
         return;
     }
-    let outcome = Outcome::run("states 100 2", &["cpu/offcpu", "--pid", "PID", "--top", "100"]);
+    let arguments = ["cpu/offcpu", "--pid", "PID", "--top", "100"];
+    let mut runs = (0..10).map(|_| Outcome::run("states 100 2", &arguments));
+    let outcome = runs.find(every_wait_has_its_end).expect("a run in which every switch was seen");
     let rows = outcome.rows("time off the CPU");
     let time = |thread: &str, is_it: fn(&str) -> bool| -> f64 {
         let of_it = rows.iter().filter(|row| row["thread"] == thread && row["why"].as_str().is_some_and(is_it));
@@ -23,8 +25,17 @@ fn time_off_the_cpu_is_what_threads_lose() {
         outcome.expect_between(blocked, least, most, thread);
     }
     let preempted = time("runnable", |why| why == "preempted");
-    outcome.expect_between(preempted, outcome.truth("runnable_ns"), outcome.truth("runnable_off_ns"), "runnable");
+    let [least, most] = ["runnable_queued_ns", "runnable_off_ns"].map(|name| outcome.truth(name));
+    outcome.expect_between(preempted, least, most, "runnable");
     says_nothing("cpu/offcpu", NOBODY, &["time off the CPU", "time off the CPU by stack"]);
+}
+
+/// Whether every wait of the load has its end. Kernels with a security module may hide from eBPF
+/// what some threads do, and thereby the switch from such a thread to one of the load: seen in 3 of
+/// 120 runs, so none of 10 is without it by chance below 1e-15.
+fn every_wait_has_its_end(outcome: &Outcome) -> bool {
+    let span = outcome.document("span", "name", "wait");
+    span["started"] == span["matched"]
 }
 
 /// The column of the only row of a function.
