@@ -107,9 +107,11 @@ fn listed(arguments: &[&str]) -> String {
 
 #[test]
 fn files_of_a_service_with_mounts_of_its_own_have_the_path_that_leads_there() {
-    let is_possible = || Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());
-    if skip() || cfg!(not(target_arch = "x86_64")) || !is_possible() {
+    if skip() || cfg!(not(target_arch = "x86_64")) {
         return;
+    }
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        return println!("SKIPPED: no mount namespace can be made here");
     }
     let directory = Directory::new("own-mounts");
     let program = directory.path("listed");
