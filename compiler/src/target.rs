@@ -170,6 +170,103 @@ pub fn memory_offsets(target: &dyn Target) -> Option<MemoryOffsets> {
     })
 }
 
+/// How to find the area of memory that contains an address, and what identifies its file, as
+/// offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AreaOffsets {
+    pub tree: TreeOffsets,
+    /// In `mm_struct`: the address of the vDSO.
+    pub vdso: u32,
+    /// In `vm_area_struct`: the memory, the first address, the one after the last, the offset in
+    /// the file in pages, and the file.
+    pub memory: u32,
+    pub start: u32,
+    pub end: u32,
+    pub page: u32,
+    pub file: u32,
+    /// In `file`: the inode.
+    pub inode: u32,
+    /// In `inode`: its number, its file system, and the time of its last change, whose nanoseconds
+    /// are 4 bytes.
+    pub number: u32,
+    pub file_system: u32,
+    pub changed_s: u32,
+    pub changed_ns: u32,
+    /// In `super_block`: the device.
+    pub device: u32,
+    /// Since 6.8: how to find the file that a process opened, if this one is below it.
+    pub backing: Option<BackingOffsets>,
+}
+
+/// The tree of the areas of a memory (`include/linux/maple_tree.h`), as offsets. Since 6.1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeOffsets {
+    /// In `mm_struct`: the root.
+    pub root: u32,
+    /// In a node: the last addresses of all children but the last one.
+    pub pivots: u32,
+    /// In a node that notes gaps, and in others: the children.
+    pub slots_with_gaps: u32,
+    pub slots: u32,
+}
+
+/// The way from a file that another file system keeps its contents in to the inode that processes
+/// see, as offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackingOffsets {
+    /// In `file`: the 4 bytes of which [`BACKING_FLAG`] says that it is part of a `backing_file`.
+    pub mode: u32,
+    /// In `backing_file`, which starts with the `file`: the directory entry that was opened.
+    pub entry: u32,
+    /// In `dentry`: the inode.
+    pub inode: u32,
+}
+
+/// `FMODE_BACKING` (`include/linux/fs.h`).
+pub const BACKING_FLAG: u32 = 1 << 25;
+
+/// These offsets; `None` if BTF does not have them.
+pub fn area_offsets(target: &dyn Target) -> Option<AreaOffsets> {
+    let btf = target.btf()?;
+    let offset = |of: &str, name: &str| Some(btf.find_member(btf.find(Kind::Struct, of)?, name)?.byte_offset());
+    // Since 6.6: `__i_ctime`. Since 6.11: two members.
+    let changed = offset("inode", "i_ctime").or_else(|| offset("inode", "__i_ctime"));
+    let changed = match changed {
+        Some(at) => (at + offset("timespec64", "tv_sec")?, at + offset("timespec64", "tv_nsec")?),
+        None => (offset("inode", "i_ctime_sec")?, offset("inode", "i_ctime_nsec")?),
+    };
+    let backing = || {
+        let entry = offset("backing_file", "user_path")? + offset("path", "dentry")?;
+        Some(BackingOffsets { mode: offset("file", "f_mode")?, entry, inode: offset("dentry", "d_inode")? })
+    };
+    let pivots = offset("maple_range_64", "pivot")?;
+    if offset("maple_arange_64", "pivot")? != pivots {
+        return None;
+    }
+    Some(AreaOffsets {
+        tree: TreeOffsets {
+            root: offset("mm_struct", "mm_mt")? + offset("maple_tree", "ma_root")?,
+            pivots,
+            slots_with_gaps: offset("maple_arange_64", "slot")?,
+            slots: offset("maple_range_64", "slot")?,
+        },
+        vdso: offset("mm_struct", "context")?
+            + btf.find_member(btf.find(Kind::Typedef, "mm_context_t")?, "vdso")?.byte_offset(),
+        memory: offset("vm_area_struct", "vm_mm")?,
+        start: offset("vm_area_struct", "vm_start")?,
+        end: offset("vm_area_struct", "vm_end")?,
+        page: offset("vm_area_struct", "vm_pgoff")?,
+        file: offset("vm_area_struct", "vm_file")?,
+        inode: offset("file", "f_inode")?,
+        number: offset("inode", "i_ino")?,
+        file_system: offset("inode", "i_sb")?,
+        changed_s: changed.0,
+        changed_ns: changed.1,
+        device: offset("super_block", "s_dev")?,
+        backing: backing(),
+    })
+}
+
 /// The path of a file in a probe's name: as written if the script gives a path; a relative pattern
 /// keeps its directory; otherwise the path where the file was found.
 /// else is shown by where it was found.

@@ -54,6 +54,15 @@ pub const UNCLAIMED: u64 = 0;
 /// identity of its memory, a `u64` that changes with every `exec`.
 pub const REQUEST_BYTES: u32 = 16;
 
+/// Size of a key of [`Unwinding::files`]: a [`FileVersion`].
+pub const FILE_KEY_BYTES: usize = 32;
+/// Mappings of code in a file; a file with more is left out.
+pub const FILE_MAPPINGS: usize = 16;
+/// Size of a value of [`Unwinding::files`].
+pub const FILE_BYTES: usize = FILE_MAPPINGS * MAPPING_BYTES;
+/// Limit of such files.
+pub const MAX_FILES: u32 = 16 << 10;
+
 /// Size of a value of [`Unwinding::pauses`].
 pub const PAUSE_BYTES: usize = 16;
 
@@ -62,6 +71,10 @@ pub const PAUSE_BYTES: usize = 16;
 pub struct Unwinding {
     /// Hash of process ids to mappings.
     pub processes: String,
+    /// Hash of versions of files to their mappings, for processes that have none of their own. The
+    /// value is [`FILE_MAPPINGS`] mappings, with offsets in the file in place of addresses of the
+    /// process. It is never replaced by another one.
+    pub files: String,
     /// Hash of segment numbers to rows.
     pub rows: String,
     /// Ring buffer of requests: a process whose mappings are missing or incomplete.
@@ -82,6 +95,37 @@ pub struct Mapping {
     pub bias: u64,
     /// The rows for this mapping.
     pub table: Table,
+}
+
+/// The contents of a file, as the kernel distinguishes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileVersion {
+    /// Major and minor number of the device of its inode, as `/proc/PID/maps` shows them.
+    pub device: (u32, u32),
+    /// The number of the inode.
+    pub inode: u64,
+    /// Time of the last change of the inode: seconds, and nanoseconds of these.
+    pub changed: (i64, i64),
+}
+
+/// Bits of a minor number in the kernel's `dev_t` (`include/linux/kdev_t.h`).
+const MINOR_BITS: u32 = 20;
+
+impl FileVersion {
+    /// The vDSO of 64-bit processes, which is in no file. No device has the number 0.
+    pub const VDSO: FileVersion = FileVersion { device: (0, 0), inode: 1, changed: (0, 0) };
+
+    /// The version as stored: four `u64`, which are inode, device (the kernel's `dev_t`), seconds
+    /// and nanoseconds.
+    pub fn bytes(&self) -> [u8; FILE_KEY_BYTES] {
+        let device = u64::from(self.device.0) << MINOR_BITS | u64::from(self.device.1);
+        let mut bytes = [0; FILE_KEY_BYTES];
+        let words = [self.inode, device, self.changed.0 as u64, self.changed.1 as u64];
+        for (to, word) in bytes.chunks_exact_mut(8).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
 }
 
 /// Where the rows of a mapping are.
@@ -325,6 +369,13 @@ mod tests {
         assert_eq!(unsupported, 0xf0_0003);
         assert_eq!([rsp(1 << 20, 0), rsp(1, 1), rsp(9, 9), rbp(1 << 16, 0), realigned(1 << 16)], [unsupported; 5]);
         assert_eq!([stored(256, 0), stored(1, 9), rbx(64, 0), rbx(1, 16)], [unsupported; 4]);
+    }
+
+    #[test]
+    fn a_version_of_a_file_is_four_words() {
+        let version = FileVersion { device: (0x103, 5), inode: 7, changed: (9, 11) };
+        let expected: Vec<u8> = [7_u64, 0x1030_0005, 9, 11].into_iter().flat_map(u64::to_ne_bytes).collect();
+        assert_eq!(version.bytes(), *expected);
     }
 
     #[test]

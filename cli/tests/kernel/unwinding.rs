@@ -3,6 +3,7 @@
 //! In: `workload unwind`, whose functions call each other in random order. Out: each stack has
 //! exactly the functions that were active, and reaches the function in which its thread began.
 
+mod brief;
 mod programs;
 mod shares;
 

@@ -30,7 +30,7 @@ pub(super) use buffers::{FRAMES, MULTIPLIER, WINDOW, WalkState, buffer_at, stack
 use buffers::{NUMBER, capacity_bytes, clear_frames, cpu_bytes, in_buffer, stack_functions};
 
 /// `BPF_F_USER_STACK`.
-pub(super) const USER_STACK: i64 = 1 << 8;
+const USER_STACK: i64 = 1 << 8;
 
 /// The program's own frame and that of its caller, `bpf_trace_runN` or the trampoline: they are not
 /// part of the traced code.

@@ -122,6 +122,7 @@ pub(super) struct StackMaps {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UnwindMaps {
     pub processes: MapId,
+    pub files: MapId,
     pub rows: MapId,
     pub requests: MapId,
     pub pauses: MapId,

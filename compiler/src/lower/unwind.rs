@@ -12,6 +12,7 @@
 //! Verifier: the searches compute with signs instead of branching. It follows every path through a
 //! function, and ten comparisons would be a thousand paths.
 
+mod areas;
 mod rare;
 mod rows;
 mod step;
@@ -22,14 +23,14 @@ use crate::ir::{
     Addr, Arg, BinOp, BlockId, CmpOp, FunctionId, Helper, Likely, Map, MapId, MapKind, Operand, Role, Size, VReg, Width,
 };
 use crate::lower::shared::Shared;
-use crate::lower::stacks::{EFAULT, FRAMES, USER_STACK, WalkState, stack_function};
+use crate::lower::stacks::{EFAULT, FRAMES, WalkState, stack_function};
 use crate::lower::storage::{StackMaps, UnwindMaps};
 use crate::lower::{Body, ids, maps, prologue};
 use crate::object::Loss;
 use crate::target::{MemoryOffsets, memory_offsets};
 use crate::unwind::{
-    END_MARK, ENDS, End, MAX_PROCESSES, MAX_SEGMENTS, PAUSE_BYTES, PROCESS_BYTES, REQUEST_BYTES, SEGMENT_WORDS,
-    START_STACK_OFFSET, UNCLAIMED, Unwinding, VERSION_OFFSET,
+    END_MARK, ENDS, End, FILE_BYTES, FILE_KEY_BYTES, MAX_FILES, MAX_PROCESSES, MAX_SEGMENTS, PAUSE_BYTES,
+    PROCESS_BYTES, REQUEST_BYTES, SEGMENT_WORDS, START_STACK_OFFSET, UNCLAIMED, Unwinding, VERSION_OFFSET,
 };
 
 /// The stack reached the function with which its thread began.
@@ -44,10 +45,11 @@ const SAVED_SP: i32 = 152;
 /// `__USER32_CS`: the thread runs 32-bit code.
 const CODE_OF_32_BITS: i64 = 0x23;
 
-/// Offsets of the addresses that a step gets: the process's mappings, the buffer, the cache.
-const FRAME: [i32; 3] = [0, 8, 16];
+/// Offsets of the addresses that a step gets: the process's mappings or 0, the buffer, the cache,
+/// the process's memory.
+const FRAME: [i32; 4] = [0, 8, 16, 24];
 /// For a visited thread, the offset of the thread.
-const FRAME_TASK: i32 = 24;
+const FRAME_TASK: i32 = 32;
 
 /// Minimum time between two requests for a process.
 const PAUSE_NS: i64 = 50_000_000;
@@ -70,6 +72,7 @@ fn unwind_maps(shared: &mut Shared<'_>) -> UnwindMaps {
     };
     let made = UnwindMaps {
         processes: map("unwind_tasks", MapKind::Hash, (4, PROCESS_BYTES), MAX_PROCESSES),
+        files: map("unwind_files", MapKind::Hash, (FILE_KEY_BYTES as u32, FILE_BYTES), MAX_FILES),
         rows: map("unwind_rows", MapKind::Hash, (4, SEGMENT_WORDS * 8), MAX_SEGMENTS),
         requests: map("unwind_asked", MapKind::RingBuf, (0, 0), REQUESTS_BYTES),
         pauses: map("unwind_pauses", MapKind::Hash, (4, PAUSE_BYTES), 2 * MAX_PROCESSES),
@@ -84,6 +87,7 @@ pub(super) fn names(shared: &Shared<'_>) -> Option<Unwinding> {
     let name = |id: MapId| shared.ir.maps[id.0 as usize].name.clone();
     shared.unwind_maps.map(|maps| Unwinding {
         processes: name(maps.processes),
+        files: name(maps.files),
         rows: name(maps.rows),
         requests: name(maps.requests),
         pauses: name(maps.pauses),
@@ -173,7 +177,6 @@ fn take_registers(cx: &mut Body<'_, '_>, buffer: VReg, task: VReg, finish: Block
     let [ip, sp, bp, bx, code] = [SAVED_IP, SAVED_SP, SAVED_BP, SAVED_BX, SAVED_CS]
         .map(|offset| cx.b.load(Addr::reg(registers, offset), Size::B8));
     store(cx, buffer, WalkState::AT, ip);
-    store(cx, buffer, WalkState::IP, ip);
     store(cx, buffer, WalkState::SP, sp);
     store(cx, buffer, WalkState::BP, bp);
     store(cx, buffer, WalkState::BX, bx);
@@ -208,10 +211,10 @@ struct Found {
     walked: Walked,
 }
 
-/// Runs the steps, if the process's mappings are known; then goes to `finish`.
+/// Runs the steps, by the process's mappings if they are known; then goes to `finish`.
 fn find_callers(cx: &mut Body<'_, '_>, maps: &StackMaps, found: &Found, finish: BlockId) {
-    let &Found { step, buffer, process, identity, start_stack: (memory, offset), walked } = found;
-    let [some, current, unknown] = std::array::from_fn(|_| cx.b.new_block());
+    let &Found { buffer, process, identity, start_stack: (memory, offset), .. } = found;
+    let [some, current, unknown, replaced] = std::array::from_fn(|_| cx.b.new_block());
     let UnwindMaps { processes, .. } = unwind_maps(cx.shared);
     let mappings = maps::look_up(cx, processes, process);
     cx.b.branch(CmpOp::Ne, Width::W64, mappings, 0, some, unknown, Likely::Then);
@@ -231,57 +234,36 @@ fn find_callers(cx: &mut Body<'_, '_>, maps: &StackMaps, found: &Found, finish: 
     cx.b.jump(current);
     cx.b.switch_to(current);
     let version = cx.b.load(Addr::reg(mappings, VERSION_OFFSET as i32), Size::B8);
-    let cache = unwind_maps(cx.shared).cache;
-    let cache = cx.cpu_copy(cache, CACHE_BYTES);
-    let frame = cx.b.slot(if walked.is_other { 32 } else { 24 }, 8, "walk");
-    for (offset, address) in FRAME.into_iter().zip([mappings, buffer, cache]) {
-        cx.b.store(Addr::slot(frame, offset), address, Size::B8);
-    }
-    if walked.is_other {
-        cx.b.store(Addr::slot(frame, FRAME_TASK), walked.task, Size::B8);
-    }
-    let rounds = i64::from(maps.limit) - 1;
-    cx.b.call_void(
-        Helper::Loop,
-        &[Arg::Value(rounds.into()), Arg::Function(step), Arg::Slot(frame, 0), Arg::Value(0.into())],
-    );
+    run_steps(cx, maps, found, mappings.into());
     // The runtime may have replaced the value meanwhile, and the kernel may have used its memory
     // again.
     let later = cx.b.load(Addr::reg(mappings, VERSION_OFFSET as i32), Size::B8);
-    let replaced = cx.b.new_block();
     cx.b.branch(CmpOp::Eq, Width::W64, later, version, finish, replaced, Likely::Then);
+    cx.b.switch_to(unknown);
+    // A process that goes on needs mappings of its own, which are found faster.
+    request(cx, identity);
+    run_steps(cx, maps, found, 0.into());
+    cx.b.jump(finish);
     cx.b.switch_to(replaced);
     store(cx, buffer, WalkState::COUNT, 1);
-    cx.b.jump(unknown);
-    cx.b.switch_to(unknown);
-    if !walked.is_other {
-        by_frame_pointers(cx, maps, buffer, walked.task);
-    }
     store(cx, buffer, WalkState::END, End::NoTable as i64);
     cx.b.jump(finish);
 }
 
-/// Has the kernel walk the stack by frame pointers: better than nothing until there are tables. It
-/// does that for the thread in which the program runs only.
-fn by_frame_pointers(cx: &mut Body<'_, '_>, maps: &StackMaps, buffer: VReg, task: VReg) {
-    let [some, none, done] = std::array::from_fn(|_| cx.b.new_block());
-    let frames = cx.b.bin(BinOp::Add, Width::W64, buffer, i64::from(FRAMES));
-    // The last place is for the mark.
-    let bytes = (i64::from(maps.limit) - 1) * 8;
-    let flags = Arg::Value(USER_STACK.into());
-    let args = [Arg::Value(task.into()), frames.into(), Arg::Value(bytes.into()), flags];
-    let taken_bytes = cx.b.call(Helper::GetTaskStack, &args);
-    cx.b.branch(CmpOp::SGt, Width::W64, taken_bytes, 0, some, none, Likely::Then);
-    cx.b.switch_to(some);
-    let count = cx.b.bin(BinOp::Shr, Width::W64, taken_bytes, 3);
-    store(cx, buffer, WalkState::COUNT, count);
-    cx.b.jump(done);
-    cx.b.switch_to(none);
-    // The kernel has overwritten the frames with zeros.
-    let ip = cx.b.load(Addr::reg(buffer, WalkState::IP), Size::B8);
-    store(cx, buffer, FRAMES, ip);
-    cx.b.jump(done);
-    cx.b.switch_to(done);
+/// Runs the steps of a walk with these mappings of the process, or 0.
+fn run_steps(cx: &mut Body<'_, '_>, maps: &StackMaps, found: &Found, mappings: Operand) {
+    let &Found { step, buffer, start_stack: (memory, _), walked, .. } = found;
+    let cache = unwind_maps(cx.shared).cache;
+    let cache = cx.cpu_copy(cache, CACHE_BYTES);
+    let frame = cx.b.slot(if walked.is_other { 40 } else { 32 }, 8, "walk");
+    for (offset, word) in FRAME.into_iter().zip([mappings, buffer.into(), cache.into(), memory.into()]) {
+        cx.b.store(Addr::slot(frame, offset), word, Size::B8);
+    }
+    if walked.is_other {
+        cx.b.store(Addr::slot(frame, FRAME_TASK), walked.task, Size::B8);
+    }
+    let rounds = Arg::Value((i64::from(maps.limit) - 1).into());
+    cx.b.call_void(Helper::Loop, &[rounds, Arg::Function(step), Arg::Slot(frame, 0), Arg::Value(0.into())]);
 }
 
 /// Marks and counts the end of a stack, and writes its size.

@@ -124,7 +124,11 @@ impl Processes {
         let Some(Header { kind, misc, time }) = Header::of(record) else { return };
         let (Some(pid), Some(second)) = (word(record, 8), word(record, 12)) else { return };
         match kind {
-            MMAP2 => self.mapped(pid, time, record),
+            MMAP2 => {
+                if let Some(mapped) = Mapped::of(record) {
+                    self.map(pid, time, mapped);
+                }
+            }
             COMM if misc & BY_EXEC != 0 => self.began(pid, time),
             // A thread shares the memory of its process.
             FORK if pid != second => self.forked(pid, second, time, parent),
@@ -133,24 +137,6 @@ impl Processes {
             LOST => self.lost += long(record, 16).unwrap_or(0),
             _ => {}
         }
-    }
-
-    /// ```text
-    /// header 8 | pid, tid 4 | address, length, offset 8 | device 4 + 4 | inode, its generation 8 |
-    /// protection, flags 4 | path
-    /// ```
-    fn mapped(&mut self, pid: u32, time: u64, record: &[u8]) {
-        let numbers = (long(record, 16), long(record, 24), long(record, 32));
-        let (Some(start), Some(length), Some(offset)) = numbers else { return };
-        let (Some(major), Some(minor), Some(inode)) = (word(record, 40), word(record, 44), long(record, 48)) else {
-            return;
-        };
-        let file = FileId { device: u64::from(major) << 32 | u64::from(minor), inode };
-        let name = record.get(72..record.len() - 8).and_then(|name| name.split(|byte| *byte == 0).next());
-        let Some(path) = name.and_then(|name| std::str::from_utf8(name).ok()).filter(|path| is_recorded(path)) else {
-            return;
-        };
-        self.map(pid, time, Mapped { start, end: start.saturating_add(length), offset, file, path });
     }
 
     fn map(&mut self, pid: u32, time: u64, mapped: Mapped<'_>) {
@@ -320,12 +306,31 @@ impl Header {
 
 /// A mapping of executable code from a file.
 #[derive(Clone, Copy)]
-struct Mapped<'a> {
+/// A record of a mapping.
+#[derive(Debug)]
+pub(crate) struct Mapped<'a> {
     start: u64,
     end: u64,
     offset: u64,
-    file: FileId,
-    path: &'a str,
+    pub(crate) file: FileId,
+    pub(crate) path: &'a str,
+}
+
+impl<'a> Mapped<'a> {
+    /// A record of this kind; `None` if names cannot be found in what is mapped.
+    ///
+    /// ```text
+    /// header 8 | pid, tid 4 | address, length, offset 8 | device 4 + 4 | inode, its generation 8 |
+    /// protection, flags 4 | path | time 8
+    /// ```
+    pub(crate) fn of(record: &'a [u8]) -> Option<Mapped<'a>> {
+        let (start, length, offset) = (long(record, 16)?, long(record, 24)?, long(record, 32)?);
+        let (major, minor, inode) = (word(record, 40)?, word(record, 44)?, long(record, 48)?);
+        let file = FileId { device: u64::from(major) << 32 | u64::from(minor), inode };
+        let name = record.get(72..record.len().checked_sub(8)?)?.split(|byte| *byte == 0).next()?;
+        let path = std::str::from_utf8(name).ok().filter(|path| is_recorded(path))?;
+        Some(Mapped { start, end: start.saturating_add(length), offset, file, path })
+    }
 }
 
 /// Whether names can be found: a file or the vDSO, but not `//anon`.

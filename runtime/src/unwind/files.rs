@@ -8,8 +8,9 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use profiler_model::unwind::{Mapping, Table};
+use profiler_model::unwind::{FileVersion, Mapping, Table};
 use profiler_model::value::FileId;
 
 use super::cache::Cache;
@@ -23,6 +24,10 @@ use crate::symbols::regions::Region;
 
 /// Limit of known files; above it they are read again.
 const MAX_FILES: usize = 16 << 10;
+
+/// After this time, another change of a file has another time: the kernel's clock for them has a
+/// tick of at most 10 ms.
+const SETTLED: Duration = Duration::from_millis(100);
 
 /// The files known so far. The vDSO is one of them.
 #[derive(Debug)]
@@ -43,10 +48,14 @@ enum Known {
     LeftOut(usize),
 }
 
+/// A file whose tables processes can share.
+pub(super) type SharedFile = (FileVersion, Rc<Tables>);
+
 /// The mappings of a process.
 #[derive(Debug, Default)]
 pub(super) struct Mapped {
     pub mappings: Vec<Mapping>,
+    pub files: Vec<SharedFile>,
     /// False if there was no space for the table of a file; its mappings are missing.
     pub is_complete: bool,
 }
@@ -66,19 +75,27 @@ impl Files {
 
     /// The mappings for the regions of a process. Their segments are to be written first.
     pub(super) fn map(&mut self, pid: u32, regions: &[Region<'_>]) -> Mapped {
-        let mut mapped = Mapped { mappings: Vec::new(), is_complete: true };
+        let mut mapped = Mapped { is_complete: true, ..Mapped::default() };
         let files: Vec<Region<'_>> =
             regions.iter().filter(|it| it.is_file() && !self.stuck.contains(&it.file)).copied().collect();
         let keys = self.open(pid, &files);
         let mut opened = files.iter().zip(keys).peekable();
         for region in regions {
-            let known = match opened.next_if(|(file, _)| file.start == region.start) {
+            let key = opened.next_if(|(file, _)| file.start == region.start);
+            let known = match key {
                 Some((_, Some(key))) => self.of_file(key),
                 None if region.path == VDSO => self.of_vdso(region),
                 Some(_) | None => Known::bare(),
             };
             match known {
-                Known::Placed(tables) => mapped.mappings.extend(mappings::of_file(region, &tables)),
+                Known::Placed(tables) => {
+                    mapped.mappings.extend(mappings::of_file(region, &tables));
+                    let vdso = (region.path == VDSO && tables.is_settled).then_some(FileVersion::VDSO);
+                    mapped.files.extend(match key {
+                        Some((_, key)) => key.and_then(|key| shared(region.file, key, tables)),
+                        None => vdso.map(|version| (version, tables)),
+                    });
+                }
                 Known::LeftOut(_) => mapped.is_complete = false,
             }
         }
@@ -136,17 +153,21 @@ impl Files {
             return known;
         }
         let known = match table(&*bytes, None) {
-            FileTable { code, rows: MaybeRows::Read(read) } => self.place(code, &read.rows),
+            FileTable { code, rows: MaybeRows::Read(read) } => self.place(code, &read.rows, true),
             FileTable { rows: MaybeRows::Digest(_), .. } => Known::bare(),
         };
         self.known.insert(None, known.clone());
         known
     }
 
-    /// What is known of a file, unless there is space now for what was left out.
+    /// What is known of a file, unless there is space now for what was left out, or it was read too
+    /// early.
     fn known_as(&self, key: Option<FileKey>) -> Option<Known> {
         let known = self.known.get(&key)?;
-        let is_late = matches!(known, Known::LeftOut(rows) if self.segments.has_space_for(*rows));
+        let is_late = match known {
+            Known::LeftOut(rows) => self.segments.has_space_for(*rows),
+            Known::Placed(tables) => !tables.is_settled && key.is_some_and(is_settled),
+        };
         (!is_late).then(|| known.clone())
     }
 
@@ -154,6 +175,22 @@ impl Files {
     pub(super) fn read_ahead(&mut self, path: &Path) {
         if let Some(Answer::Opened(keys)) = self.reader.ask(Question::Ahead(path.to_owned())) {
             keys.into_iter().flatten().for_each(|key| drop(self.of_file(key)));
+        }
+    }
+
+    /// A file that a process had mapped, by its path; `None` if there is another file now.
+    pub(super) fn at_path(&mut self, file: FileId, path: &Path) -> Option<SharedFile> {
+        if self.stuck.contains(&file) {
+            return None;
+        }
+        let Some(Answer::Opened(keys)) = self.reader.ask(Question::Ahead(path.to_owned())) else {
+            self.stuck.insert(file);
+            return None;
+        };
+        let key = keys.into_iter().flatten().find(|(_, inode, ..)| *inode == file.inode)?;
+        match self.of_file(key) {
+            Known::Placed(tables) => shared(file, key, tables),
+            Known::LeftOut(_) => None,
         }
     }
 
@@ -165,9 +202,10 @@ impl Files {
         if self.known.len() >= MAX_FILES {
             self.forget();
         }
+        let is_settled = is_settled(key);
         let known = match self.reader.ask(Question::Table(key, self.cache.as_ref().map(Cache::secret))) {
             Some(Answer::Table(Some(FileTable { code, rows }))) => match self.rows(key, rows) {
-                Some(rows) => self.place(code, &rows),
+                Some(rows) => self.place(code, &rows, is_settled),
                 None => Known::bare(),
             },
             // Another process reads by now, which has not opened it.
@@ -197,21 +235,39 @@ impl Files {
         Some(read.rows)
     }
 
-    fn place(&mut self, code: Vec<CodeSegment>, rows: &[u64]) -> Known {
+    fn place(&mut self, code: Vec<CodeSegment>, rows: &[u64], is_settled: bool) -> Known {
         if code.is_empty() {
-            return Known::bare();
+            return Known::without(is_settled);
         }
         match self.segments.place(rows) {
-            Some(parts) => Known::Placed(Rc::new(Tables { code, parts })),
+            Some(parts) => Known::Placed(Rc::new(Tables { code, parts, is_settled })),
             None => Known::LeftOut(rows.len()),
         }
     }
 }
 
 impl Known {
-    /// Code without unwind information.
+    /// Code whose unwind information cannot be read.
     fn bare() -> Known {
-        let parts = vec![Part { start: 0, table: Table::NONE }];
-        Known::Placed(Rc::new(Tables { code: Vec::new(), parts }))
+        Known::without(false)
     }
+
+    /// Code without unwind information.
+    fn without(is_settled: bool) -> Known {
+        let parts = vec![Part { start: 0, table: Table::NONE }];
+        Known::Placed(Rc::new(Tables { code: Vec::new(), parts, is_settled }))
+    }
+}
+
+/// Whether the last change of a file is old enough for another one to have another time.
+fn is_settled((.., (seconds, nanoseconds)): FileKey) -> bool {
+    let since_epoch = u64::try_from(seconds).ok().zip(u32::try_from(nanoseconds).ok());
+    let changed = since_epoch.and_then(|(seconds, part)| UNIX_EPOCH.checked_add(Duration::new(seconds, part)));
+    changed.is_some_and(|changed| SystemTime::now().duration_since(changed).is_ok_and(|age| age >= SETTLED))
+}
+
+/// The tables of a mapped file, if they are certainly those of its version.
+fn shared(FileId { device, inode }: FileId, (_, _, _, changed): FileKey, tables: Rc<Tables>) -> Option<SharedFile> {
+    let device = ((device >> 32) as u32, device as u32);
+    tables.is_settled.then_some((FileVersion { device, inode, changed }, tables))
 }

@@ -4,9 +4,11 @@
 //! Guarantee: mappings are sorted by address; of too many, the largest are kept.
 
 use profiler_model::unwind::{
-    MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, Mapping, PROCESS_BYTES, START_STACK_OFFSET, Table, UNUSED,
-    VERSION_OFFSET,
+    FILE_BYTES, FILE_MAPPINGS, MAPPINGS_OFFSET, MAX_MAPPINGS, Mapping, PROCESS_BYTES, START_STACK_OFFSET, Table,
+    UNUSED, VERSION_OFFSET,
 };
+
+use profiler_model::value::FileId;
 
 use super::sections::CodeSegment;
 use super::segments::Part;
@@ -19,6 +21,9 @@ pub(super) struct Tables {
     pub code: Vec<CodeSegment>,
     /// By address; the first starts at 0.
     pub parts: Vec<Part>,
+    /// Whether the file was read when its last change was old enough for another one to have
+    /// another time.
+    pub is_settled: bool,
 }
 
 /// The program that a process runs: what a value of it follows from.
@@ -86,13 +91,31 @@ pub(super) fn of_file(region: &Region<'_>, tables: &Tables) -> Vec<Mapping> {
     tables.parts.iter().zip(ends).filter_map(mapping).collect()
 }
 
+/// The value of a file, for processes that have none of their own: its mappings, with offsets in
+/// the file in place of addresses. `None` if there are too many.
+pub(super) fn file_value(tables: &Tables) -> Option<Vec<u8>> {
+    let region = |start, end| {
+        let file = FileId { device: 0, inode: 0 };
+        Region { start, end, offset: start, file, path: "", is_code: true }
+    };
+    let of_segment = |segment: &CodeSegment| {
+        let end = segment.file_offset.saturating_add(segment.size_bytes).min(UNUSED);
+        of_file(&region(segment.file_offset, end), tables)
+    };
+    let mappings = match tables.code.as_slice() {
+        // Any of it can be code without unwind information.
+        [] => vec![bare(&region(0, UNUSED))],
+        code => code.iter().flat_map(of_segment).collect(),
+    };
+    (mappings.len() <= FILE_MAPPINGS).then(|| with_mappings(Vec::new(), mappings, FILE_BYTES))
+}
+
 /// The value of a process, whose stack starts there. Its version is one that no other value has.
 pub(super) fn value((identity, start_stack): (u64, u64), version: u64, mut mappings: Vec<Mapping>) -> Vec<u8> {
     if mappings.len() > MAX_MAPPINGS {
         mappings.sort_by_key(|mapping| std::cmp::Reverse(mapping.end - mapping.start));
         mappings.truncate(MAX_MAPPINGS);
     }
-    mappings.sort_by_key(|mapping| mapping.start);
     let mut value = Vec::with_capacity(PROCESS_BYTES);
     value.extend(identity.to_ne_bytes());
     value.resize(VERSION_OFFSET, 0);
@@ -100,19 +123,27 @@ pub(super) fn value((identity, start_stack): (u64, u64), version: u64, mut mappi
     value.resize(START_STACK_OFFSET, 0);
     value.extend(start_stack.to_ne_bytes());
     value.resize(MAPPINGS_OFFSET, 0);
+    with_mappings(value, mappings, PROCESS_BYTES)
+}
+
+/// A value with mappings at its end, up to a size.
+fn with_mappings(mut value: Vec<u8>, mut mappings: Vec<Mapping>, size_bytes: usize) -> Vec<u8> {
+    mappings.sort_by_key(|mapping| mapping.start);
     for mapping in &mappings {
         value.extend(mapping.bytes());
     }
     let unused = Mapping { start: UNUSED, end: UNUSED, bias: 0, table: Table::NONE };
-    for _ in mappings.len()..MAX_MAPPINGS {
+    while value.len() < size_bytes {
         value.extend(unused.bytes());
     }
-    debug_assert_eq!(value.len(), MAPPINGS_OFFSET + MAX_MAPPINGS * MAPPING_BYTES);
+    debug_assert_eq!(value.len(), size_bytes);
     value
 }
 
 #[cfg(test)]
 mod tests {
+    use profiler_model::unwind::MAPPING_BYTES;
+
     use super::*;
 
     const MAPS: &str = "\
@@ -143,7 +174,33 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]
         let code = CodeSegment { address: 0x40_2340, file_offset: 0x2340, size_bytes: 0x3000 };
         let table = |number: usize| Table { segment: number as u32, first: 0, words: 9, indexed: None };
         let parts = starts.iter().enumerate().map(|(number, start)| Part { start: *start, table: table(number) });
-        Tables { code: vec![code], parts: parts.collect() }
+        Tables { code: vec![code], parts: parts.collect(), is_settled: true }
+    }
+
+    /// Start, end and bias of each mapping in the value of a file.
+    fn of_value(tables: &Tables) -> Option<Vec<(u64, u64, u64)>> {
+        let value = file_value(tables)?;
+        let (words, rest) = value.as_chunks::<8>();
+        assert!(words.len() == 4 * FILE_MAPPINGS && rest.is_empty());
+        let words: Vec<u64> = words.iter().copied().map(u64::from_ne_bytes).collect();
+        let used = words.chunks(4).filter(|mapping| mapping[0] != UNUSED);
+        Some(used.map(|mapping| (mapping[0], mapping[1], mapping[2])).collect())
+    }
+
+    #[test]
+    fn a_file_has_mappings_by_offset() {
+        let one = tables(&[0]);
+        let bias = 0x2340_u64.wrapping_sub(0x40_2340);
+        assert_eq!(of_value(&one), Some(vec![(0x2340, 0x5340, bias)]));
+        let parts = tables(&[0, 0x40_3000]);
+        assert_eq!(of_value(&parts), Some(vec![(0x2340, 0x3000, bias), (0x3000, 0x5340, bias)]));
+        let earlier = CodeSegment { address: 0x1000, file_offset: 0x1000, size_bytes: 0x1000 };
+        let two = Tables { code: vec![one.code[0], earlier], ..one };
+        assert_eq!(of_value(&two), Some(vec![(0x1000, 0x2000, 0), (0x2340, 0x5340, bias)]));
+        let none = Tables { code: Vec::new(), ..tables(&[0]) };
+        assert_eq!(of_value(&none), Some(vec![(0, UNUSED, 0)]));
+        let starts: Vec<u64> = (0..=FILE_MAPPINGS as u64).map(|part| 0x40_2340 + part).collect();
+        assert_eq!(of_value(&tables(&starts)), None);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod cache;
 mod files;
 mod mappings;
 pub(crate) mod reading;
+mod recent;
 mod requests;
 mod rows;
 mod rule;
@@ -175,7 +176,11 @@ fn listen(
         for events in &mut mapped {
             events.drain(&mut |record| match kind_of(record) {
                 Some(LOST) => is_lossy = true,
-                _ => changed.extend(process_of(record)),
+                _ => {
+                    let Some(pid) = process_of(record) else { return };
+                    changed.insert(pid);
+                    server.mapped(pid, record);
+                }
             });
         }
         if is_lossy {

@@ -26,7 +26,7 @@ use crate::symbols::kept::KeptFiles;
 use crate::symbols::naming::open_mapped;
 use crate::symbols::regions::Region;
 
-/// Identity and version of a file: device, inode, size, and time of the last change.
+/// Identity and version of a file: device, inode, size, and time of the last change of the inode.
 pub(super) type FileKey = (u64, u64, u64, (i64, i64));
 
 /// What can be asked about files.
@@ -184,5 +184,5 @@ fn rows_of<'data, Bytes: ReadRef<'data>>(sections: &Sections<'data>, data: Bytes
 }
 
 fn key(meta: &Metadata) -> FileKey {
-    (meta.dev(), meta.ino(), meta.len(), (meta.mtime(), meta.mtime_nsec()))
+    (meta.dev(), meta.ino(), meta.len(), (meta.ctime(), meta.ctime_nsec()))
 }

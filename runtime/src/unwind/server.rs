@@ -5,16 +5,18 @@
 //! finds is complete. Work is bounded: a process that asks for what it cannot get asks less often,
 //! and tables that do not fit are dropped rarely.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use profiler_model::unwind::UNCLAIMED;
+use profiler_model::unwind::{FileVersion, UNCLAIMED};
 
-use super::files::{Files, Mapped};
+use super::files::{Files, Mapped, SharedFile};
 use super::mappings::{self, Program};
+use super::recent::Recent;
 use super::requests::Requests;
 use super::store::Store;
 use super::used::Written;
@@ -33,7 +35,10 @@ const RESTART: Duration = Duration::from_secs(30);
 pub(super) struct Server<S> {
     store: S,
     files: Files,
+    recent: Recent,
     requests: Requests,
+    /// The files that are in the store.
+    shared: HashSet<FileVersion>,
     /// The version of the last value written. It is never reset: programs remember rules by it.
     version: u64,
     pruned: Instant,
@@ -48,7 +53,9 @@ impl<S: Store> Server<S> {
         Server {
             store,
             files,
+            recent: Recent::default(),
             requests: Requests::default(),
+            shared: HashSet::new(),
             version: 0,
             pruned: Instant::now(),
             restarted: None,
@@ -65,11 +72,28 @@ impl<S: Store> Server<S> {
         if let Some(pause) = verdict.pause {
             self.store.pause((pid, identity), monotonic_ns().saturating_add(pause.as_nanos() as u64))?;
         }
-        // A process without code has just ended, or is hidden from us.
-        if !verdict.is_new || program.code.is_empty() {
-            return Ok(());
+        if verdict.is_new && !program.code.is_empty() {
+            self.answer(pid, identity, &program)?;
         }
-        self.answer(pid, identity, &program)
+        // A process without code has just ended, or is hidden from us. Through one that has ended
+        // meanwhile, its files could not be opened.
+        let has_ended = || read_maps(pid).is_none_or(|maps| maps.is_empty());
+        if program.code.is_empty() || verdict.is_new && has_ended() { self.share_recent(pid) } else { Ok(()) }
+    }
+
+    /// Sees the kernel's record of a mapping of code.
+    pub(super) fn mapped(&mut self, pid: u32, record: &[u8]) {
+        self.recent.add(pid, record);
+    }
+
+    /// Reads the files that a process had mapped before it ended, for the next one that maps them.
+    fn share_recent(&mut self, pid: u32) -> io::Result<()> {
+        for (file, path) in self.recent.take(pid) {
+            let found = self.files.at_path(file, &path);
+            self.write_segments()?;
+            self.share(found)?;
+        }
+        Ok(())
     }
 
     /// Makes tables for a process that has not asked yet.
@@ -139,11 +163,24 @@ impl<S: Store> Server<S> {
         segments.store(self.files.segments().count().into(), Ordering::Relaxed);
     }
 
-    /// The mappings of a process, whose segments are written.
+    /// The mappings of a process, whose segments are written. Its files are, too, for other
+    /// processes that map them.
     fn map(&mut self, pid: u32, code: &[Region<'_>]) -> io::Result<Mapped> {
-        let mapped = self.files.map(pid, code);
+        let mut mapped = self.files.map(pid, code);
         self.write_segments()?;
+        self.share(std::mem::take(&mut mapped.files))?;
         Ok(mapped)
+    }
+
+    /// Writes the values of files whose segments are written.
+    fn share(&mut self, files: impl IntoIterator<Item = SharedFile>) -> io::Result<()> {
+        for (version, tables) in files {
+            let is_new = self.shared.insert(version);
+            if let Some(value) = is_new.then(|| mappings::file_value(&tables)).flatten() {
+                self.store.write_file(&version.bytes(), &value)?;
+            }
+        }
+        Ok(())
     }
 
     /// Writes the tables that were read since the last time.
@@ -179,11 +216,12 @@ impl<S: Store> Server<S> {
 
     /// Drops all tables. A process without an entry asks for it, so whatever is still in use comes
     /// back. Segments are written again only when no program can be reading them: none finds them
-    /// without its process's entry.
+    /// without the entry of a process or a file.
     fn restart(&mut self) -> io::Result<()> {
         self.restarted = Some(Instant::now());
         self.store.clear()?;
         self.files.clear();
+        self.shared.clear();
         self.requests.clear();
         Ok(())
     }

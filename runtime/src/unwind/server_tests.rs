@@ -21,6 +21,7 @@ use crate::unwind::used::Used;
 struct Recorded {
     segments: Written,
     processes: BTreeMap<u32, Vec<u8>>,
+    files: BTreeMap<Vec<u8>, Vec<u8>>,
     pauses: BTreeMap<u32, u64>,
     /// Processes for which there is space; 0 for any number.
     limit: usize,
@@ -31,6 +32,12 @@ impl Store for Recorded {
     fn write_segment(&mut self, number: u32, words: &[u64]) -> io::Result<()> {
         assert_eq!(words.len(), SEGMENT_WORDS);
         self.segments.insert(number, words.to_vec());
+        Ok(())
+    }
+
+    fn write_file(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        let before = self.files.insert(key.to_vec(), value.to_vec());
+        assert_eq!(before, None, "it is never replaced");
         Ok(())
     }
 
@@ -56,6 +63,7 @@ impl Store for Recorded {
 
     fn clear(&mut self) -> io::Result<()> {
         self.processes.clear();
+        self.files.clear();
         self.cleared += 1;
         Ok(())
     }
@@ -118,6 +126,27 @@ fn this_process_gets_the_rows_of_its_files() {
     let library = libc::getppid as *const () as u64;
     let (_, found) = server.store.at(own(), library).expect("it is mapped");
     assert_eq!(found.map(rule_of), Some(Rule::FromRsp { words: 1, rbp: 0 }.code()), "at a call");
+}
+
+#[test]
+fn files_are_shared_once_by_their_version() {
+    let mut server = new(Recorded::default());
+    server.serve(own(), 7).expect("no error");
+    let path = std::env::current_exe().expect("a path");
+    let meta = std::fs::metadata(&path).expect("readable");
+    let maps = read_maps(own()).expect("readable");
+    let regions = Regions::parse(&maps);
+    let region = regions.get(regions.code_at(own_code()).expect("it is mapped"));
+    let device = ((region.file.device >> 32) as u32, region.file.device as u32);
+    let version = |changed| FileVersion { device, inode: meta.ino(), changed }.bytes().to_vec();
+    let key = version((meta.ctime(), meta.ctime_nsec()));
+    assert!(server.store.files.contains_key(&key) && server.store.files.len() >= 2, "{:?}", server.store.files.keys());
+    // Another program of the same files.
+    server.serve(own(), 8).expect("no error");
+    server.restart().expect("no error");
+    assert!(server.store.files.is_empty());
+    server.serve(own(), 9).expect("no error");
+    assert!(server.store.files.contains_key(&key));
 }
 
 #[test]

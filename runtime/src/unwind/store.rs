@@ -20,6 +20,8 @@ const LONGEST_PROGRAM: Duration = Duration::from_millis(10);
 pub(super) trait Store {
     /// Writes a segment.
     fn write_segment(&mut self, number: u32, words: &[u64]) -> io::Result<()>;
+    /// Writes the value of a version of a file, unless there is one or there are too many.
+    fn write_file(&mut self, key: &[u8], value: &[u8]) -> io::Result<()>;
     /// Writes the value of a process. Fails with `E2BIG` if there are too many processes.
     fn write_process(&mut self, pid: u32, value: &[u8]) -> io::Result<()>;
     /// Lets no request of a process, given with its identity, through before a time of the
@@ -27,7 +29,7 @@ pub(super) trait Store {
     fn pause(&mut self, process: (u32, u64), until_ns: u64) -> io::Result<()>;
     /// Removes the processes that no longer exist.
     fn prune(&mut self, exists: &dyn Fn(u32) -> bool) -> io::Result<()>;
-    /// Removes all processes, and returns when no program uses their tables any more.
+    /// Removes all processes and files, and returns when no program uses their tables any more.
     fn clear(&mut self) -> io::Result<()>;
 }
 
@@ -35,6 +37,7 @@ pub(super) trait Store {
 #[derive(Debug)]
 pub(super) struct Maps {
     processes: OwnedMap,
+    files: OwnedMap,
     rows: OwnedMap,
     pauses: OwnedMap,
 }
@@ -44,6 +47,7 @@ impl Maps {
     pub(super) fn open(unwinding: &Unwinding, loaded: &Loaded) -> io::Result<Maps> {
         Ok(Maps {
             processes: open(&unwinding.processes, loaded)?,
+            files: open(&unwinding.files, loaded)?,
             rows: open(&unwinding.rows, loaded)?,
             pauses: open(&unwinding.pauses, loaded)?,
         })
@@ -61,6 +65,10 @@ impl Store for Maps {
         self.rows.borrow().insert(&number.to_ne_bytes(), &bytes)
     }
 
+    fn write_file(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        self.files.borrow().insert_new(key, value).map(|_| ())
+    }
+
     fn write_process(&mut self, pid: u32, value: &[u8]) -> io::Result<()> {
         self.processes.borrow().insert(&pid.to_ne_bytes(), value)
     }
@@ -71,12 +79,14 @@ impl Store for Maps {
     }
 
     fn prune(&mut self, exists: &dyn Fn(u32) -> bool) -> io::Result<()> {
-        remove(&self.pauses, &|pid| !exists(pid))?;
-        remove(&self.processes, &|pid| !exists(pid))
+        let has_ended = |key: &[u8]| key.first_chunk().is_some_and(|pid| !exists(u32::from_ne_bytes(*pid)));
+        remove(&self.pauses, &has_ended)?;
+        remove(&self.processes, &has_ended)
     }
 
     fn clear(&mut self) -> io::Result<()> {
         remove(&self.processes, &|_| true)?;
+        remove(&self.files, &|_| true)?;
         if !programs_have_finished() {
             thread::sleep(LONGEST_PROGRAM);
         }
@@ -84,16 +94,16 @@ impl Store for Maps {
     }
 }
 
-/// Removes the entries of the processes that are chosen.
-fn remove(map: &OwnedMap, is_chosen: &dyn Fn(u32) -> bool) -> io::Result<()> {
+/// Removes the entries whose keys are chosen.
+fn remove(map: &OwnedMap, is_chosen: &dyn Fn(&[u8]) -> bool) -> io::Result<()> {
     let map = map.borrow();
-    let (mut pids, mut key) = (Vec::new(), map.next_key(None)?);
+    let (mut keys, mut key) = (Vec::new(), map.next_key(None)?);
     while let Some(found) = key {
         key = map.next_key(Some(&found))?;
-        pids.extend(found.first_chunk().map(|pid| u32::from_ne_bytes(*pid)));
+        keys.push(found);
     }
-    for pid in pids.into_iter().filter(|pid| is_chosen(*pid)) {
-        map.remove(&pid.to_ne_bytes())?;
+    for key in keys.iter().filter(|key| is_chosen(key)) {
+        map.remove(key)?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! say where they end. Without the compiler, a test prints `SKIPPED: reason`.
 
 mod mapped;
+mod replaced;
 
 use std::collections::BTreeMap;
 use std::process::Command;

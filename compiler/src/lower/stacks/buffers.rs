@@ -38,8 +38,6 @@ pub(in crate::lower) struct WalkState;
 impl WalkState {
     /// The size of the frames in bytes, or an error; the stack's number is not known before.
     pub(in crate::lower) const BYTES: i32 = NUMBER;
-    /// The first frame.
-    pub(in crate::lower) const IP: i32 = 80;
     /// The address to look up, and the stack pointer and RBP with which the function there runs.
     pub(in crate::lower) const AT: i32 = 24;
     pub(in crate::lower) const SP: i32 = 32;

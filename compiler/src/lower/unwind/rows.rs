@@ -7,23 +7,47 @@ use super::step::{Step, end_with, special};
 use crate::ir::{Addr, BinOp, CmpOp, Likely, Operand, Size, VReg, Width};
 use crate::lower::{Body, maps};
 use crate::unwind::{
-    End, INDEX_FLAG, MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, RULE_BITS, RULE_MASK, SEGMENT_WORDS, Special,
+    End, FILE_MAPPINGS, INDEX_FLAG, MAPPING_BYTES, MAPPINGS_OFFSET, MAX_MAPPINGS, RULE_BITS, RULE_MASK, SEGMENT_WORDS,
+    Special,
 };
 
+/// Mappings in the value of a map.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mappings {
+    value: VReg,
+    /// Where they begin in the value.
+    offset_bytes: usize,
+    /// How many there can be; a power of two.
+    most: usize,
+}
+
+impl Mappings {
+    /// Those of a process.
+    pub(super) fn of_process(value: VReg) -> Mappings {
+        Mappings { value, offset_bytes: MAPPINGS_OFFSET, most: MAX_MAPPINGS }
+    }
+
+    /// Those of a file.
+    pub(super) fn of_file(value: VReg) -> Mappings {
+        Mappings { value, offset_bytes: 0, most: FILE_MAPPINGS }
+    }
+}
+
 /// The address of the last mapping that does not start above an address, or the first one.
-pub(super) fn mapping_of(cx: &mut Body<'_, '_>, mappings: VReg, at: VReg) -> VReg {
+pub(super) fn mapping_of(cx: &mut Body<'_, '_>, mappings: Mappings, at: VReg) -> VReg {
+    let Mappings { value, offset_bytes, most } = mappings;
     let mut found = cx.b.copy(0);
-    let mut step = MAX_MAPPINGS as i64 / 2;
+    let mut step = most as i64 / 2;
     while step > 0 {
         let bytes = step * MAPPING_BYTES as i64;
-        let here = cx.b.bin(BinOp::Add, Width::W64, mappings, found);
-        let start = cx.b.load(Addr::reg(here, (MAPPINGS_OFFSET as i64 + bytes) as i32), Size::B8);
+        let here = cx.b.bin(BinOp::Add, Width::W64, value, found);
+        let start = cx.b.load(Addr::reg(here, (offset_bytes as i64 + bytes) as i32), Size::B8);
         let difference = cx.b.bin(BinOp::Sub, Width::W64, at, start);
         found = advance_unless_negative(cx, found, difference, bytes);
         step /= 2;
     }
-    let here = cx.b.bin(BinOp::Add, Width::W64, mappings, found);
-    cx.b.bin(BinOp::Add, Width::W64, here, MAPPINGS_OFFSET as i64)
+    let here = cx.b.bin(BinOp::Add, Width::W64, value, found);
+    cx.b.bin(BinOp::Add, Width::W64, here, offset_bytes as i64)
 }
 
 /// The rule for an address of a table.

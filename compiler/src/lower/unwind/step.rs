@@ -1,17 +1,18 @@
 //! One step of a walk: from a function to its caller.
 //!
-//! In: the state of the walk in a buffer, and the mappings of the process. Out: a function for
-//! `bpf_loop` that adds a frame, or ends the walk and notes why.
+//! In: the state of the walk in a buffer, and the mappings of the process or of the files that it
+//! has mapped. Out: a function for `bpf_loop` that adds a frame, or ends the walk and notes why.
 //! Guarantee: the stack pointer only grows, except where a signal handler has a stack of its own.
 
 use super::rare::apply_rare;
-use super::rows::{bits, mapping_of, rule_of};
-use super::{COMPLETE, FRAME, FRAME_TASK, frame_at, store};
+use super::rows::{Mappings, bits, mapping_of, rule_of};
+use super::{COMPLETE, FRAME, FRAME_TASK, areas, frame_at, store};
 use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Operand, Size, VReg, Width};
 use crate::lower::Body;
 use crate::lower::stacks::{MULTIPLIER, WINDOW, WalkState};
 use crate::lower::storage::StackMaps;
 use crate::lower::visited::is_visit;
+use crate::target::area_offsets;
 use crate::unwind::{
     End, RBP_FLAG, RBP_WORDS_BITS, REALIGNED_FLAG, RSP_WORDS_BITS, RULE_BITS, SAVED_BITS, SPECIAL, Special,
     VERSION_OFFSET,
@@ -50,29 +51,45 @@ pub(super) struct Step<'a> {
 
 /// One step: finds the caller of the last frame. Returns 1 if the stack ends.
 pub(super) fn step(cx: &mut Body<'_, '_>, maps: &StackMaps, frame: VReg) {
-    let [mappings, buffer, cache] = FRAME.map(|offset| cx.b.load(Addr::reg(frame, offset), Size::B8));
-    let [cached, unknown, apply_rule, by_pointer, advance] = std::array::from_fn(|_| cx.b.new_block());
+    let [mappings, buffer, cache, memory] = FRAME.map(|offset| cx.b.load(Addr::reg(frame, offset), Size::B8));
+    let [own, by_file, cached, unknown, found, apply_rule] = std::array::from_fn(|_| cx.b.new_block());
     let at = cx.b.load(Addr::reg(buffer, WalkState::AT), Size::B8);
     let (cfa, slot) = (cx.b.copy(0), cx.b.copy(0));
     let other = is_visit(cx).then(|| cx.b.load(Addr::reg(frame, FRAME_TASK), Size::B8));
     let step = Step { maps, buffer, at, cfa, slot, other };
-    let rule = cx.b.new_vreg();
-    let version = cx.b.load(Addr::reg(mappings, VERSION_OFFSET as i32), Size::B8);
+    // What a file's table says is not remembered: no value has the version 0.
+    let (rule, version) = (cx.b.new_vreg(), cx.b.copy(0));
+    let (address, table) = (cx.b.new_vreg(), cx.b.new_vreg());
     let (entry, rest) = cache_entry(cx, cache, at);
+    cx.b.branch(CmpOp::Ne, Width::W64, mappings, 0, own, by_file, Likely::Then);
+    cx.b.switch_to(own);
+    let current = cx.b.load(Addr::reg(mappings, VERSION_OFFSET as i32), Size::B8);
     let word = cx.b.load(Addr::reg(entry, 0), Size::B8);
     let entry_version = cx.b.load(Addr::reg(entry, 8), Size::B8);
     // The rule, if nothing but the rule differs.
     let difference = cx.b.bin(BinOp::Xor, Width::W64, word, rest);
     let address_differs = cx.b.bin(BinOp::Shr, Width::W64, difference, i64::from(RULE_BITS));
-    let version_differs = cx.b.bin(BinOp::Xor, Width::W64, version, entry_version);
+    let version_differs = cx.b.bin(BinOp::Xor, Width::W64, current, entry_version);
     let differs = cx.b.bin(BinOp::Or, Width::W64, address_differs, version_differs);
     cx.b.branch(CmpOp::Eq, Width::W64, differs, 0, cached, unknown, Likely::Then);
     cx.b.switch_to(cached);
     cx.b.assign(rule, difference);
     cx.b.jump(apply_rule);
     cx.b.switch_to(unknown);
-    let found = find_rule(cx, &step, mappings);
-    cx.b.assign(rule, found);
+    let place = place_of(cx, Mappings::of_process(mappings), at, by_file);
+    cx.b.assign(version, current);
+    cx.b.assign(address, place.0);
+    cx.b.assign(table, place.1);
+    cx.b.jump(found);
+    // The process has no mappings of its own yet, or none of what it has mapped lately.
+    cx.b.switch_to(by_file);
+    let place = place_in_file(cx, &step, memory);
+    cx.b.assign(address, place.0);
+    cx.b.assign(table, place.1);
+    cx.b.jump(found);
+    cx.b.switch_to(found);
+    let looked_up = rule_at(cx, &step, address, table);
+    cx.b.assign(rule, looked_up);
     let word = cx.b.bin(BinOp::Or, Width::W64, rest, rule);
     // A program that interrupts this one must not take the new version for that of the old word.
     cx.b.store(Addr::reg(entry, 8), 0, Size::B8);
@@ -80,11 +97,41 @@ pub(super) fn step(cx: &mut Body<'_, '_>, maps: &StackMaps, frame: VReg) {
     cx.b.store(Addr::reg(entry, 8), version, Size::B8);
     cx.b.jump(apply_rule);
     cx.b.switch_to(apply_rule);
-    apply(cx, &step, rule, (by_pointer, advance));
+    follow(cx, &step, rule);
+}
+
+/// The place of the step's address in the file that is mapped there. Ends the stack if there is
+/// none.
+fn place_in_file(cx: &mut Body<'_, '_>, step: &Step<'_>, memory: VReg) -> (VReg, VReg) {
+    let outside = cx.b.new_block();
+    let place = match area_offsets(cx.shared.target) {
+        Some(offsets) => {
+            let (file, offset) = areas::file_at(cx, step, offsets, memory, outside);
+            place_of(cx, Mappings::of_file(file), offset, outside)
+        }
+        None => {
+            cx.b.jump(outside);
+            let never = cx.b.new_block();
+            cx.b.switch_to(never);
+            (cx.b.copy(0), cx.b.copy(0))
+        }
+    };
+    let after = cx.b.new_block();
+    cx.b.jump(after);
+    cx.b.switch_to(outside);
+    outside_code(cx, step);
+    cx.b.switch_to(after);
+    place
+}
+
+/// Adds the frame to which a rule leads, or ends the walk.
+fn follow(cx: &mut Body<'_, '_>, step: &Step<'_>, rule: VReg) {
+    let [by_pointer, advance] = std::array::from_fn(|_| cx.b.new_block());
+    apply(cx, step, rule, (by_pointer, advance));
     cx.b.switch_to(by_pointer);
-    by_frame_pointer(cx, &step);
+    by_frame_pointer(cx, step);
     cx.b.switch_to(advance);
-    read_caller(cx, &step);
+    read_caller(cx, step);
 }
 
 /// The entry of this CPU's cache for an address, and its first word without the rule.
@@ -98,22 +145,26 @@ fn cache_entry(cx: &mut Body<'_, '_>, cache: VReg, at: VReg) -> (VReg, VReg) {
     (entry, rest)
 }
 
-/// The rule for the step's address from the tables. Ends the stack if the address is in no mapping.
-fn find_rule(cx: &mut Body<'_, '_>, step: &Step<'_>, mappings: VReg) -> VReg {
-    let [known, unknown, by_table, without, done] = std::array::from_fn(|_| cx.b.new_block());
-    let mapping = mapping_of(cx, mappings, step.at);
+/// The address in its file that `at` has in these mappings, and the word of the file's table. Goes
+/// to `outside` if none of them contains it.
+fn place_of(cx: &mut Body<'_, '_>, mappings: Mappings, at: VReg, outside: BlockId) -> (VReg, VReg) {
+    let known = cx.b.new_block();
+    let mapping = mapping_of(cx, mappings, at);
     let [start, end, bias, table] = [0, 8, 16, 24].map(|offset| cx.b.load(Addr::reg(mapping, offset), Size::B8));
-    let distance = cx.b.bin(BinOp::Sub, Width::W64, step.at, start);
+    let distance = cx.b.bin(BinOp::Sub, Width::W64, at, start);
     let size = cx.b.bin(BinOp::Sub, Width::W64, end, start);
-    cx.b.branch(CmpOp::Lt, Width::W64, distance, size, known, unknown, Likely::Then);
-    cx.b.switch_to(unknown);
-    outside_code(cx, step);
+    cx.b.branch(CmpOp::Lt, Width::W64, distance, size, known, outside, Likely::Then);
     cx.b.switch_to(known);
+    (cx.b.bin(BinOp::Sub, Width::W64, at, bias), table)
+}
+
+/// The rule for an address of a file with this table.
+fn rule_at(cx: &mut Body<'_, '_>, step: &Step<'_>, address: VReg, table: VReg) -> VReg {
+    let [by_table, without, done] = std::array::from_fn(|_| cx.b.new_block());
     let rule = cx.b.new_vreg();
     let words = cx.b.bin(BinOp::And, Width::W64, table, 0xffff << 16);
     cx.b.branch(CmpOp::Ne, Width::W64, words, 0, by_table, without, Likely::Then);
     cx.b.switch_to(by_table);
-    let address = cx.b.bin(BinOp::Sub, Width::W64, step.at, bias);
     let found = rule_of(cx, step, address, table);
     cx.b.assign(rule, found);
     cx.b.jump(done);
