@@ -59,7 +59,7 @@ enum Place {
 #[derive(Debug, Clone)]
 pub(super) struct ReadFile {
     pub known: Arc<Known>,
-    key: FileKey,
+    pub key: FileKey,
     contents: Contents,
 }
 

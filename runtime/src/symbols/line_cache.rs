@@ -13,7 +13,7 @@ pub(super) type FileKey = (u64, u64, u64, (i64, i64));
 /// Limit of kept files.
 const MAX_FILES: usize = 16;
 /// Limit in bytes of what is kept of files.
-const MAX_KEPT_BYTES: usize = 16 << 20;
+const MAX_KEPT_BYTES: usize = 4 << 20;
 
 /// Lines of files; the one used last is the last.
 #[derive(Debug, Default)]

@@ -10,11 +10,12 @@ use std::io::{self, Read as _, Seek, SeekFrom};
 use std::rc::Rc;
 
 use addr2line::{Context, Frame};
-use gimli::{Dwarf, SectionId};
+use gimli::{DwarfSections, SectionId};
 use profiler_model::value::{Inlined, Origin, Source};
 
 use super::debug_sections::{DebugSections, Place};
 use super::metered::{Meter, Metered, Section};
+use super::units::Units;
 use crate::host::bounded::Bounded;
 use crate::host::budget::Reserved;
 use crate::host::demangle::{MAX_NAME_BYTES, readable};
@@ -35,7 +36,7 @@ pub struct Lines {
     sections: Vec<(SectionId, Rc<Section>)>,
     empty: Rc<Section>,
     meter: Rc<Meter>,
-    context: Option<Context<Metered>>,
+    units: Option<Units>,
     parses_left: u32,
     _reserved: Reserved,
 }
@@ -81,7 +82,7 @@ impl Lines {
         }
         let empty = section(Vec::new());
         let parses_left = MAX_PARSES;
-        Read::Lines(Box::new(Lines { sections, empty, meter, context: None, parses_left, _reserved: reserved }))
+        Read::Lines(Box::new(Lines { sections, empty, meter, units: None, parses_left, _reserved: reserved }))
     }
 
     /// Memory use in bytes.
@@ -93,34 +94,31 @@ impl Lines {
     /// The origin of the instruction at an address.
     pub fn find(&mut self, address: u64) -> Found {
         self.meter.start_here();
-        if self.context.is_none() {
+        if self.units.is_none() {
             let Some(left) = self.parses_left.checked_sub(1) else { return Found::default() };
             self.parses_left = left;
             self.meter.fill(MAX_STEPS);
-            self.context = self.parse();
+            self.units = self.parse();
         }
-        let found = self.context.as_ref().and_then(|context| lookup(context, address)).unwrap_or_default();
+        let has_line = |found: &Found| found.origin.source.is_some();
+        let look_up = |context: &Context<Metered>| lookup(context, address).filter(has_line);
+        let found = self.units.as_mut().and_then(|units| units.find(address, look_up)).unwrap_or_default();
         // A context keeps its errors.
         if self.meter.is_empty() {
-            self.context = None;
+            self.units = None;
             self.meter.release();
             return Found { is_refused: self.meter.is_refused(), ..found };
         }
         found
     }
 
-    /// Parses the headers of the units.
-    fn parse(&mut self) -> Option<Context<Metered>> {
+    /// Reads which units there are.
+    fn parse(&self) -> Option<Units> {
         let section = |id: SectionId| {
             let found = self.sections.iter().find(|(other, _)| *other == id);
             Ok::<_, gimli::Error>(Metered::new(found.map_or(&self.empty, |(_, section)| section)))
         };
-        let context = Dwarf::load(section).and_then(Context::from_dwarf);
-        // Damaged headers are the same next time.
-        if context.is_err() {
-            self.parses_left = 0;
-        }
-        context.ok()
+        DwarfSections::load(section).ok().map(Units::new)
     }
 }
 

@@ -39,6 +39,20 @@ fn inlined_functions_have_their_lines_in_every_form_of_the_information() {
 }
 
 #[test]
+fn only_the_unit_of_an_address_is_parsed_where_the_file_says_which_it_is() {
+    for file in [DWARF_4, DWARF_5, COMPRESSED, SEPARATE] {
+        let mut lines = read(file).expect("debug information");
+        let alone = lines.find(MULTIPLICATION).origin;
+        let units = lines.units.as_ref().expect("it was parsed");
+        assert!(alone.source.is_some() && !units.has_parsed_all());
+        lines.sections.retain(|(id, _)| *id != SectionId::DebugAranges);
+        lines.units = None;
+        assert_eq!(lines.find(MULTIPLICATION).origin, alone);
+        assert!(lines.units.as_ref().expect("it was parsed").has_parsed_all());
+    }
+}
+
+#[test]
 fn a_file_says_where_its_debug_file_is() {
     let stripped = DebugSections::parse(STRIPPED).expect("an ELF file");
     let separate = DebugSections::parse(SEPARATE).expect("an ELF file");
@@ -98,15 +112,15 @@ fn with_nested(nested: &[u8]) -> Lines {
     let sections =
         vec![(SectionId::DebugInfo, section(info)), (SectionId::DebugAbbrev, section(abbreviations.concat()))];
     let (empty, reserved) = (section(Vec::new()), Reserved::default());
-    Lines { sections, empty, meter, context: None, parses_left: MAX_PARSES, _reserved: reserved }
+    Lines { sections, empty, meter, units: None, parses_left: MAX_PARSES, _reserved: reserved }
 }
 
 #[test]
 fn functions_nested_a_million_deep_overflow_no_stack() {
     let mut shallow = with_nested(&[3, 3, 3, 0, 0, 0]);
     shallow.find(0x1000);
-    assert!(shallow.context.is_some(), "it can be read");
+    assert!(shallow.units.is_some(), "it can be read");
     let mut deep = with_nested(&vec![3; 1 << 20]);
     assert_eq!(deep.find(0x1000).origin, Origin::default());
-    assert!(deep.context.is_none(), "it is given up");
+    assert!(deep.units.is_none(), "it is given up");
 }

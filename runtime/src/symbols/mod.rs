@@ -24,6 +24,7 @@ pub mod perf_map;
 pub(crate) mod processes;
 mod recorder;
 pub(crate) mod regions;
+mod units;
 mod user;
 mod words;
 

@@ -2,7 +2,8 @@
 //!
 //! In: a process and addresses. Out: the location of each address.
 //! Guarantee: only regular files are read, within limits; the cache is bounded; mappings are read
-//! once per question. Blocking time is unbounded, because files can be on any file system, so this
+//! once per question, and debug information file by file for all questions that are asked together.
+//! Blocking time is unbounded, because files can be on any file system, so this
 //! runs in a process of its own (`reader/`).
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +20,7 @@ use super::files::{Files, ReadFile};
 use super::generated::{Generated, GeneratedCode};
 use super::image::NamedAddress;
 use super::kept::KeptFiles;
-use super::lines::Found;
+use super::line_cache::FileKey;
 use super::processes::FilePlace;
 use super::regions::{Region, Regions};
 use crate::host::bounded::open_regular;
@@ -33,8 +34,8 @@ const END_OF_USER_MEMORY: u64 = 1 << 56;
 /// The name of the mapping of the vDSO.
 pub(crate) const VDSO: &str = "[vdso]";
 
-/// A lookup request.
-#[derive(Debug, Serialize, Deserialize)]
+/// A lookup request for a process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Question {
     pub pid: u32,
     /// Whether the process is alive.
@@ -49,7 +50,7 @@ pub(crate) struct Question {
 }
 
 /// A file that a process has mapped, or had.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RecordedFile {
     /// Path of the file, as the process saw it, or `[vdso]`.
     pub path: Arc<str>,
@@ -58,7 +59,7 @@ pub(crate) struct RecordedFile {
 }
 
 /// What was recorded of a process that has ended, besides its files.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Ended {
     /// Path and identity of its jitdump.
     pub dump: Option<(Arc<str>, FileId)>,
@@ -71,12 +72,20 @@ pub(crate) struct Ended {
 /// The resolved locations, and what is missing.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    pub locations: Vec<(u64, Location)>,
+    /// For each question, in order.
+    pub locations: Vec<Vec<(u64, Location)>>,
     pub shortfalls: Shortfalls,
 }
 
 /// Addresses with their file offsets.
 type Places = Vec<(u64, u64)>;
+
+/// A location without its origin: the number of the question, the address, and the offset in the
+/// file.
+type Unfinished = (usize, u64, u64);
+
+/// Files of which origins are still to be found, which stay open until then.
+const MAX_UNFINISHED: usize = 256;
 
 impl RecordedFile {
     /// The files of addresses whose places were recorded.
@@ -101,6 +110,10 @@ pub(crate) struct Namer {
     generated: Generated,
     /// Of the current question.
     with_origins: bool,
+    /// Whose origins are still to be found, file by file.
+    without_origins: HashMap<FileKey, (ReadFile, Vec<Unfinished>)>,
+    /// The number of the current question.
+    asked: usize,
     shortfalls: Shortfalls,
 }
 
@@ -113,12 +126,37 @@ impl Namer {
             vdso: None,
             generated: Generated::new(),
             with_origins: false,
+            without_origins: HashMap::new(),
+            asked: 0,
             shortfalls: Shortfalls::default(),
         }
     }
 
-    /// Resolves the addresses of a process.
-    fn locate(&mut self, question: &Question) -> Answer {
+    /// Resolves the addresses of processes.
+    fn locate_all(&mut self, questions: &[Question]) -> Answer {
+        let mut located = Vec::new();
+        for question in questions {
+            self.asked = located.len();
+            located.push(self.locate(question));
+            if self.without_origins.len() > MAX_UNFINISHED {
+                self.add_origins(&mut located);
+            }
+        }
+        self.add_origins(&mut located);
+        let of_question = |(question, mut located): (&Question, BTreeMap<u64, Location>)| {
+            let location = |&address: &u64| (address, located.remove(&address).unwrap_or(Location::Unknown));
+            question.addresses.iter().map(location).collect()
+        };
+        let locations = questions.iter().zip(located).map(of_question).collect();
+        let (refused, large) = self.generated.take_counts();
+        self.shortfalls.refused_maps += refused;
+        self.shortfalls.large_files += self.files.take_large() + large;
+        self.shortfalls.refused_files += self.files.take_refused();
+        Answer { locations, shortfalls: std::mem::take(&mut self.shortfalls) }
+    }
+
+    /// Resolves the addresses of a process. Origins are still missing.
+    fn locate(&mut self, question: &Question) -> BTreeMap<u64, Location> {
         self.with_origins = question.with_origins;
         self.generated.begin();
         let mut locations = BTreeMap::new();
@@ -155,13 +193,7 @@ impl Namer {
             let kept = self.kept.as_ref().and_then(|kept| kept.get(*file));
             self.in_recorded_file((path, *file), kept, &places, &mut locations);
         }
-        let location = |&address: &u64| (address, locations.remove(&address).unwrap_or(Location::Unknown));
-        let locations = question.addresses.iter().map(location).collect();
-        let (refused, large) = self.generated.take_counts();
-        self.shortfalls.refused_maps += refused;
-        self.shortfalls.large_files += self.files.take_large() + large;
-        self.shortfalls.refused_files += self.files.take_refused();
-        Answer { locations, shortfalls: std::mem::take(&mut self.shortfalls) }
+        locations
     }
 
     /// Resolves the addresses in one mapping of a live process.
@@ -184,7 +216,7 @@ impl Namer {
         };
         for &address in addresses {
             let offset = region.offset_of(address);
-            let found = read.as_ref().and_then(|read| self.in_file(read, offset, region.shown_path()));
+            let found = read.as_ref().and_then(|read| self.in_file(read, (address, offset), region.shown_path()));
             // Some runtimes map generated code from files without a name.
             let found = found.or_else(|| self.generated_name(pid, regions, address).map(Location::named));
             let position = || position(read.as_ref(), offset);
@@ -212,19 +244,36 @@ impl Namer {
             file.map(|file| self.files.read(file, program))
         };
         for (address, offset) in places {
-            let found = read.as_ref().and_then(|read| self.in_file(read, *offset, path));
+            let found = read.as_ref().and_then(|read| self.in_file(read, (*address, *offset), path));
             let position = || position(read.as_ref(), *offset);
             into.insert(*address, found.unwrap_or_else(|| Location::Module(path.to_owned(), position())));
         }
     }
 
     /// The location of a file offset; `None` without a symbol.
-    fn in_file(&mut self, read: &ReadFile, offset: u64, module: &str) -> Option<Location> {
+    fn in_file(&mut self, read: &ReadFile, (address, offset): (u64, u64), module: &str) -> Option<Location> {
         let symbol = self.named(&read.symbol(offset)?, Some(module));
-        let found = if self.with_origins { self.files.origin(read, offset) } else { Found::default() };
-        self.shortfalls.cut_names += found.cut_names;
+        if self.with_origins {
+            let unfinished = self.without_origins.entry(read.key).or_insert_with(|| (read.clone(), Vec::new()));
+            unfinished.1.push((self.asked, address, offset));
+        }
         let position = Some(FilePosition { build_id: build_id(Some(read)), offset, function: None });
-        Some(Location::Symbol(symbol, Origin { position, ..found.origin }))
+        Some(Location::Symbol(symbol, Origin { position, ..Origin::default() }))
+    }
+
+    /// Finds the lines and the inlined functions of what was located, file by file: the debug
+    /// information of a file is parsed once for all processes, and dropped before that of the next
+    /// one.
+    fn add_origins(&mut self, located: &mut [BTreeMap<u64, Location>]) {
+        for (_, (read, unfinished)) in std::mem::take(&mut self.without_origins) {
+            for (asked, address, offset) in unfinished {
+                let location = located.get_mut(asked).and_then(|located| located.get_mut(&address));
+                let Some(Location::Symbol(_, origin)) = location else { continue };
+                let found = self.files.origin(&read, offset);
+                self.shortfalls.cut_names += found.cut_names;
+                *origin = Origin { position: origin.position.take(), ..found.origin };
+            }
+        }
     }
 
     /// The vDSO, which the kernel maps into every process: ours is identical.
@@ -258,12 +307,12 @@ impl Namer {
 }
 
 impl Work for Namer {
-    type Question = Question;
+    type Question = Vec<Question>;
     type Answer = Answer;
     const CHANNEL: Channel = Channel::Names;
 
-    fn answer(&mut self, question: Question) -> Answer {
-        self.locate(&question)
+    fn answer(&mut self, questions: Vec<Question>) -> Answer {
+        self.locate_all(&questions)
     }
 }
 

@@ -22,8 +22,8 @@ use crate::host::stat::{MEMORY_BYTES, START_STACK, STARTED_TICKS, Stat};
 use crate::memory::share_bytes;
 use crate::reader::{Asking, Reader};
 
-/// Most addresses of one question. It fits into the buffer of a socket, and its answer, with lines
-/// and inlined functions, into a message.
+/// Most addresses that are asked for together. They fit into the buffer of a socket, and the
+/// answer, with lines and inlined functions, into a message.
 const MAX_ASKED: usize = 4096;
 /// Limit of cached addresses; when it is reached, the cache is emptied.
 const MAX_REMEMBERED: usize = 1 << 18;
@@ -52,6 +52,14 @@ pub(super) struct UserSymbols {
     checked: HashSet<u32>,
     /// Whether stacks get source lines and inlined functions.
     pub with_origins: bool,
+}
+
+/// What is asked together.
+#[derive(Debug, Default)]
+struct Questions {
+    all: Vec<Question>,
+    /// Number of addresses.
+    addresses: usize,
 }
 
 /// Cached lookups of a process.
@@ -119,14 +127,16 @@ impl UserSymbols {
         let with_origins = self.with_origins;
         self.checked.clear();
         let processes = frames.keys().chain(symbols.keys()).copied().collect();
+        let mut questions = Questions::default();
         for (addresses, with_origins) in [(frames, with_origins), (symbols, false)] {
             for (pid, addresses) in addresses {
                 // The idle task has no memory of its own.
                 if pid != 0 {
-                    self.look_up(pid, &addresses.into_iter().collect::<Vec<_>>(), with_origins);
+                    self.look_up(pid, &addresses.into_iter().collect::<Vec<_>>(), with_origins, &mut questions);
                 }
             }
         }
+        self.ask(questions);
         self.checked = processes;
     }
 
@@ -148,13 +158,16 @@ impl UserSymbols {
         if pid == 0 {
             return vec![Location::Unknown; addresses.len()];
         }
-        self.look_up(pid, addresses, with_origins);
+        let mut questions = Questions::default();
+        self.look_up(pid, addresses, with_origins, &mut questions);
+        self.ask(questions);
         let known = self.processes.get(&pid);
         let cached = |address| known.and_then(|known| known.locations.get(address));
         addresses.iter().map(|address| cached(address).map_or(Location::Unknown, |it| it.location.clone())).collect()
     }
 
-    fn look_up(&mut self, pid: u32, addresses: &[u64], with_origins: bool) {
+    /// Adds what is not cached to the questions, and asks them whenever they are many.
+    fn look_up(&mut self, pid: u32, addresses: &[u64], with_origins: bool, questions: &mut Questions) {
         if self.remembered > MAX_REMEMBERED || self.remembered_bytes > most_remembered_bytes() {
             self.processes.clear();
             (self.remembered, self.remembered_bytes) = (0, 0);
@@ -182,18 +195,15 @@ impl UserSymbols {
         unknown.sort_unstable();
         unknown.dedup();
         for addresses in unknown.chunks(MAX_ASKED) {
-            self.ask((pid, is_alive), addresses, with_origins);
+            if questions.addresses + addresses.len() > MAX_ASKED {
+                self.ask(std::mem::take(questions));
+            }
+            questions.addresses += addresses.len();
+            questions.all.push(self.question((pid, is_alive), addresses, with_origins));
         }
     }
 
-    /// Asks about addresses of a process, unless it is stuck.
-    fn ask(&mut self, (pid, is_alive): (u32, bool), addresses: &[u64], with_origins: bool) {
-        let asked = addresses.len();
-        let known = self.processes.entry(pid).or_default();
-        if known.is_stuck {
-            self.shortfalls.unanswered += asked as u64;
-            return;
-        }
+    fn question(&self, (pid, is_alive): (u32, bool), addresses: &[u64], with_origins: bool) -> Question {
         let recording = self.recorder.as_ref().map(Recorder::recording);
         let places = recording.as_ref().map(|recording| recording.find(pid, addresses)).unwrap_or_default();
         let recorded = RecordedFile::all(addresses, places);
@@ -201,25 +211,47 @@ impl UserSymbols {
             let dump = recording.dump(pid).map(|place| (place.path, place.file));
             Ended { dump, began: recording.began(), users: users_of_ended() }
         });
-        let addresses = addresses.to_vec();
-        let question = Question { pid, is_alive, addresses, with_origins, recorded, ended };
-        let Some(Answer { locations, shortfalls }) = self.namer.ask(question) else {
-            known.is_stuck = true;
-            self.shortfalls.unanswered += asked as u64;
+        Question { pid, is_alive, addresses: addresses.to_vec(), with_origins, recorded, ended }
+    }
+
+    /// Asks all at once; without an answer one after the other, so that only a process of which a
+    /// file is stuck gets none.
+    fn ask(&mut self, Questions { all, .. }: Questions) {
+        if all.is_empty() {
             return;
-        };
-        self.remembered += asked;
+        }
+        if let Some(Answer { locations, shortfalls }) = self.namer.ask(all.clone()) {
+            self.shortfalls.add(&shortfalls);
+            for (question, locations) in all.iter().zip(locations) {
+                self.remember(question, locations);
+            }
+            return;
+        }
+        let is_alone = all.len() == 1;
+        for question in all {
+            let known = self.processes.entry(question.pid).or_default();
+            known.is_stuck |= is_alone;
+            if known.is_stuck {
+                self.shortfalls.unanswered += question.addresses.len() as u64;
+            } else {
+                self.ask(Questions { addresses: question.addresses.len(), all: vec![question] });
+            }
+        }
+    }
+
+    fn remember(&mut self, question: &Question, locations: Vec<(u64, Location)>) {
+        let known = self.processes.entry(question.pid).or_default();
+        self.remembered += locations.len();
         self.remembered_bytes += locations.iter().map(|(_, location)| location.size_bytes()).sum::<usize>();
         for (address, location) in locations {
             let kept =
                 known.locations.entry(address).or_insert(Cached { location: Location::Unknown, has_origin: false });
-            kept.has_origin = with_origins;
+            kept.has_origin = question.with_origins;
             // What was a symbol when the process was alive still is.
             if !matches!((&kept.location, &location), (Location::Symbol(..), Location::NoCode | Location::Unknown)) {
                 kept.location = location;
             }
         }
-        self.shortfalls.add(&shortfalls);
     }
 }
 

@@ -20,8 +20,8 @@ use crate::unwind::{End, FILE_KEY_BYTES};
 
 /// Levels of the tree that are searched: enough for thousands of areas.
 const LEVELS: usize = 5;
-/// A node of the tree (`maple_node` in `include/linux/maple_tree.h`): its size, the place of its type
-/// in its address, the first type that is no leaf, and the one that notes gaps.
+/// A node of the tree (`maple_node` in `include/linux/maple_tree.h`): its size, the place of its
+/// type in its address, the first type that is no leaf, and the one that notes gaps.
 const NODE_BYTES: i64 = 256;
 const TYPE_SHIFT: i64 = 3;
 const TYPE_MASK: i64 = 15;
