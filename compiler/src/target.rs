@@ -214,16 +214,14 @@ pub struct TreeOffsets {
 /// see, as offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackingOffsets {
-    /// In `file`: the 4 bytes of which [`BACKING_FLAG`] says that it is part of a `backing_file`.
+    /// In `file`: the 4 bytes of which `flag` says that it is part of a `backing_file`.
     pub mode: u32,
+    pub flag: u32,
     /// In `backing_file`, which starts with the `file`: the directory entry that was opened.
     pub entry: u32,
     /// In `dentry`: the inode.
     pub inode: u32,
 }
-
-/// `FMODE_BACKING` (`include/linux/fs.h`).
-pub const BACKING_FLAG: u32 = 1 << 25;
 
 /// These offsets; `None` if BTF does not have them.
 pub fn area_offsets(target: &dyn Target) -> Option<AreaOffsets> {
@@ -237,7 +235,9 @@ pub fn area_offsets(target: &dyn Target) -> Option<AreaOffsets> {
     };
     let backing = || {
         let entry = offset("backing_file", "user_path")? + offset("path", "dentry")?;
-        Some(BackingOffsets { mode: offset("file", "f_mode")?, entry, inode: offset("dentry", "d_inode")? })
+        // `FMODE_BACKING` (`include/linux/fs.h`). Since 6.14: bit 24.
+        let flag = if target.kernel() < (6, 14) { 1 << 25 } else { 1 << 24 };
+        Some(BackingOffsets { mode: offset("file", "f_mode")?, flag, entry, inode: offset("dentry", "d_inode")? })
     };
     let pivots = offset("maple_range_64", "pivot")?;
     if offset("maple_arange_64", "pivot")? != pivots {

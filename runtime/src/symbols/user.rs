@@ -22,8 +22,8 @@ use crate::host::stat::{MEMORY_BYTES, START_STACK, STARTED_TICKS, Stat};
 use crate::memory::share_bytes;
 use crate::reader::{Asking, Reader};
 
-/// Most addresses that are asked for together. They fit into the buffer of a socket, and the
-/// answer, with lines and inlined functions, into a message.
+/// Most addresses that are asked for together. They usually fit into the buffer of a socket, and
+/// the answer, with lines and inlined functions, into a message.
 const MAX_ASKED: usize = 4096;
 /// Limit of cached addresses; when it is reached, the cache is emptied.
 const MAX_REMEMBERED: usize = 1 << 18;

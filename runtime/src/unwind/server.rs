@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use profiler_model::unwind::{FileVersion, UNCLAIMED};
+use profiler_model::unwind::{FileVersion, MAX_FILES, UNCLAIMED};
 
 use super::files::{Files, Mapped, SharedFile};
 use super::mappings::{self, Program};
@@ -172,10 +172,11 @@ impl<S: Store> Server<S> {
         Ok(mapped)
     }
 
-    /// Writes the values of files whose segments are written.
+    /// Writes the values of files whose segments are written. Without space for more, processes
+    /// have only their own mappings until all tables are dropped.
     fn share(&mut self, files: impl IntoIterator<Item = SharedFile>) -> io::Result<()> {
         for (version, tables) in files {
-            let is_new = self.shared.insert(version);
+            let is_new = self.shared.len() < MAX_FILES as usize && self.shared.insert(version);
             if let Some(value) = is_new.then(|| mappings::file_value(&tables)).flatten() {
                 self.store.write_file(&version.bytes(), &value)?;
             }

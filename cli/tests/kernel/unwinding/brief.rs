@@ -5,15 +5,16 @@
 
 use std::process::Command;
 
-use super::{Stack, chain_of, skip_walks, stacks, traced};
+use super::{Directory, Stack, chain_of, skip_walks, stacks, traced};
 use crate::machine::{Running, run, workload};
 
 /// Complete stacks of a run.
 const COMPLETE: usize = 40;
 
-/// A shell that runs `workload unwind` with these arguments and a number again and again.
-fn runs(arguments: &str) -> String {
-    let run = format!("{} unwind {arguments} $i", workload());
+/// A shell that runs `workload unwind`, which is at this path, with these arguments and a number
+/// again and again.
+fn runs(workload: &str, arguments: &str) -> String {
+    let run = format!("{workload} unwind {arguments} $i");
     format!("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); {run}; done")
 }
 
@@ -50,7 +51,42 @@ fn later_runs_of_a_program_have_complete_stacks() {
         return;
     }
     let script = script("tracepoint:syscalls:sys_enter_close", "cpid", ("(int64)args.fd - 1000000", 8));
-    let traced = traced(&script, &format!("sh -c '{}'", runs("chains 5 1 0")));
+    let traced = traced(&script, &format!("sh -c '{}'", runs(workload(), "chains 5 1 0")));
+    assert_complete(&traced.stacks, "workload_leaf", |id| traced.truth.get(&id));
+}
+
+/// A mounted directory.
+struct Mounted(String);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+/// Containers have such file systems: what the kernel maps is another file than the one that was
+/// opened.
+#[test]
+fn runs_of_a_program_on_a_file_system_over_others_are_complete() {
+    if skip_walks() {
+        return;
+    }
+    let directory = Directory::new("unwinding-overlay");
+    let [lower, empty, merged] = ["lower", "empty", "merged"].map(|name| directory.path(name));
+    for path in [&lower, &empty, &merged] {
+        std::fs::create_dir(path).expect("a directory of ours");
+    }
+    std::fs::copy(workload(), format!("{lower}/workload")).expect("it is readable");
+    let layers = format!("lowerdir={lower}:{empty}");
+    let mount = Command::new("mount").args(["-t", "overlay", "-o", &layers, "overlay", &merged]).output();
+    let mount = mount.expect("it runs");
+    if !mount.status.success() {
+        println!("SKIPPED: no overlay can be mounted: {}", String::from_utf8_lossy(&mount.stderr).trim());
+        return;
+    }
+    let _mounted = Mounted(merged.clone());
+    let script = script("tracepoint:syscalls:sys_enter_close", "cpid", ("(int64)args.fd - 1000000", 8));
+    let traced = traced(&script, &format!("sh -c '{}'", runs(&format!("{merged}/workload"), "chains 5 1 0")));
     assert_complete(&traced.stacks, "workload_leaf", |id| traced.truth.get(&id));
 }
 
@@ -65,7 +101,7 @@ fn samples_of_later_runs_are_complete() {
     let printed = Command::new(workload()).args(spin).output().expect("it runs").stdout;
     let printed = String::from_utf8(printed).expect("text");
     let names = printed.trim_end().split(' ').skip(2).map(str::to_owned).collect();
-    let shell = Running::start(Command::new("sh").args(["-c", &runs("spin 5 5 0")]));
+    let shell = Running::start(Command::new("sh").args(["-c", &runs(workload(), "spin 5 5 0")]));
     let script = script("profile:hz:997", &shell.pid().to_string(), ("nsecs", 30));
     let ended = run(&["-q", "-e", &script]);
     assert_eq!(ended.code(), 0, "{}", ended.stderr);

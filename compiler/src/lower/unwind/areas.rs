@@ -15,7 +15,7 @@ use crate::ir::{Addr, Arg, BinOp, BlockId, CmpOp, Helper, Likely, Size, VReg, Wi
 use crate::lower::prologue::read_kernel_scalar;
 use crate::lower::stacks::{WINDOW, WalkState};
 use crate::lower::{Body, maps};
-use crate::target::{AreaOffsets, BACKING_FLAG, TreeOffsets};
+use crate::target::{AreaOffsets, TreeOffsets};
 use crate::unwind::{End, FILE_KEY_BYTES};
 
 /// Levels of the tree that are searched: enough for thousands of areas.
@@ -155,7 +155,7 @@ fn inode_of(cx: &mut Body<'_, '_>, offsets: AreaOffsets, file: VReg) -> VReg {
     let Some(backing) = offsets.backing else { return inode };
     let [below, done] = std::array::from_fn(|_| cx.b.new_block());
     let mode = read_kernel_scalar(cx, file, backing.mode.into(), Size::B4);
-    let flag = cx.b.bin(BinOp::And, Width::W64, mode, i64::from(BACKING_FLAG));
+    let flag = cx.b.bin(BinOp::And, Width::W64, mode, i64::from(backing.flag));
     cx.b.branch(CmpOp::Ne, Width::W64, flag, 0, below, done, Likely::Otherwise);
     cx.b.switch_to(below);
     let entry = read_kernel_scalar(cx, file, backing.entry.into(), Size::B8);
