@@ -40,6 +40,11 @@ impl Stat {
         self.0.split(' ').nth(field.checked_sub(STATE)?)?.trim_end().parse().ok()
     }
 
+    /// Whether it has ended, and only its parent or its process does not know yet.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.starts_with(['Z', 'X'])
+    }
+
     /// Whether it runs, or waits for a CPU.
     pub(crate) fn is_running(&self) -> bool {
         self.0.starts_with('R')

@@ -153,6 +153,9 @@ impl Read for Waiting<'_> {
         loop {
             match self.stream.read(into) {
                 Err(error) if [ErrorKind::WouldBlock, ErrorKind::Interrupted].contains(&error.kind()) => {
+                    if self.pace.has_ended() {
+                        return Err(ErrorKind::UnexpectedEof.into());
+                    }
                     if self.pace.is_stuck() {
                         return Err(ErrorKind::TimedOut.into());
                     }

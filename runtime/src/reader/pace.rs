@@ -35,6 +35,12 @@ impl Pace {
         Pace { thread, began: now, seen, changed: now }
     }
 
+    /// Whether the thread has ended. Its sockets stay open as long as another thread of its process
+    /// is held by a file system.
+    pub(super) fn has_ended(&self) -> bool {
+        Stat::in_directory(&self.thread).is_none_or(|stat| stat.has_ended())
+    }
+
     /// Whether the thread is stuck.
     pub(super) fn is_stuck(&mut self) -> bool {
         let now = seen(&self.thread);
@@ -52,4 +58,25 @@ fn seen(thread: &Path) -> Seen {
     let io = fs::read_to_string(thread.join("io")).unwrap_or_default();
     let read = io.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok());
     (ticks(USER_TICKS) + ticks(SYSTEM_TICKS), read.unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, id};
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_was_killed_has_ended_before_it_is_waited_for() {
+        assert!(!Pace::begin(format!("/proc/{}", id()).into()).has_ended());
+        let mut sleeper = Command::new("sleep").arg("1000").spawn().expect("it starts");
+        let pace = Pace::begin(format!("/proc/{}", sleeper.id()).into());
+        assert!(!pace.has_ended());
+        sleeper.kill().expect("our own child");
+        while !pace.has_ended() {
+            std::thread::yield_now();
+        }
+        sleeper.wait().expect("our own child");
+        assert!(pace.has_ended());
+    }
 }
