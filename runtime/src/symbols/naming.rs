@@ -262,8 +262,8 @@ impl Namer {
     }
 
     /// Finds the lines and the inlined functions of what was located, file by file: the debug
-    /// information of a file is parsed once for all processes, and dropped before that of the next
-    /// one.
+    /// information of a file is parsed once for all these processes, and most of it is dropped
+    /// before that of the next one.
     fn add_origins(&mut self, located: &mut [BTreeMap<u64, Location>]) {
         for (_, (read, unfinished)) in std::mem::take(&mut self.without_origins) {
             for (asked, address, offset) in unfinished {

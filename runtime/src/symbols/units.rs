@@ -2,8 +2,8 @@
 //!
 //! In: its sections, and addresses. Out: what addr2line knows of an address.
 //! Guarantee: where the file says which unit an address belongs to (`.debug_aranges`), only that
-//! unit is parsed, as long as it refers to no other one; else the headers of all units are: glibc
-//! has 2,174, which take 22 MB and 100 ms.
+//! unit is parsed, as long as it refers to no other one; else the headers of all units are: the
+//! 2,174 of glibc took 16 MB.
 
 use std::cell::OnceCell;
 
