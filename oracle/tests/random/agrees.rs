@@ -3,7 +3,8 @@
 //!
 //! In: random scripts of one to four programs, which read only state that all executors are given.
 //! Out: a verdict.
-//! Guarantee: a disagreement is reported with the smallest script that still shows it.
+//! Guarantee: a disagreement is reported with the smallest script that still shows it, or, if it does
+//! not come again, with the whole script.
 
 use std::sync::Mutex;
 use std::thread;
@@ -42,8 +43,8 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, seed: u64, script: &Script, verdict: Option<Verdict>) {
-        match verdict {
+    fn add(&mut self, seed: u64, script: &Script, result: Option<Verdict>) {
+        match result {
             None => self.declined += 1,
             Some(Verdict::Agree) => self.agreed += 1,
             Some(Verdict::TooLarge) => {
@@ -55,8 +56,12 @@ impl Tally {
                 println!("seed {seed}: the kernel refused updates of maps that have room; not compared");
             }
             Some(Verdict::Disagree(who, words)) => {
-                let small = print(&smallest(script, seed, who, |_| {}));
-                self.wrong.push(format!("seed {seed}: {who} differs: {words}\nsmallest script:\n{small}"));
+                let shown = if matches!(verdict(&print(script), seed, |_| {}), Some(Verdict::Disagree(..))) {
+                    format!("smallest script:\n{}", print(&smallest(script, seed, who, |_| {})))
+                } else {
+                    format!("it does not differ again; the script:\n{}", print(script))
+                };
+                self.wrong.push(format!("seed {seed}: {who} differs: {words}\n{shown}"));
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The executors: the IR evaluator, the bytecode interpreter, and the kernel.
 //!
 //! In: a script. Out: the state after running its programs in sequence. Guarantees: values, keys
-//! and records are compared as bytes, padding included; which CPU ran a program is not compared.
+//! and records are compared as bytes, padding included. The kernel runs all programs on one CPU, and
+//! which one is not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -272,8 +273,22 @@ pub fn loaded(object: &Object) -> Result<Loaded, String> {
     load(&object.elf, LoadOptions::default()).map_err(|error| error.to_string())
 }
 
-/// Runs the programs in the kernel.
+/// Keeps this thread on the CPU where it is: each CPU has its own values of an aggregation, so that
+/// rounds on two CPUs leave two values where the evaluator has one.
+fn stay_on_this_cpu() {
+    // SAFETY: all-zero bytes are an empty set; the number is a CPU's, and the set outlives the call;
+    // its size is stated.
+    let result = unsafe {
+        let mut cpus: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(libc::sched_getcpu() as usize, &mut cpus);
+        libc::sched_setaffinity(0, size_of_val(&cpus), &raw const cpus)
+    };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Runs the programs in the kernel, all on one CPU.
 pub fn run_by_kernel(object: &Object, setting: &Setting) -> Result<Outcome, String> {
+    stay_on_this_cpu();
     let loaded = loaded(object)?;
     for (round, name, context) in setting.runs(&programs(object)) {
         assert!(loaded.globals().set_bss_u64(object.gate_offset, 0), "inside of .bss");
