@@ -3,8 +3,8 @@
 //!
 //! In: random scripts of one to four programs, which read only state that all executors are given.
 //! Out: a verdict.
-//! Guarantee: a disagreement is reported with the smallest script that still shows it, or, if it does
-//! not come again, with the whole script.
+//! Guarantee: a disagreement is reported with the smallest script that still shows it, or, if it
+//! does not come again, with the whole script.
 
 use std::sync::Mutex;
 use std::thread;

@@ -1,7 +1,7 @@
 //! The executors: the IR evaluator, the bytecode interpreter, and the kernel.
 //!
 //! In: a script. Out: the state after running its programs in sequence. Guarantees: values, keys
-//! and records are compared as bytes, padding included. The kernel runs all programs on one CPU, and
+//! and records are compared as bytes, padding included. The kernel runs all programs on one CPU;
 //! which one is not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -273,11 +273,11 @@ pub fn loaded(object: &Object) -> Result<Loaded, String> {
     load(&object.elf, LoadOptions::default()).map_err(|error| error.to_string())
 }
 
-/// Keeps this thread on the CPU where it is: each CPU has its own values of an aggregation, so that
+/// Keeps this thread on the CPU where it is: each CPU has its own values of an aggregation, so
 /// rounds on two CPUs leave two values where the evaluator has one.
 fn stay_on_this_cpu() {
-    // SAFETY: all-zero bytes are an empty set; the number is a CPU's, and the set outlives the call;
-    // its size is stated.
+    // SAFETY: all-zero bytes are an empty set; the number is a CPU's; the set outlives the call,
+    // and its size is stated.
     let result = unsafe {
         let mut cpus: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(libc::sched_getcpu() as usize, &mut cpus);

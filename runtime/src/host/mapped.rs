@@ -4,7 +4,7 @@
 //! Guarantee: each file appears once, however many paths lead to it. It is the one that the process
 //! maps, also if it was replaced, or if the process has another root or mount namespace.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -25,18 +25,54 @@ pub struct Mapping<'a> {
     is_code: bool,
 }
 
+/// Files by device and inode, in the order in which they were found.
+#[derive(Debug, Default)]
+struct Files {
+    paths: Vec<PathBuf>,
+    numbers: HashMap<(String, String), usize>,
+}
+
+impl Files {
+    /// Adds the files that a process has mapped as code, in address order. A path through our own
+    /// root replaces one through a process, which ends with that process.
+    fn add(&mut self, pid: u32) {
+        let (Some(maps), Ok(root)) = (read_maps(pid), Root::of_process(pid)) else { return };
+        for mapping in maps.lines().filter_map(mapping).filter(|mapping| mapping.is_code) {
+            let id = (mapping.file.0.to_owned(), mapping.file.1.to_owned());
+            let known = self.numbers.get(&id).copied();
+            let stays = |number: usize| {
+                let path = &self.paths[number];
+                !path.starts_with("/proc") || root.is_elsewhere && path.exists()
+            };
+            if known.is_some_and(stays) {
+                continue;
+            }
+            match (located(pid, &root, &mapping), known) {
+                (Some(path), Some(number)) => self.paths[number] = path,
+                (Some(path), None) => {
+                    self.numbers.insert(id, self.paths.len());
+                    self.paths.push(path);
+                }
+                (None, _) => {}
+            }
+        }
+    }
+}
+
 /// The files that a process has mapped as code, in address order.
 pub(super) fn of_process(pid: u32) -> Vec<PathBuf> {
-    let mut seen = HashSet::new();
-    read(pid, &mut seen)
+    let mut files = Files::default();
+    files.add(pid);
+    files.paths
 }
 
 /// The files that any process has mapped as code.
 pub(super) fn of_all() -> Vec<PathBuf> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut seen = HashSet::new();
-    pids.flat_map(|pid| read(pid, &mut seen)).collect()
+    let mut files = Files::default();
+    pids.for_each(|pid| files.add(pid));
+    files.paths
 }
 
 /// What a process runs that does not run a certain file.
@@ -56,15 +92,6 @@ pub fn other_code(pid: u32, path: &Path) -> Option<OtherCode> {
     }
     files.retain(|file| stem(file) == stem(path));
     Some(OtherCode { similar: files.into_iter().next() })
-}
-
-fn read(pid: u32, seen: &mut HashSet<(String, String)>) -> Vec<PathBuf> {
-    let (Some(maps), Ok(root)) = (read_maps(pid), Root::of_process(pid)) else {
-        return Vec::new();
-    };
-    let code = maps.lines().filter_map(mapping).filter(|mapping| mapping.is_code);
-    let new = code.filter(|mapping| seen.insert((mapping.file.0.to_owned(), mapping.file.1.to_owned())));
-    new.filter_map(|mapping| located(pid, &root, &mapping)).collect()
 }
 
 /// Reads `/proc/PID/maps`.
@@ -122,7 +149,9 @@ fn mapping(line: &str) -> Option<Mapping<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mapping, mapping, mappings_named, of_all, of_process};
+    use std::path::PathBuf;
+
+    use super::{Files, Mapping, mapping, mappings_named, of_all, of_process};
 
     #[test]
     fn only_mappings_of_files_count() {
@@ -141,6 +170,18 @@ mod tests {
                     7f03-7f04 rw-p 00000000 00:00 0\n7ffd-7ffe r-xp 00000000 00:00 0 [vdso]\n5500-5501 r-xp 0 08:01 12 /opt/my app\n";
         let paths = |name| mappings_named(maps, name).iter().map(|mapping| mapping.path).collect::<Vec<_>>();
         assert_eq!((paths("libc"), paths("my app")), (vec!["/usr/lib/libc.so.6"], vec!["/opt/my app"]));
+    }
+
+    #[test]
+    fn a_path_that_ends_with_its_process_is_replaced_by_one_that_stays() {
+        let own = std::env::current_exe().and_then(std::fs::canonicalize).expect("a path");
+        let mut files = Files::default();
+        files.add(std::process::id());
+        let at = files.paths.iter().position(|path| *path == own).expect("this program");
+        let count = files.paths.len();
+        files.paths[at] = PathBuf::from("/proc/4194305/root").join(own.strip_prefix("/").expect("absolute"));
+        files.add(std::process::id());
+        assert_eq!((&files.paths[at], files.paths.len()), (&own, count));
     }
 
     #[test]
