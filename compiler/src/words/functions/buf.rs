@@ -25,7 +25,14 @@ impl Function for Buf {
         if !cx.arity("buf", args.len(), 1..=2, span) {
             return typed::Expr::poison(span);
         }
-        let pointer = cx.expr(&args[0]);
+        let pointer = match &args[0].kind {
+            // As a string, a literal ends at a NUL; here it has all its bytes.
+            ast::ExprKind::Str(text) => {
+                let ty = Type::Str { capacity_bytes: text.len() as u32 + 1 };
+                typed::Expr { kind: ExprKind::Str(text.clone()), ty, span: args[0].span }
+            }
+            _ => cx.expr(&args[0]),
+        };
         let known = match &pointer.ty {
             Type::Array { .. } => {
                 let btf = cx.env.target.btf_if_needed(&pointer.ty);
