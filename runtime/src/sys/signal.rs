@@ -1,5 +1,5 @@
 //! SIGINT, SIGTERM and SIGHUP, SIGUSR1 if a script uses it, and SIGWINCH while drawing on a
-//! terminal, as pollable descriptors.
+//! terminal, as pollable descriptors. A SIGUSR1 that no script uses has no effect.
 //!
 //! In: signals. Out: a readable descriptor, and the number of the first signal.
 //! Guarantee: a second signal ends the process at once, even while it is blocked in a write;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use super::time::monotonic_ns;
 use super::{check_errno, own};
 
-const SIGNALS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
+const SIGNALS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1];
 
 /// Descriptor that the handler writes to; -1 without a listener.
 static WAKE: AtomicI32 = AtomicI32::new(-1);
@@ -59,7 +59,11 @@ extern "C" fn on_signal(signal: i32) {
     }
 }
 
-/// While it exists, SIGINT, SIGTERM and SIGHUP are recorded instead of ending the process.
+/// A handler, unlike an ignored signal, is not what the commands of `-c` get.
+extern "C" fn on_nothing(_signal: i32) {}
+
+/// While it exists, SIGINT, SIGTERM and SIGHUP are recorded instead of ending the process, and
+/// SIGUSR1 does nothing.
 #[derive(Debug)]
 pub struct Signals {
     wake: OwnedFd,
@@ -78,7 +82,10 @@ impl Signals {
         for signal in SIGNALS {
             // SAFETY: all zero is a valid `sigaction`.
             let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-            action.sa_sigaction = on_signal as extern "C" fn(i32) as libc::sighandler_t;
+            let handler: extern "C" fn(i32) = if signal == libc::SIGUSR1 { on_nothing } else { on_signal };
+            action.sa_sigaction = handler as libc::sighandler_t;
+            // Without an effect, it interrupts nothing.
+            action.sa_flags = if signal == libc::SIGUSR1 { libc::SA_RESTART } else { 0 };
             // SAFETY: all zero is a valid `sigaction`.
             let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
             // SAFETY: both structs are valid and the handler is async-signal-safe.
@@ -284,6 +291,7 @@ mod tests {
     #[test]
     fn a_signal_wakes_the_listener_and_is_noted() {
         let signals = Signals::listen().unwrap();
+        process::kill(std::process::id(), libc::SIGUSR1);
         assert!(!signals.came());
         process::kill(std::process::id(), libc::SIGTERM);
         while poll::wait(&[signals.as_fd()], None).unwrap() == 0 {}
