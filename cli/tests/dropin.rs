@@ -1,7 +1,7 @@
 //! The binary under the name `bpftrace`, as automation written for bpftrace uses it.
 //!
 //! In: a symbolic link of that name. Out: text, output streams and exit codes, compared with
-//! bpftrace 0.26.
+//! bpftrace.
 //! Guarantee: the link is removed afterwards. Tests that need the kernel print `SKIPPED: reason`
 //! when it is not available.
 
@@ -66,7 +66,7 @@ fn the_version_is_the_second_word() {
     let output = Link::new().run(&["--version"]);
     let text = stdout(&output);
     assert_eq!(text.split_whitespace().next(), Some("bpftrace"));
-    assert!(text.split_whitespace().nth(1).is_some_and(|version| version.starts_with("v0.26.")), "{text}");
+    assert!(text.split_whitespace().nth(1).is_some_and(|version| version.starts_with("v0.27.")), "{text}");
 }
 
 #[test]
@@ -218,8 +218,9 @@ fn samples_and_functions_are_those_of_the_command_alone() {
         software:cpu-clock:1000000 { @s[pid == cpid] = count(); }
         uretprobe:libc:nanosleep, uprobe:libc:clock_gettime, uprobe:libc:write { @u[pid == cpid] = count(); }";
     let mut other = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
-    let output =
-        link.run(&["-q", "-e", script, "-c", "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo x'"]);
+    let loops = link.0.join("loops.sh");
+    std::fs::write(&loops, "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo x").expect("a file");
+    let output = link.run(&["-q", "-e", script, "-c", &format!("sh {}", loops.display())]);
     other.kill().and_then(|()| other.wait()).expect("it ends");
     let text = stdout(&output);
     assert!(["@p[true]", "@s[true]", "@u[true]"].iter().all(|row| text.contains(row)), "{text}");
@@ -238,6 +239,7 @@ fn scripts_print_what_they_print_under_bpftrace() {
             ("BEGIN { print((default_str_length, default_str_length())); }", "(1024, 1024)"),
             ("macro size(x) { sizeof(x) } struct x { int a; char b; } BEGIN { print(size(typeof(struct x))); }", "8"),
             ("BEGIN { @x = 5; print(len(@x)); delete(@x); print(len(@x)); }", "1\n0"),
+            ("BEGIN { print(buf(\"a\\x00b\", 3)); print(buf(\"\\x00\\x01\", 2)); }", "a\\x00b\n\\x00\\x01"),
             ("BEGIN { $k = kstack(1); print(len($k)); }", "1"),
             (
                 "struct foo { unsigned long long x_0:1; unsigned long long x_1:1; unsigned long long x_2:2; }
@@ -277,6 +279,115 @@ fn scripts_print_what_they_print_under_bpftrace() {
             ("#ifndef CONFIG_NO_SUCH\nBEGIN { print(1); }\n#endif\n#ifdef CONFIG_BPF\nBEGIN { print(2); }\n#endif", "1\n2"),
         ],
     );
+}
+
+#[test]
+fn entries_of_aggregations_print_as_values() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let script = "BEGIN { @c[\"x\"] = count(); @s[\"x\"] = sum(5); @a[\"x\"] = avg(3); @m[\"x\"] = min(4); @t[\"x\"] = stats(4);
+        print(@c[\"x\"]); print(@s[\"x\"]); print(@a[\"x\"]); print(@m[\"x\"]); print(@t[\"x\"]); print(@c[\"y\"]); exit(); }";
+    let settings = "config = { print_maps_on_exit = 0 } ";
+    let text = link.run(&["-q", "-e", &format!("{settings}{script}")]);
+    assert_eq!(stdout(&text), "1\n5\n3\n4\n{ .count = 1, .average = 4, .total = 4 }\n0\n", "{}", stderr(&text));
+    let json = link.run(&["-q", "-f", "json", "-e", &format!("{settings}{script}")]);
+    let value = |text: &str| format!("{{\"type\": \"value\", \"data\": {text}}}\n");
+    let expected = ["1", "5", "3", "4", "{\"count\": 1, \"average\": 4, \"total\": 4}", "0"].map(value).concat();
+    assert_eq!(stdout(&json), expected);
+    // Under our own name, an entry has its key.
+    let own = Command::new(env!("CARGO_BIN_EXE_profiler")).args(["-q", "-e", &format!("{settings}{script}")]).output();
+    assert!(stdout(&own.expect("it runs")).starts_with("@c[x]: 1\n@s[x]: 5\n"));
+}
+
+#[test]
+fn a_command_is_split_at_blanks_alone_and_an_empty_one_is_none() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let output = link.run(&["-q", "-e", "BEGIN { }", "-c", "printf [%s] a \"b  c\""]);
+    assert_eq!(stdout(&output).trim_end(), "[a][\"b][][c\"]", "{}", stderr(&output));
+    let none = link.run(&["-q", "-e", "BEGIN { print(has_cpid); }", "-c", ""]);
+    assert_eq!((none.status.code(), stdout(&none).trim_end()), (Some(0), "false"), "{}", stderr(&none));
+}
+
+#[test]
+fn a_command_that_fails_is_reported() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let output = link.run(&["-q", "--unsafe", "-e", "BEGIN { system(\"echo a; exit 3\"); system(\"true\"); exit(); }"]);
+    assert_eq!((stdout(&output).trim_end(), stderr(&output).as_str()), ("a", "ERROR: command exited with code 3\n"));
+}
+
+#[test]
+fn automation_is_told_too_when_begin_ends_the_run() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let script = "BEGIN { printf(\"begin\\n\"); exit(); } interval:s:1 { }";
+    let output = link.command(&["-q", "-e", script]).env("__BPFTRACE_NOTIFY_PROBES_ATTACHED", "1").output();
+    assert_eq!(stdout(&output.expect("it runs")), "__BPFTRACE_NOTIFY_PROBES_ATTACHED\nbegin\n\n\n");
+}
+
+#[test]
+fn a_user_signal_does_not_end_a_run() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    // The shell's parent is the run itself, which has no probe for the signal.
+    let script = "BEGIN { system(\"kill -USR1 $PPID\"); } interval:ms:10 { printf(\"on\\n\"); exit(); }";
+    let output = link.run(&["-q", "--unsafe", "-e", script]);
+    assert_eq!((output.status.code(), stdout(&output).trim()), (Some(0), "on"), "{}", stderr(&output));
+}
+
+#[test]
+fn exit_codes_say_what_kind_of_failure_it_was() {
+    let link = Link::new();
+    let with = |name: &str, value: &str| {
+        link.command(&["-q", "-e", "BEGIN { exit(); }"]).env(name, value).output().expect("it runs")
+    };
+    for (name, value) in [("BPFTRACE_MAX_STRLEN", "abc"), ("BPFTRACE_STACK_MODE", "none"), ("BPFTRACE_LOG_SIZE", "bad")]
+    {
+        let output = with(name, value);
+        assert_eq!(output.status.code(), Some(2), "{name}: {}", stderr(&output));
+        assert!(stderr(&output).starts_with(&format!("error[E0212]: {name}: ")), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("-->"), "it is not in the script: {}", stderr(&output));
+    }
+    let cases: [(&[&str], i32, &str); 7] = [
+        (&["--include", "/no/such.h", "-e", "BEGIN { exit(); }"], 2, "/no/such.h"),
+        (&["-l", "nosuch:*"], 0, ""),
+        (&["-d", "nosuch", "-e", "BEGIN { exit(); }"], 1, "invalid option for -d: nosuch"),
+        (&["--no-feature", "nosuch", "-e", "BEGIN { exit(); }"], 1, "--no-feature can only have values"),
+        (&["--traceable-functions", "/no/such", "-e", "BEGIN { exit(); }"], 1, "/no/such"),
+        (&["-e", "BEGIN { exit(); }", "--", "--help"], 1, ""),
+        (&["-e", "config = { log_size = bad } BEGIN { exit(); }"], 1, "`log_size` takes a number"),
+    ];
+    for (arguments, code, words) in cases {
+        let output = link.run(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{arguments:?}: {}", stderr(&output));
+    }
+    if skip(&link) {
+        return;
+    }
+    assert_eq!(with("BPFTRACE_LOG_SIZE", "5").status.code(), Some(0));
+    let tests_only = link.run(&["-e", "test:one { }"]);
+    assert_eq!(tests_only.status.code(), Some(255), "{}", stderr(&tests_only));
+    let dry = link.run(&["--dry-run", "-e", "BEGIN { print(1); }"]);
+    assert_eq!((dry.status.code(), stdout(&dry).trim(), stderr(&dry).trim()), (Some(0), "", ""));
+    // Zero stands for the default.
+    let zero = link.run(&[
+        "-q",
+        "-e",
+        "config = { perf_rb_pages = 0; max_strlen = 0 } BEGIN { print(str(\"abcd\")); exit(); }",
+    ]);
+    assert_eq!((zero.status.code(), stdout(&zero).trim_end()), (Some(0), "abcd"), "{}", stderr(&zero));
 }
 
 #[test]

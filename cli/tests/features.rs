@@ -26,10 +26,9 @@ const FUNCTIONS: &str = " [functions]";
 
 const HEAD: &str = "# bpftrace's documents, line by line
 
-What bpftrace's three documents describe (the language, the standard library and the man page, of
-0.26 and of the main branch of August 2026), and whether it works with a script that runs under the
-name `bpftrace`. Each row has a command in `tests/bpftrace/features`, which a test runs; this page
-is made from that file.
+What bpftrace's three documents describe (the language, the standard library and the man page), and
+whether it works with a script that runs under the name `bpftrace`. Each row has a command in
+`tests/bpftrace/features`, which a test runs; this page is made from that file.
 
 - **works**: the command prints what the document says.
 - **loads**: the script is accepted, and its probes are attached where the machine has them; a test

@@ -141,7 +141,7 @@ impl Sink for Outputs {
     }
     fn print_map(&mut self, _map: usize, _top: u64, _div: u64) {}
     fn print_flame(&mut self, _map: usize) {}
-    fn print_entry(&mut self, _map: usize, _key: &[u8]) {}
+    fn print_entry(&mut self, _map: usize, _key: &[u8], _is_bare: bool) {}
     fn clear_map(&mut self, _map: usize) {}
     fn turn(&mut self, _windows: u64, _at_ns: u64) {}
     fn turn_end(&mut self, _windows: u64) {}

@@ -165,8 +165,9 @@ pub trait Sink {
     fn print_map(&mut self, map: usize, top: u64, div: u64);
     /// Prints a map as a picture of the stacks in its keys: `flame(@x)`.
     fn print_flame(&mut self, map: usize);
-    /// Prints one entry: `print(@x[key])`; `key` has the bytes of the map's key.
-    fn print_entry(&mut self, map: usize, key: &[u8]);
+    /// Prints one entry: `print(@x[key])`; `key` has the bytes of the map's key. If `is_bare`, the
+    /// value of `stats()` is printed without the key.
+    fn print_entry(&mut self, map: usize, key: &[u8], is_bare: bool);
     /// Removes all entries.
     fn clear_map(&mut self, map: usize);
     /// Sets all values to zero and keeps the keys.

@@ -1,6 +1,6 @@
 //! Time series: one value for each of the latest intervals.
 //!
-//! In: points, by interval number since 1970. Out: the plot that bpftrace 0.26 prints, and the
+//! In: points, by interval number since 1970. Out: the plot that bpftrace prints, and the
 //! timestamps for JSON.
 //! Guarantee: any points can be plotted; points of the same interval share a line.
 

@@ -1,6 +1,6 @@
 //! Text rendering of values.
 //!
-//! In: a [`Value`], and [`Symbols`] for the addresses in it. Out: the bytes that bpftrace 0.26
+//! In: a [`Value`], and [`Symbols`] for the addresses in it. Out: the bytes that bpftrace
 //! prints for it.
 //! Guarantee: every value can be printed; strings are copied byte for byte, even if they are not
 //! UTF-8.

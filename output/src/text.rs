@@ -1,4 +1,4 @@
-//! Results as text, as bpftrace 0.26 prints them.
+//! Results as text, as bpftrace prints them.
 //!
 //! In: values. Out: results to one writer; notes (attached probes, losses) to another.
 //! Guarantee: the bytes of results depend only on the values; losses never mix with them.

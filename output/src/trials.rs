@@ -1,4 +1,4 @@
-//! Results of tests and benchmarks as text, as bpftrace 0.26 writes them.
+//! Results of tests and benchmarks as text, as bpftrace writes them.
 //!
 //! In: a trial's result. Out: its lines, with the headings before the first and the totals after
 //! the last.

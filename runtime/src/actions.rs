@@ -18,7 +18,7 @@ use profiler_model::source::Span;
 use profiler_model::text::controls::Escapes;
 use profiler_model::value::{Symbols, Value};
 
-use crate::commands;
+use crate::commands::{self, Ended};
 use crate::host::bounded::open_of_any_system;
 use crate::load::Loaded;
 use crate::maps::{self, Contents, alike};
@@ -79,6 +79,14 @@ impl<'a> Actions<'a> {
             return false;
         }
         self.allow_unsafe
+    }
+
+    /// Prints what a command has written, and whether it failed.
+    fn show_ended(&mut self, kind: &'static str, ended: &Ended) {
+        self.output.text(kind, &ended.output);
+        if let Some(words) = ended.failure() {
+            self.output.note("error", words.as_bytes(), &SourceLocation::default());
+        }
     }
 
     /// Applies `act` to a map that an action names. An error is recorded in `failure`.
@@ -193,10 +201,14 @@ impl Sink for Actions<'_> {
         self.show_printed(map, MapPrint { flame: unit, ..MapPrint::default() });
     }
 
-    fn print_entry(&mut self, map: usize, key: &[u8]) {
+    fn print_entry(&mut self, map: usize, key: &[u8], is_bare: bool) {
         let snapshot = self.with_map(map, |_, this| this.tables.printed_entry(map, key));
         // A key that was removed since the call prints nothing.
-        self.show(snapshot.filter(|snapshot| !snapshot.entries.is_empty()), MapPrint::default());
+        let snapshot = snapshot.filter(|snapshot| !snapshot.entries.is_empty());
+        match snapshot.as_ref().and_then(|snapshot| snapshot.entries.first()) {
+            Some((_, value @ Value::Stats { .. })) if is_bare => self.value(value),
+            _ => self.show(snapshot, MapPrint::default()),
+        }
     }
 
     fn clear_map(&mut self, map: usize) {
@@ -270,7 +282,7 @@ impl Sink for Actions<'_> {
     fn system(&mut self, command: &str) {
         if self.may_run_commands() {
             match commands::shell(command) {
-                Ok(output) => self.output.text("syscall", &output),
+                Ok(ended) => self.show_ended("syscall", &ended),
                 Err(error) => self.output.text("syscall", format!("system: {error}\n").as_bytes()),
             }
         }
@@ -279,7 +291,7 @@ impl Sink for Actions<'_> {
     fn exec(&mut self, words: &[&[u8]]) {
         if self.may_run_commands() {
             match commands::program(words) {
-                Ok(output) => self.output.text("exec", &output),
+                Ok(ended) => self.show_ended("exec", &ended),
                 Err(error) => {
                     let program = String::from_utf8_lossy(words.first().copied().unwrap_or_default());
                     self.output.text("exec", format!("exec: {program}: {error}\n").as_bytes());

@@ -51,8 +51,7 @@ const GRACE: Duration = Duration::from_secs(1);
 impl Child {
     /// Starts a command, as another user if an account is given. It waits for [`Child::resume`]
     /// before it runs.
-    pub fn spawn_stopped(command: &str, account: Option<&Account>) -> Result<Child, ChildError> {
-        let words = split(command)?;
+    pub fn spawn_stopped(words: Vec<String>, account: Option<&Account>) -> Result<Child, ChildError> {
         let name = words.first().ok_or(ChildError::Empty)?;
         let path =
             find(name, &std::env::var("PATH").unwrap_or_default()).ok_or_else(|| ChildError::NotFound(name.clone()))?;
@@ -134,6 +133,12 @@ impl Drop for Child {
         }
         self.try_wait();
     }
+}
+
+/// Splits a command line into words at each blank, as bpftrace does: quotes are characters like
+/// others, and between two blanks is an empty word.
+pub fn split_at_blanks(command: &str) -> Vec<String> {
+    command.split(' ').map(str::to_owned).collect()
 }
 
 /// Splits a command line into words, at white space. Quotes and backslashes work as in a shell; no
@@ -236,13 +241,22 @@ mod tests {
         assert!(find("sh", "/nowhere:/bin").is_some());
         assert!(find("sh", "/nowhere").is_none());
         assert!(find("/bin", "").is_none(), "a directory is not a program");
-        let error = Child::spawn_stopped("no-such-program-here -x", None).unwrap_err();
+        let error = spawn("no-such-program-here -x").unwrap_err();
         assert_eq!(error.to_string(), "no program named no-such-program-here in PATH");
+    }
+
+    fn spawn(command: &str) -> Result<Child, ChildError> {
+        Child::spawn_stopped(split(command).expect("words"), None)
+    }
+
+    #[test]
+    fn blanks_are_all_that_bpftrace_splits_at() {
+        assert_eq!(split_at_blanks("echo a  \"b c\" "), ["echo", "a", "", "\"b", "c\"", ""]);
     }
 
     #[test]
     fn a_child_runs_only_when_resumed() {
-        let mut child = Child::spawn_stopped("sh -c 'exit 7'", None).unwrap();
+        let mut child = spawn("sh -c 'exit 7'").unwrap();
         assert!(!std::fs::read_to_string(format!("/proc/{}/stat", child.pid())).unwrap().contains("(sh)"));
         assert_eq!(child.try_wait(), None);
         child.resume().unwrap();
@@ -266,7 +280,7 @@ mod tests {
     #[test]
     fn a_child_does_not_outlive_its_owner() {
         for resumed in [false, true] {
-            let mut child = Child::spawn_stopped("sleep 1000", None).unwrap();
+            let mut child = spawn("sleep 1000").unwrap();
             let pid = child.pid();
             if resumed {
                 child.resume().unwrap();

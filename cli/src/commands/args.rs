@@ -26,7 +26,7 @@ use profiler_runtime::session::Mode;
 
 pub(super) use command::{
     BuildArguments, CheckArguments, Command, DoctorArguments, FlameArguments, FormatArguments, ListArguments,
-    RunArguments, ScriptArguments, ScriptWord, StackFiles,
+    RunArguments, ScriptArguments, ScriptWord, StackFiles, traceable_functions,
 };
 pub(super) use notice::Notice;
 
@@ -190,6 +190,7 @@ fn script_arguments(matches: &mut ArgMatches, script_words: Vec<ScriptWord>) -> 
         report_failures: false,
         no_warnings: false,
         probe_filter: None,
+        traceable: None,
         verbose: matches.get_flag("verbose"),
         is_bpftrace: false,
         hands_over: false,

@@ -165,7 +165,18 @@ fn aligned(words: &str, indent: usize, ahead: usize, width: Option<usize>) -> St
     lines.join(&format!("\n{}", " ".repeat(indent)))
 }
 
+/// Whether a diagnostic is about something that is not in the script: a header of `--include`, or a
+/// setting in the environment.
+pub fn is_outside(diagnostic: &Diagnostic) -> bool {
+    matches!(diagnostic.code, Code(154 | 212)) && diagnostic.span == Span::default()
+}
+
 fn render_one(page: &mut Page, source: &Source, diagnostic: &Diagnostic) {
+    if is_outside(diagnostic) {
+        title(page, diagnostic.severity, Some(diagnostic.code), &diagnostic.message);
+        diagnostic.help.iter().for_each(|help| footer(page, 1, "help", help));
+        return;
+    }
     let mut spans = vec![diagnostic.span];
     spans.extend(diagnostic.related.iter().map(|(span, _)| *span));
     // A line is preceded by its number and a frame, and has marks at its ends if it was cut; both

@@ -4,6 +4,7 @@
 //! Guarantee: every failure is returned as a [`Failure`] with the documented exit code of the
 //! command.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write};
 use std::os::linux::net::SocketAddrExt as _;
@@ -27,7 +28,7 @@ use profiler_output::csv::Csv;
 use profiler_output::escaping::Escaping;
 use profiler_output::json::Json;
 use profiler_output::text::Text;
-use profiler_runtime::child::Child;
+use profiler_runtime::child::{self, Child};
 use profiler_runtime::control::Requests;
 use profiler_runtime::elf;
 use profiler_runtime::host::Host;
@@ -41,7 +42,7 @@ use profiler_runtime::sys::regex::Regex;
 use super::args::choices::{Format, Stage};
 use super::args::{RunArguments, ScriptArguments};
 use super::built::machine::{Answers, Question, Recorded};
-use super::exit::{Failure, MISTAKE, REFUSED};
+use super::exit::{Failure, MISTAKE, NOTHING_ATTACHED, REFUSED};
 use super::run_as::RunAs;
 use super::streams::{self, notes};
 use super::{cache, maps, progress, stack_files};
@@ -60,14 +61,14 @@ pub(super) fn compile_with(
     settings: Vec<(String, String)>,
 ) -> Result<Compiled, Failure> {
     let mut options = Options { settings, ..options(script, child) };
-    options.probe_filter = script.probe_filter.as_deref().map(probe_filter).transpose()?;
+    options.probe_filter = probe_filter(script)?;
     compile_on(&Host::new(), source, &options)
 }
 
 /// Compiles without the privilege to run.
 pub(super) fn check(source: &Source, script: &ScriptArguments) -> Result<Compiled, Failure> {
     let mut options = Options { settings: settings(), ..options(script, None) };
-    options.probe_filter = script.probe_filter.as_deref().map(probe_filter).transpose()?;
+    options.probe_filter = probe_filter(script)?;
     compile_on(&Host::for_checking(), source, &options)
 }
 
@@ -113,11 +114,30 @@ pub(super) fn options(script: &ScriptArguments, child_pid: Option<u32>) -> Optio
     }
 }
 
-/// A filter for probes whose names match.
-fn probe_filter(pattern: &str) -> Result<ProbeFilter, Failure> {
-    let regex = Regex::new(pattern)
-        .map_err(|words| Failure::new(MISTAKE, format!("Invalid --probe-filter regex `{pattern}`: {words}")))?;
-    Ok(ProbeFilter::new(move |name| regex.matches(name)))
+/// The kinds of probes of the kernel's functions.
+const KERNEL_FUNCTION_PROBES: [&str; 4] = ["kprobe", "kretprobe", "fentry", "fexit"];
+
+/// A filter for probes whose names match, and, of kernel functions, which may be traced.
+fn probe_filter(script: &ScriptArguments) -> Result<Option<ProbeFilter>, Failure> {
+    let regex = script.probe_filter.as_deref().map(|pattern| {
+        Regex::new(pattern)
+            .map_err(|words| Failure::new(MISTAKE, format!("Invalid --probe-filter regex `{pattern}`: {words}")))
+    });
+    let (regex, traceable) = (regex.transpose()?, script.traceable_functions()?);
+    if regex.is_none() && traceable.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(ProbeFilter::new(move |name| {
+        let is_traceable = |traceable: &HashSet<String>| is_traceable(name, traceable);
+        regex.as_ref().is_none_or(|regex| regex.matches(name)) && traceable.as_ref().is_none_or(is_traceable)
+    })))
+}
+
+/// Whether the probe of this name is one of the kernel's functions that may be traced, or of
+/// something else.
+pub(super) fn is_traceable(probe: &str, traceable: &HashSet<String>) -> bool {
+    let function = probe.split_once(':').filter(|(kind, _)| KERNEL_FUNCTION_PROBES.contains(kind));
+    function.is_none_or(|(_, place)| traceable.contains(place.rsplit(':').next().unwrap_or(place)))
 }
 
 /// Named parameters of a script.
@@ -169,7 +189,7 @@ const NO_PROCESS: u32 = 1 << 30;
 /// Compiles for an object file, which runs without the compiler.
 pub(super) fn prebuild(source: &Source, script: &ScriptArguments) -> Result<Prebuilt, Failure> {
     let mut options = options(script, None);
-    options.probe_filter = script.probe_filter.as_deref().map(probe_filter).transpose()?;
+    options.probe_filter = probe_filter(script)?;
     let host = Host::new();
     let recorded = Recorded::new(&host);
     let Compiled { object, warnings } = compile_on(&recorded, source, &options)?;
@@ -233,9 +253,15 @@ fn verifier_logs(
 }
 
 /// Starts the command of `-c`, stopped before its first instruction.
-pub(super) fn start(command: &str, run_as: &RunAs, quiet: bool) -> Result<Child, Failure> {
+pub(super) fn start(
+    script: &ScriptArguments,
+    command: &str,
+    (run_as, quiet): (&RunAs, bool),
+) -> Result<Child, Failure> {
     let account = run_as.account(quiet)?;
-    Child::spawn_stopped(command, account.as_ref()).map_err(|error| Failure::new(MISTAKE, error.to_string()))
+    let words = if script.is_bpftrace { Ok(child::split_at_blanks(command)) } else { child::split(command) };
+    let started = words.and_then(|words| Child::spawn_stopped(words, account.as_ref()));
+    started.map_err(|error| Failure::new(MISTAKE, error.to_string()))
 }
 
 /// An object to run.
@@ -328,7 +354,7 @@ pub(super) fn run(
 /// Recompiles a script with one kernel program per block; reports it with `-v`.
 fn separately(source: &Source, script: &ScriptArguments, child: Option<u32>) -> Option<Object> {
     let mut options = Options { separate_programs: true, ..options(script, child) };
-    options.probe_filter = script.probe_filter.as_deref().map(probe_filter).transpose().ok()?;
+    options.probe_filter = probe_filter(script).ok()?;
     let compiled = pipeline::compile(source, &CATALOGUE, &Host::new(), &options).ok()?;
     if script.verbose {
         let words = "note: the blocks of one event are too complex for one program: each is loaded as its own";
@@ -453,6 +479,7 @@ fn refused(source: &Source, script: &ScriptArguments, child: Option<u32>, error:
             .help("lower the maps' capacity (`config = { max_map_keys = …; }`), or split the script"),
         RunError::Memory { .. } => Failure::new(REFUSED, error.to_string())
             .help("raise its limit (`memory.max`), run profiler in another one (`systemd-run --scope`), or leave `ustack` out"),
+        RunError::NoTrials(session::Mode::Trace) if script.is_bpftrace => Failure::new(NOTHING_ATTACHED, error.to_string()),
         RunError::NoProcess(_) | RunError::Child(_) | RunError::NoTrials(_) => Failure::new(MISTAKE, error.to_string()),
         _ => Failure::new(REFUSED, error.to_string()),
     }
@@ -492,8 +519,7 @@ pub(super) fn list_all(pattern: &str, pid: Option<u32>, verbose: bool, out: &mut
     };
     match listed {
         Err(ListError::Output(error)) => Err(Failure::output("standard output", &error)),
-        Ok(_) | Err(ListError::Target { .. }) => Ok(()),
-        Err(error) => Err(Failure::new(MISTAKE, error.to_string())),
+        Ok(_) | Err(ListError::Target { .. } | ListError::UnknownKind { .. }) => Ok(()),
     }
 }
 

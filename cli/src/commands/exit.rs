@@ -23,6 +23,9 @@ pub const LOSS: u8 = 4;
 /// A watched script did nothing.
 pub const SILENT: u8 = 5;
 
+/// As bpftrace: nothing was attached.
+pub const NOTHING_ATTACHED: u8 = 255;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {

@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<u8, Failure> {
     let child = arguments
         .command
         .as_deref()
-        .map(|command| engine::start(command, &arguments.run_as, arguments.quiet))
+        .map(|command| engine::start(&arguments.script, command, (&arguments.run_as, arguments.quiet)))
         .transpose()?;
     let child_pid = child.as_ref().map(profiler_runtime::child::Child::pid);
     // Warnings of an object were printed when it was built.

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 use crate::ast::{Expr, ExprKind};
 use crate::catalogue::Aggregated;
-use crate::check::{Body, names, with_text};
+use crate::check::{Body, Dialect, names, with_text};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::format::{self, Format};
 use crate::source::Span;
@@ -190,11 +190,14 @@ impl Body<'_, '_> {
         Some((map, key))
     }
 
-    /// `@x[key]` of an aggregation: the map and the key.
+    /// `@x[key]` of an aggregation that is printed from user space: the map and the key. In scripts
+    /// for bpftrace, which prints values without their keys, programs read those that they can.
     pub fn aggregate_entry(&mut self, e: &Expr) -> Option<(MapIndex, typed::Expr)> {
         let ExprKind::Map { name, keys } = &e.kind else { return None };
         let map = self.env.maps.index(name);
-        if keys.is_empty() || !matches!(self.env.maps.get(map).value, Some(MapValue::Aggregate { .. })) {
+        let Some(MapValue::Aggregate { word, .. }) = &self.env.maps.get(map).value else { return None };
+        let is_readable = || self.env.catalogue.aggregation_of(word).reading().is_some();
+        if keys.is_empty() || (self.env.options.dialect == Dialect::Bpftrace && is_readable()) {
             return None;
         }
         names::map_key(self, map, keys, e.span).map(|key| (map, key))

@@ -45,6 +45,12 @@ pub(super) struct Settings {
 /// each CPU has its own memory for one, and a record of this size must fit the ring buffer.
 pub const MAX_STRING_BYTES: u32 = 1 << 20;
 
+/// Default capacity of a string in bytes.
+const MAX_STRLEN: u32 = 1024;
+
+/// The code of what is wrong in the environment.
+const IN_ENVIRONMENT: Code = Code(212);
+
 /// A power of two. 8 MiB hold 250 ms of small records at a million a second.
 const RING_SIZE_BYTES: u32 = 8 << 20;
 
@@ -73,21 +79,38 @@ const KEYS: [&str; 13] = [
 /// Default number of distinct stacks. Each additional stack takes about 1 KiB, allocated on demand.
 const MAX_STACKS: u32 = 128 << 10;
 
-/// Settings of bpftrace that have no effect here, and why.
-const WITHOUT_EFFECT: [(&str, &str); 13] = [
-    ("cache_user_symbols", "symbols of a process are kept as long as they are needed"),
-    ("cpp_demangle", "names of C++ are always shown as they are written in the source"),
-    ("lazy_symbolication", "symbols are always read when they are needed"),
-    ("log_size", "the verifier's log is as large as it has to be"),
-    ("max_bpf_progs", "the limit is 1024"),
-    ("on_stack_limit", "the compiler decides what is on the stack"),
-    ("unstable_dw_ustack", "`dw_ustack` is as stable as the rest"),
-    ("unstable_import_statement", "`import` is as stable as the rest"),
-    ("unstable_macro", "macros are as stable as the rest"),
-    ("unstable_map_decl", "declarations of maps are as stable as the rest"),
-    ("unstable_tseries", "`tseries` is as stable as the rest"),
-    ("unstable_typeinfo", "`typeinfo` is as stable as the rest"),
-    ("use_blazesym", "symbols are always read"),
+/// The kind of value that a setting without effect takes.
+#[derive(Debug, Clone, Copy)]
+enum Takes {
+    Number,
+    Boolean,
+    Word(&'static [&'static str]),
+    Anything,
+}
+
+/// Settings of bpftrace that have no effect here, what they take, and why.
+const WITHOUT_EFFECT: [(&str, Takes, &str); 17] = [
+    (
+        "cache_user_symbols",
+        Takes::Word(&["PER_PID", "PER_PROGRAM", "NONE"]),
+        "symbols of a process are kept as long as they are needed",
+    ),
+    ("cpp_demangle", Takes::Boolean, "names of C++ are always shown as they are written in the source"),
+    ("lazy_symbolication", Takes::Boolean, "symbols are always read when they are needed"),
+    ("log_size", Takes::Number, "the verifier's log is as large as it has to be"),
+    ("max_bpf_progs", Takes::Number, "the limit is 1024"),
+    ("max_type_res_iterations", Takes::Anything, "types are resolved until all are known"),
+    ("on_stack_limit", Takes::Number, "the compiler decides what is on the stack"),
+    ("symbol_source", Takes::Anything, "symbols come from wherever a function has one"),
+    ("unstable_addr", Takes::Anything, "addresses of values are as stable as the rest"),
+    ("unstable_dw_ustack", Takes::Anything, "`dw_ustack` is as stable as the rest"),
+    ("unstable_import", Takes::Anything, "`import` is as stable as the rest"),
+    ("unstable_import_statement", Takes::Anything, "`import` is as stable as the rest"),
+    ("unstable_macro", Takes::Anything, "macros are as stable as the rest"),
+    ("unstable_map_decl", Takes::Anything, "declarations of maps are as stable as the rest"),
+    ("unstable_tseries", Takes::Anything, "`tseries` is as stable as the rest"),
+    ("unstable_typeinfo", Takes::Anything, "`typeinfo` is as stable as the rest"),
+    ("use_blazesym", Takes::Boolean, "symbols are always read"),
 ];
 
 /// Former names of settings, from older versions of bpftrace.
@@ -107,7 +130,7 @@ pub(super) fn read(entries: &[ConfigEntry], environment: &[(String, String)]) ->
     let mut settings = Settings {
         runtime: Config::default(),
         max_map_keys: 4096,
-        max_strlen: 1024,
+        max_strlen: MAX_STRLEN,
         ring_size_bytes: RING_SIZE_BYTES,
         max_map_memory_bytes: MAX_MAP_MEMORY_BYTES,
         max_probes: MAX_PROBES,
@@ -124,11 +147,13 @@ pub(super) fn read(entries: &[ConfigEntry], environment: &[(String, String)]) ->
     for (name, value) in environment {
         // The environment has many other variables. Settings without effect are not reported,
         // because the script did not set them.
-        if KEYS.contains(&name.as_str())
+        let is_known = KEYS.contains(&name.as_str()) || WITHOUT_EFFECT.iter().any(|(known, ..)| known == name);
+        if is_known
             && let Err(diagnostic) = settings.apply(&entry_of(name, value))
+            && diagnostic.is_error()
         {
-            let message = format!("in the environment, BPFTRACE_{}: {}", name.to_uppercase(), diagnostic.message);
-            settings.diagnostics.push(Diagnostic { message, ..diagnostic });
+            let message = format!("BPFTRACE_{}: {}", name.to_uppercase(), diagnostic.message);
+            settings.diagnostics.push(Diagnostic { message, code: IN_ENVIRONMENT, ..diagnostic });
         }
     }
     settings
@@ -155,20 +180,27 @@ impl Settings {
             None if key.chars().any(|c| c.is_ascii_lowercase()) => key.clone(),
             None => key.to_ascii_lowercase(),
         };
-        match name.as_str() {
+        let renamed = RENAMED.iter().find(|(former, _)| *former == name);
+        if let Some((former, now)) = renamed {
+            let message = format!("`{former}` is called `{now}` now");
+            self.diagnostics.push(Diagnostic::warning(Code(914), entry.key.span, message));
+        }
+        match renamed.map_or(name.as_str(), |(_, now)| now) {
             "print_maps_on_exit" => self.runtime.print_maps_on_exit = boolean(entry)?,
             "show_debug_info" => self.runtime.show_debug_info = boolean(entry)?,
-            "max_cat_bytes" => self.runtime.max_cat_bytes = number(entry, 1, 1 << 30)?,
+            "max_cat_bytes" => self.runtime.max_cat_bytes = number(entry, 0, 1 << 30)?,
             "max_map_keys" => self.max_map_keys = number(entry, 1, 1 << 24)? as u32,
             "max_map_memory_mb" => self.max_map_memory_bytes = number(entry, 1, 1 << 20)? << 20,
             "max_probes" => self.max_probes = number(entry, 1, 1 << 20)? as u32,
             "max_stacks" => self.max_stacks = number(entry, 1, 1 << 24)? as u32,
             "max_strlen" => {
-                self.max_strlen = number(entry, 1, u64::from(MAX_STRING_BYTES))? as u32;
+                let size_bytes = number(entry, 0, u64::from(MAX_STRING_BYTES))? as u32;
+                self.max_strlen = if size_bytes == 0 { MAX_STRLEN } else { size_bytes };
                 self.runtime.max_strlen = self.max_strlen;
             }
             "perf_rb_pages" => {
-                self.ring_size_bytes = (number(entry, 1, 1 << 17)? as u32).next_power_of_two() * 4096;
+                let pages = number(entry, 0, 1 << 17)? as u32;
+                self.ring_size_bytes = if pages == 0 { RING_SIZE_BYTES } else { pages.next_power_of_two() * 4096 };
             }
             "str_trunc_trailer" => self.runtime.str_trunc_trailer = text(entry)?,
             "missing_probes" => {
@@ -222,27 +254,32 @@ impl Settings {
     }
 }
 
-/// The diagnostic for a setting without effect: a warning when bpftrace has it, else an error.
+/// The diagnostic for a setting without effect: a warning if bpftrace has it and takes this value,
+/// else an error.
 fn no_effect(entry: &ConfigEntry, name: &str) -> Diagnostic {
-    if let Some((_, why)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {
-        return Diagnostic::warning(Code(908), entry.key.span, format!("`{name}` has no effect")).help(*why);
+    if let Some((_, takes, why)) = WITHOUT_EFFECT.iter().find(|(known, ..)| *known == name) {
+        let refused = match takes {
+            Takes::Number => number(entry, 0, u64::MAX).err(),
+            Takes::Boolean => boolean(entry).err(),
+            Takes::Word(known) => one_of(entry, known).err(),
+            Takes::Anything => None,
+        };
+        let warning = || Diagnostic::warning(Code(908), entry.key.span, format!("`{name}` has no effect")).help(*why);
+        return refused.unwrap_or_else(warning);
     }
-    let message = format!("there is no setting called `{name}`");
-    let renamed = RENAMED.iter().find(|(old, _)| *old == name).map(|(_, new)| (*new).to_string());
-    let near = renamed.clone().or_else(|| similar::nearest(name, KEYS.iter().copied(), 1).into_iter().next());
-    let help = match near {
-        Some(near) if renamed.is_some() => format!("it is called `{near}` now"),
+    let help = match similar::nearest(name, KEYS.iter().copied(), 1).into_iter().next() {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known settings: {}", KEYS.join(", ")),
     };
-    Diagnostic::error(Code(210), entry.key.span, message).help(help)
+    Diagnostic::error(Code(210), entry.key.span, format!("there is no setting called `{name}`")).help(help)
 }
 
 fn number(entry: &ConfigEntry, low: u64, high: u64) -> Result<u64, Diagnostic> {
     match entry.value.kind {
         ExprKind::Int(n) if (low..=high).contains(&n) => Ok(n),
         _ => {
-            let message = format!("`{}` takes a number from {low} to {high}", entry.key.text);
+            let limits = if high == u64::MAX { String::new() } else { format!(" from {low} to {high}") };
+            let message = format!("`{}` takes a number{limits}", entry.key.text);
             Err(Diagnostic::error(Code(311), entry.value.span, message))
         }
     }
@@ -251,7 +288,7 @@ fn number(entry: &ConfigEntry, low: u64, high: u64) -> Result<u64, Diagnostic> {
 fn boolean(entry: &ConfigEntry) -> Result<bool, Diagnostic> {
     match entry.value.kind {
         ExprKind::Bool(b) => Ok(b),
-        ExprKind::Int(n @ 0..=1) => Ok(n == 1),
+        ExprKind::Int(n) => Ok(n != 0),
         _ => {
             let message = format!("`{}` takes true or false", entry.key.text);
             Err(Diagnostic::error(Code(311), entry.value.span, message))
@@ -263,6 +300,7 @@ fn text(entry: &ConfigEntry) -> Result<String, Diagnostic> {
     match &entry.value.kind {
         ExprKind::Str(text) => Ok(String::from_utf8_lossy(text).into_owned()),
         ExprKind::Name(name) => Ok(name.clone()),
+        ExprKind::Int(number) => Ok(number.to_string()),
         _ => {
             let message = format!("`{}` takes a string", entry.key.text);
             Err(Diagnostic::error(Code(311), entry.value.span, message))

@@ -26,10 +26,11 @@ const MAX_COPIES: u32 = 10_000;
 /// one for our own loop over CPUs.
 const MAX_DEPTH: u32 = 6;
 
-/// The keyword of a statement after which the rest of its block is unreachable.
+/// The word of a statement after which the rest of its block is unreachable.
 pub(super) fn leaves(cx: &Body<'_, '_>, kind: &StmtKind) -> Option<&'static str> {
     match kind {
         StmtKind::Return(_) => Some("return"),
+        StmtKind::Expr(Expr { kind: ExprKind::Call { name, .. }, .. }) if name.text == "exit" => Some("exit"),
         StmtKind::Break if cx.loops.all > 0 => Some("break"),
         StmtKind::Continue if cx.loops.all > 0 => Some("continue"),
         _ => None,

@@ -61,7 +61,8 @@ pub struct RunOptions<'a> {
     pub separately: Option<&'a dyn Fn() -> Option<Object>>,
     /// Called once everything is loaded and before anything is attached; an error ends the run.
     pub when_loaded: Option<Prepare<'a>>,
-    /// Called once all probes are attached, before the command of `-c` runs.
+    /// Called once all probes are attached, before the command of `-c` runs; also if `BEGIN` has
+    /// ended the run before.
     pub when_attached: Option<&'a dyn Fn()>,
     /// Called with the index of each program that cannot be attached; the others run. Without it,
     /// the first failure ends the run.

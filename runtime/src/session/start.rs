@@ -123,9 +123,6 @@ impl Session<'_> {
         let skipped = links.take_skipped();
         self.warn_of_skipped(&skipped);
         self.report_attached(&left_out, &skipped, options);
-        if let Some(tell) = options.when_attached {
-            tell();
-        }
         Ok(links)
     }
 
@@ -146,6 +143,9 @@ impl Session<'_> {
             self.actions.output.attached(points.saturating_sub(refused as u32));
         }
         self.flush();
+        if let Some(tell) = options.when_attached {
+            tell();
+        }
     }
 
     pub(super) fn run_programs(&self, kind: &Attach) -> Result<(), RunError> {

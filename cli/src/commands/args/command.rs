@@ -5,12 +5,13 @@
 //! Guarantee: every field holds parsed input; whether files and processes exist is checked by the
 //! command.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use clap_complete::Shell;
 
 use crate::commands::args::choices::{Format, Stage};
-use crate::commands::exit::Failure;
+use crate::commands::exit::{Failure, MISTAKE, words_of};
 use crate::commands::processes::Processes;
 use crate::commands::run_as::RunAs;
 use crate::commands::script::{Headers, Origin};
@@ -75,12 +76,26 @@ pub(crate) struct ScriptArguments {
     /// Suppress warnings of the compiler and of the script.
     pub no_warnings: bool,
     pub probe_filter: Option<String>,
+    /// The file with the kernel's functions that may be traced, in the form of the kernel's
+    /// `available_filter_functions`.
+    pub traceable: Option<String>,
     /// `-v`.
     pub verbose: bool,
     /// Whether the command was called as bpftrace.
     pub is_bpftrace: bool,
     /// Whether a program that replaces it may take over the contents of its maps.
     pub hands_over: bool,
+}
+
+/// The functions in a file of the form of the kernel's `available_filter_functions`: lines
+/// `FUNCTION [MODULE]`.
+pub(crate) fn traceable_functions(path: &str) -> Result<HashSet<String>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let words = words_of(&error);
+        Failure::new(MISTAKE, format!("cannot read the functions that may be traced from `{path}`: {words}"))
+    })?;
+    let functions = text.lines().filter_map(|line| line.split_whitespace().next());
+    Ok(functions.map(str::to_owned).collect())
 }
 
 impl ScriptArguments {
@@ -97,6 +112,7 @@ impl ScriptArguments {
             report_failures: false,
             no_warnings: false,
             probe_filter: None,
+            traceable: None,
             verbose: false,
             is_bpftrace: false,
             hands_over: false,
@@ -106,6 +122,11 @@ impl ScriptArguments {
     /// Reads the script with all its files.
     pub(crate) fn load(&self) -> Result<Source, Failure> {
         self.origin.load_with(&self.headers)
+    }
+
+    /// The kernel's functions that may be traced; `None` if all may.
+    pub(crate) fn traceable_functions(&self) -> Result<Option<HashSet<String>>, Failure> {
+        self.traceable.as_deref().map(traceable_functions).transpose()
     }
 }
 

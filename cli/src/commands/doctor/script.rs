@@ -36,8 +36,8 @@ pub(super) fn doctor(script: &ScriptArguments, arguments: &DoctorArguments) -> R
         super::show(&parameters::describe(&source)?)?;
         return Ok(OK);
     }
-    let child =
-        arguments.command.as_deref().map(|command| engine::start(command, &arguments.run_as, false)).transpose()?;
+    let start = |command: &str| engine::start(&script, command, (&arguments.run_as, false));
+    let child = arguments.command.as_deref().map(start).transpose()?;
     let options = &engine::options(&script, child.as_ref().map(profiler_runtime::child::Child::pid));
     let duration = arguments.duration.unwrap_or(DURATION);
     let report = match runtime::visit(Subject { source: &source, options, child, duration }) {

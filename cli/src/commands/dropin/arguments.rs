@@ -1,10 +1,11 @@
 //! Parses bpftrace's command line.
 //!
 //! In: the arguments of the process. Out: an [`Action`], or text with an exit code.
-//! Guarantee: options of 0.17 (`-d` and `-dd` without a stage, `-b`, `-kk`) and of 0.26 are both
+//! Guarantee: options of 0.17 (`-d` and `-dd` without a stage, `-b`, `-kk`) and of today are both
 //! accepted. Usage and error messages are worded as in bpftrace.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::{Arg, ArgAction, ArgMatches};
 
@@ -43,9 +44,11 @@ pub(super) enum Listing {
         pid: Option<u32>,
         /// Print their arguments.
         verbose: bool,
+        /// The file of `--traceable-functions`.
+        traceable: Option<String>,
     },
     /// The probes of a script.
-    Script(ScriptArguments),
+    Script(Box<ScriptArguments>),
 }
 
 /// How to run a script.
@@ -86,6 +89,7 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Action,
     }
     refuse_the_impossible(&matches)?;
     known_buffering(matches.get_one::<String>("buffering").map(String::as_str))?;
+    known_features(matches.get_many::<String>("no-feature").into_iter().flatten())?;
     if matches.get_flag("list") {
         return list(&mut matches).map(Action::List);
     }
@@ -99,13 +103,18 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Action,
 }
 
 /// Gives a `-d` without a stage the stage `ast` (`-dd`: all stages); returns whether there was one.
+/// What follows it is a stage, unless it is an option or a script.
 fn with_stages(arguments: Vec<OsString>) -> (Vec<OsString>, bool) {
     let (mut words, mut bare) = (Vec::with_capacity(arguments.len() + 1), false);
+    let is_script = |word: &str| {
+        let path = Path::new(word);
+        word.starts_with('-') || path.extension().is_some_and(|extension| extension == "bt") || path.is_file()
+    };
     let mut rest = arguments.into_iter().peekable();
     let mut options = true;
     while let Some(word) = rest.next() {
         options &= word != "--";
-        let names_stages = rest.peek().and_then(|next| next.to_str()).is_some_and(|next| stages(next).is_some());
+        let names_stages = rest.peek().and_then(|next| next.to_str()).is_some_and(|next| !is_script(next));
         match word.to_str() {
             Some("-d") if options && !names_stages => {
                 bare = true;
@@ -170,9 +179,10 @@ fn list(matches: &mut ArgMatches) -> Result<Listing, Notice> {
     }
     let verbose = matches.get_flag("verbose");
     let program = matches.remove_one::<String>("program");
-    let is_file = first.as_ref().is_some_and(|word| std::path::Path::new(word).is_file());
+    let is_file = first.as_ref().is_some_and(|word| Path::new(word).is_file());
     if program.is_some() || is_file {
-        return script(matches, program, first, std::iter::empty()).map(Listing::Script);
+        let script = script(matches, program, first, std::iter::empty())?;
+        return Ok(Listing::Script(Box::new(script)));
     }
     let pattern = first.unwrap_or_else(|| "*".into());
     if pattern.contains('.') && !pattern.contains([':', '*']) {
@@ -182,7 +192,7 @@ fn list(matches: &mut ArgMatches) -> Result<Listing, Notice> {
     }
     let patterns = pattern.split(',').map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let pid = matches.remove_one::<String>("pid").map(|text| pid(&text)).transpose()?;
-    Ok(Listing::Patterns { patterns, pid, verbose })
+    Ok(Listing::Patterns { patterns, pid, verbose, traceable: matches.remove_one("traceable-functions") })
 }
 
 fn script(
@@ -212,6 +222,7 @@ fn script(
         report_failures: matches.get_count("warnings") > 0,
         no_warnings: matches.get_flag("no-warnings"),
         probe_filter: matches.remove_one("probe-filter"),
+        traceable: matches.remove_one("traceable-functions"),
         verbose: matches.get_flag("verbose"),
         is_bpftrace: true,
         hands_over: false,
@@ -252,10 +263,11 @@ fn run(matches: &mut ArgMatches, dry_dump: bool) -> Result<Arguments, Notice> {
             stats: false,
             stacks: StackFiles::default(),
             script,
-            command: matches.remove_one("cmd"),
+            // An empty one is none.
+            command: matches.remove_one::<String>("cmd").filter(|command| !command.is_empty()),
             output: matches.remove_one("output"),
             format: format(matches.remove_one::<String>("format").as_deref())?,
-            quiet: matches.get_flag("quiet"),
+            quiet: matches.get_flag("quiet") || matches.get_flag("dry-run"),
             dump,
             dry_run: matches.get_flag("dry-run"),
             strict: false,
@@ -316,6 +328,16 @@ fn known_buffering(mode: Option<&str>) -> Result<(), Notice> {
     }
 }
 
+/// Checks the values of `--no-feature`. What they turn off is not used where a kernel lacks it, and
+/// otherwise makes no difference to the results.
+fn known_features<'a>(lists: impl Iterator<Item = &'a String>) -> Result<(), Notice> {
+    let known = ["kprobe_multi", "kprobe_session", "uprobe_multi"];
+    if lists.flat_map(|list| list.split(',')).all(|feature| known.contains(&feature)) {
+        return Ok(());
+    }
+    Err(Notice::mistake(format!("ERROR: USAGE: --no-feature can only have values '{}'.\n", known.join(","))))
+}
+
 fn command() -> clap::Command {
     let value = |id: &'static str| Arg::new(id).long(id).num_args(1).allow_hyphen_values(true);
     let several = |id: &'static str| value(id).action(ArgAction::Append);
@@ -353,11 +375,11 @@ fn command() -> clap::Command {
             several("dwarf-pid"),
         ])
         .args([several("include-directory").short('I').hide(true), several("include")])
+        .arg(value("traceable-functions"))
         // Types come from BTF and there is no LLVM, so these have no effect.
         .args([
             several("debuginfo"),
             several("no-feature"),
-            value("traceable-functions"),
             flag("btf").short('b'),
             flag("usdt-file-activation"),
             flag("verify-llvm-ir"),

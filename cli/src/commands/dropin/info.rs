@@ -65,7 +65,7 @@ pub(super) fn report() -> String {
         &mut text,
         "Build",
         [
-            ("version", "v0.26.1".to_owned()),
+            ("version", "v0.27.1".to_owned()),
             ("profiler", env!("CARGO_PKG_VERSION").to_owned()),
             ("LLVM", "none; the compiler is profiler's own".to_owned()),
             ("libdw (DWARF support)", "no".to_owned()),

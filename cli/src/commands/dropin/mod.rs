@@ -1,9 +1,9 @@
 //! Drop-in mode: the command invoked as `bpftrace`, with its command line, messages and exit codes,
 //! on our engine.
 //!
-//! In: arguments that people and automation pass to bpftrace. Out: what bpftrace 0.26 prints for
-//! them, and its exit codes: 0, or 1 for any failure before the script runs, otherwise the script's
-//! own.
+//! In: arguments that people and automation pass to bpftrace. Out: what bpftrace prints for
+//! them, and its exit codes: 0, or 1 for a failure before the script runs (2 if it is in what is
+//! given besides the script, 255 if nothing is attached), otherwise the script's own.
 //! Guarantee: an option that has no meaning here (headers, LLVM) is accepted if ignoring it does
 //! not change the results, and otherwise rejected with the reason. Diagnostics of scripts are ours,
 //! because they contain more.
@@ -11,6 +11,7 @@
 mod arguments;
 mod info;
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{Write, stderr, stdout};
 use std::path::Path;
@@ -20,14 +21,14 @@ use profiler_compiler::catalogue::ProbeKind;
 
 use arguments::{Action, Arguments, Listing};
 
-use super::args::RunArguments;
+use super::args::{RunArguments, traceable_functions};
 use super::colours::colour_wanted;
-use super::exit::{Failure, MISTAKE, OK};
+use super::exit::{Failure, MISTAKE, NOTHING_ATTACHED, OK, USAGE};
 use super::script::Origin;
 use super::{diagnostics, engine, fmt, run, streams};
 
 /// The bpftrace version whose language and output we implement; automation parses it.
-const VERSION: &str = concat!("bpftrace v0.26.1 (profiler ", env!("CARGO_PKG_VERSION"), ")\n");
+const VERSION: &str = concat!("bpftrace v0.27.1 (profiler ", env!("CARGO_PKG_VERSION"), ")\n");
 
 /// The environment variable that requests a line once all probes are attached, and that line.
 const HANDSHAKE: &str = "__BPFTRACE_NOTIFY_PROBES_ATTACHED";
@@ -47,8 +48,18 @@ pub(super) fn main(arguments: impl Iterator<Item = OsString>) -> u8 {
         Ok(code) => code,
         Err(failure) => {
             report(&failure);
-            if failure.code() == OK { OK } else { MISTAKE }
+            exit_code(&failure)
         }
+    }
+}
+
+/// The exit code that bpftrace has for a failure.
+fn exit_code(failure: &Failure) -> u8 {
+    match failure {
+        Failure::Script { diagnostics: found, .. } if found.iter().any(diagnostics::is_outside) => USAGE,
+        Failure::Message(message) if message.exit == NOTHING_ATTACHED => NOTHING_ATTACHED,
+        other if other.code() == OK => OK,
+        _ => MISTAKE,
     }
 }
 
@@ -94,9 +105,12 @@ fn print(text: &str) -> Result<u8, Failure> {
 fn list(listing: &Listing) -> Result<u8, Failure> {
     let mut text = Vec::new();
     match listing {
-        Listing::Patterns { patterns, pid, verbose } => {
+        Listing::Patterns { patterns, pid, verbose, traceable } => {
             for pattern in patterns {
                 engine::list_all(pattern, *pid, *verbose, &mut text)?;
+            }
+            if let Some(path) = traceable {
+                text = only_traceable(&text, &traceable_functions(path)?);
             }
         }
         Listing::Script(script) => {
@@ -113,6 +127,19 @@ fn list(listing: &Listing) -> Result<u8, Failure> {
     let mut out = stdout().lock();
     let written = out.write_all(&text).and_then(|()| out.flush());
     written.map(|()| OK).map_err(|error| Failure::output("standard output", &error))
+}
+
+/// A listing without the kernel's functions that may not be traced, and without their arguments,
+/// which are indented.
+fn only_traceable(listing: &[u8], traceable: &HashSet<String>) -> Vec<u8> {
+    let mut is_kept = true;
+    let mut kept = |line: &&[u8]| {
+        if !line.starts_with(b" ") {
+            is_kept = engine::is_traceable(String::from_utf8_lossy(line).trim_end(), traceable);
+        }
+        is_kept
+    };
+    listing.split_inclusive(|byte| *byte == b'\n').filter(|line| kept(line)).flatten().copied().collect()
 }
 
 /// A probe's name as in listings: without counts and rates, which are not part of the name.
@@ -134,6 +161,7 @@ fn run_script(arguments: Arguments) -> Result<u8, Failure> {
     {
         return Err(Failure::new(MISTAKE, format!("failed to open file '{path}': No such file or directory")));
     }
+    let wants_help = run.script.named.iter().any(|(name, _)| name == "help");
     if let Some(path) = object {
         return write_object(&run, &path);
     }
@@ -147,7 +175,8 @@ fn run_script(arguments: Arguments) -> Result<u8, Failure> {
     if std::env::var_os(HANDSHAKE).is_some() {
         run.handshake = Some(HANDSHAKE);
     }
-    run::run(&run)
+    let code = run::run(&run)?;
+    Ok(if wants_help { MISTAKE } else { code })
 }
 
 /// `--emit-elf`: writes the object without running it.
@@ -170,13 +199,23 @@ fn origin(program: Option<String>, file: Option<String>) -> Option<Origin> {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_called, listed};
+    use std::collections::HashSet;
+
+    use super::{is_called, listed, only_traceable};
 
     #[test]
     fn the_name_decides() {
         assert!(is_called("/usr/local/bin/bpftrace".as_ref()));
         assert!(!is_called("/usr/bin/profiler".as_ref()));
         assert!(!is_called("bpftrace-0.17".as_ref()));
+    }
+
+    #[test]
+    fn functions_that_may_not_be_traced_are_not_listed() {
+        let listing = b"kprobe:vfs_read\nfentry:vmlinux:vfs_write\n    struct file * file\nfentry:vmlinux:vfs_read\n    size_t count\ntracepoint:a:b\n";
+        let kept = only_traceable(listing, &HashSet::from(["vfs_read".to_owned()]));
+        let expected = "kprobe:vfs_read\nfentry:vmlinux:vfs_read\n    size_t count\ntracepoint:a:b\n";
+        assert_eq!(String::from_utf8_lossy(&kept), expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::ast;
 use crate::catalogue::{Function, WholeMap};
-use crate::check;
+use crate::check::{self, Dialect};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::lower::{self, Channel, Value};
 use crate::object::{Constant, Event};
@@ -47,7 +47,9 @@ impl Function for Print {
             return cx.fail(Diagnostic::error(Code(336), arg.span, message).help(self.doc().signature()));
         }
         if let Some((map, key)) = cx.aggregate_entry(&args[0]) {
-            return typed::Expr::call(self.name(), vec![key], vec![Constant::Map(map.0)], Type::None, span);
+            let is_bare = cx.env.options.dialect == Dialect::Bpftrace;
+            let constants = vec![Constant::Map(map.0), Constant::Int(is_bare.into())];
+            return typed::Expr::call(self.name(), vec![key], constants, Type::None, span);
         }
         let value = cx.printed(&args[0]);
         typed::Expr::call(self.name(), vec![value], Vec::new(), Type::None, span)
@@ -74,7 +76,7 @@ impl Perform for Print {
         };
         match (event.constants.first(), event.fields.first()) {
             (Some(Constant::Map(map)), None) => sink.print_map(*map, number(1), number(2)),
-            (Some(Constant::Map(map)), Some(key)) => sink.print_entry(*map, record.field_bytes(key)),
+            (Some(Constant::Map(map)), Some(key)) => sink.print_entry(*map, record.field_bytes(key), number(1) == 1),
             _ => sink.value(&record.value(0)),
         }
     }
