@@ -239,6 +239,13 @@ fn scripts_print_what_they_print_under_bpftrace() {
             ("BEGIN { print((default_str_length, default_str_length())); }", "(1024, 1024)"),
             ("macro size(x) { sizeof(x) } struct x { int a; char b; } BEGIN { print(size(typeof(struct x))); }", "8"),
             ("BEGIN { @x = 5; print(len(@x)); delete(@x); print(len(@x)); }", "1\n0"),
+            ("macro t(x, $y) { (x)$y + (x)5 } BEGIN { $a = 300; print(t(uint8, $a)); }", "49"),
+            (
+                "struct F { int a; int c[5]; struct { long d; } e; enum { P } p; } union U { char c; long l; }
+                 BEGIN { print((sizeof(((struct F)0).c), sizeof(((struct F)0).e.d), sizeof(((struct F)0).c[1]))); print(sizeof(((union U)0).l)); }",
+                "(20, 8, 4)\n8",
+            ),
+            ("enum E { A, B } BEGIN { print((sizeof(A), sizeof(enum E), (enum E)1)); }", "(8, 8, B)"),
             ("BEGIN { print(buf(\"a\\x00b\", 3)); print(buf(\"\\x00\\x01\", 2)); }", "a\\x00b\n\\x00\\x01"),
             ("BEGIN { $k = kstack(1); print(len($k)); }", "1"),
             (
@@ -279,6 +286,22 @@ fn scripts_print_what_they_print_under_bpftrace() {
             ("#ifndef CONFIG_NO_SUCH\nBEGIN { print(1); }\n#endif\n#ifdef CONFIG_BPF\nBEGIN { print(2); }\n#endif", "1\n2"),
         ],
     );
+}
+
+#[test]
+fn an_address_is_watched_in_all_processes() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let script = "watchpoint:0x10000000:8:rw { } BEGIN { print(1); } interval:ms:1 { exit(); }";
+    let output = link.run(&["-q", "-e", script]);
+    if output.status.code() != Some(0) && stderr(&output).contains("watchpoint") {
+        return println!("SKIPPED: {}", stderr(&output));
+    }
+    assert_eq!((output.status.code(), stdout(&output).trim_end()), (Some(0), "1"), "{}", stderr(&output));
+    let own = Command::new(env!("CARGO_BIN_EXE_profiler")).args(["check", "-e", script]).output().expect("it runs");
+    assert!(stderr(&own).starts_with("error[E0433]"), "{}", stderr(&own));
 }
 
 #[test]

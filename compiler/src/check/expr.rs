@@ -3,11 +3,11 @@
 //! In: an expression of the tree. Out: a [`typed::Expr`].
 //! Guarantee: an operand of unknown type was reported already, so it causes no further diagnostic.
 
-use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName, UnaryOp};
+use crate::ast::{BinaryOp, Expr, ExprKind, Ident, TypeName, TypeSuffix, TypeTag, UnaryOp};
 use crate::check::program_types;
 use crate::check::{
-    Body, assign, elements, fields, literals, names, operators, params, pinned, records, spans, tuples, types, unify,
-    units,
+    Body, Dialect, assign, elements, fields, literals, names, operators, params, pinned, records, spans, tuples, types,
+    unify, units,
 };
 use crate::diagnostic::{Code, Diagnostic};
 use crate::foreign;
@@ -298,6 +298,9 @@ pub(super) fn type_or_value(cx: &mut Body<'_, '_>, e: &Expr) -> Type {
 /// The type that `sizeof` of a value uses. As in bpftrace, a literal has the smallest type that
 /// holds it, alone and within a tuple.
 fn natural_type(cx: &mut Body<'_, '_>, e: &Expr) -> Type {
+    if let Some(member) = through_pointer(e) {
+        return cx.expr(&member).ty;
+    }
     match &e.kind {
         ExprKind::Int(n) => types::smallest_int(*n),
         ExprKind::Unary(UnaryOp::Neg, inner) => match inner.kind {
@@ -309,8 +312,31 @@ fn natural_type(cx: &mut Body<'_, '_>, e: &Expr) -> Type {
     }
 }
 
+/// A member of a number that is cast to a record, `((struct S)0).m`, which is not evaluated: as one
+/// of a record at that address.
+fn through_pointer(e: &Expr) -> Option<Expr> {
+    fn base(e: &Expr) -> Option<Expr> {
+        let ExprKind::Cast(ty, inner) = &e.kind else { return through_pointer(e) };
+        if !ty.suffixes.is_empty() || !matches!(ty.tag, TypeTag::Struct | TypeTag::Union) {
+            return None;
+        }
+        let ty = TypeName { suffixes: vec![TypeSuffix::Pointer], ..ty.clone() };
+        Some(Expr { kind: ExprKind::Cast(ty, inner.clone()), span: e.span })
+    }
+    let kind = match &e.kind {
+        ExprKind::Field(of, name) => ExprKind::Field(Box::new(base(of)?), name.clone()),
+        ExprKind::Index(of, index) => ExprKind::Index(Box::new(base(of)?), index.clone()),
+        _ => return None,
+    };
+    Some(Expr { kind, span: e.span })
+}
+
 fn sizeof(cx: &mut Body<'_, '_>, ty: &Type, span: Span) -> typed::Expr {
-    let size = layout::of(ty, cx.env.target.btf_if_needed(ty)).size_bytes;
+    let size = match ty {
+        // bpftrace keeps values of enumerations in 64 bits.
+        Type::Enum { .. } if cx.env.options.dialect == Dialect::Bpftrace => 8,
+        _ => layout::of(ty, cx.env.target.btf_if_needed(ty)).size_bytes,
+    };
     typed::Expr { kind: typed::ExprKind::Int(i64::from(size)), ty: Type::U64, span }
 }
 

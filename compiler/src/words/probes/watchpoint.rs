@@ -2,7 +2,7 @@
 
 use crate::ast::{AttachPoint, Ident};
 use crate::catalogue::{Advice, Listing, Nature, ProbeKind, SelfTest, Trigger};
-use crate::check::{Points, Seed};
+use crate::check::{Dialect, Points, Seed};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::object::{Attach, Watch};
 use crate::target::Arch;
@@ -38,7 +38,8 @@ impl ProbeKind for Watchpoint {
             return Vec::new();
         }
         let pids = cx.env.processes();
-        if pids.is_empty() && address < KERNEL_START {
+        // bpftrace watches the address in all processes.
+        if pids.is_empty() && address < KERNEL_START && cx.env.options.dialect == Dialect::Own {
             let message = "this address needs a process";
             let help = "name one with `-p PID` or `-c COMMAND`; only kernel addresses are the same in every process";
             cx.error(Diagnostic::error(Code(433), address_part.span, message).help(help));
