@@ -128,7 +128,7 @@ fn the_script_may_come_from_a_pipe() {
 }
 
 #[test]
-fn automation_is_told_when_all_probes_are_attached() {
+fn automation_is_said_when_all_probes_are_attached() {
     let link = Link::new();
     if skip(&link) {
         return;
@@ -289,6 +289,26 @@ fn scripts_print_what_they_print_under_bpftrace() {
 }
 
 #[test]
+fn json_has_no_lines_that_bpftrace_does_not_write() {
+    let link = Link::new();
+    if skip(&link) {
+        return;
+    }
+    let script = "config = { max_map_keys = 1 } BEGIN { @a[1] = 1; @a[2] = 2; system(\"exit 3\"); exit(); }";
+    let loss = "Missing from these results:\n  updates of @a: map full, it holds 1 keys: 1\n";
+    for (quiet, is_said) in [(&[][..], true), (&["-q"], false)] {
+        let output = link.run(&[&["--unsafe", "-f", "json", "-e", script], quiet].concat());
+        let (text, notes) = (stdout(&output), stderr(&output));
+        assert!(text.ends_with("{\"type\": \"map\", \"data\": {\"@a\": {\"1\": 1}}}\n"), "{text}");
+        assert!(!text.contains("quality") && !text.contains("error"), "{text}");
+        assert!(notes.starts_with("ERROR: command exited with code 3\n"), "{notes}");
+        assert_eq!(notes.contains(loss), is_said, "{notes}");
+    }
+    let own = Command::new(env!("CARGO_BIN_EXE_profiler")).args(["-f", "json", "--unsafe", "-e", script]).output();
+    assert!(stdout(&own.expect("it runs")).contains("{\"type\": \"quality\""));
+}
+
+#[test]
 fn an_address_is_watched_in_all_processes() {
     let link = Link::new();
     if skip(&link) {
@@ -347,7 +367,7 @@ fn a_command_that_fails_is_reported() {
 }
 
 #[test]
-fn automation_is_told_too_when_begin_ends_the_run() {
+fn automation_is_said_too_when_begin_ends_the_run() {
     let link = Link::new();
     if skip(&link) {
         return;

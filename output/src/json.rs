@@ -1,7 +1,7 @@
-//! Results as JSON, one document per line. In the drop-in, keyed maps have bpftrace's form;
-//! otherwise they are arrays of rows.
+//! Results as JSON, one document per line. Keyed maps are arrays of rows. In the drop-in, they have
+//! bpftrace's form, and what bpftrace does not write as JSON is text for people.
 //!
-//! In: values. Out: lines, each a JSON object with a `type`.
+//! In: values. Out: lines, each a JSON object with a `type`; in the drop-in, that text, apart.
 //! Guarantee: every line is valid JSON in UTF-8, whatever bytes the values contain, and no object
 //! repeats a name. Integers that a double cannot represent are strings.
 
@@ -22,6 +22,7 @@ use profiler_model::value::{Bucket, Histogram, Labels, Symbols, Value};
 
 use super::buffer::Buffer;
 use super::entries::arranged;
+use super::text::{noted, section_lines};
 use super::trials;
 
 pub use pieces::quoted;
@@ -33,19 +34,21 @@ pub(crate) use pieces::{put, write_list, write_string};
 pub struct Json {
     out: Buffer,
     quiet: bool,
-    is_of_bpftrace: bool,
+    /// In the drop-in, where losses and errors of the runtime go.
+    notes: Option<Buffer>,
 }
 
 impl Json {
     /// Writes lines to `out`. `quiet` omits the line about attached probes.
     pub fn new(out: Box<dyn Write>, quiet: bool) -> Json {
-        Json { out: Buffer::new(out), quiet, is_of_bpftrace: false }
+        Json { out: Buffer::new(out), quiet, notes: None }
     }
 
-    /// Writes keyed maps in bpftrace's form.
+    /// Writes keyed maps in bpftrace's form, losses to `notes`, unless `quiet`, and errors of the
+    /// runtime there too.
     #[must_use]
-    pub fn of_bpftrace(mut self) -> Json {
-        self.is_of_bpftrace = true;
+    pub fn of_bpftrace(mut self, notes: Box<dyn Write>) -> Json {
+        self.notes = Some(Buffer::new(notes));
         self
     }
 
@@ -87,6 +90,12 @@ impl EventSink for Json {
     }
 
     fn note(&mut self, kind: &'static str, text: &[u8], place: &SourceLocation) {
+        if let Some(notes) = self.notes.as_mut().filter(|_| kind == "error") {
+            notes.bytes().extend_from_slice(noted(kind, text, place).as_bytes());
+            // Without a reader of notes, results go on.
+            let _ = notes.flush();
+            return;
+        }
         let out = self.out.bytes();
         put(out, format_args!("{{\"type\": \"{kind}\", \"msg\": "));
         write_string(text, out);
@@ -145,7 +154,7 @@ impl SnapshotSink for Json {
             return;
         }
         let kind = map.aggregation.map_or("map", |aggregation| aggregation.json_type());
-        let has_rows = map.keyed && !self.is_of_bpftrace;
+        let has_rows = map.keyed && self.notes.is_none();
         self.versioned_line(kind, has_rows.then_some(keys::VERSION), |out| {
             out.push(b'{');
             write_string(map.name.as_bytes(), out);
@@ -170,8 +179,15 @@ impl SnapshotSink for Json {
     }
 
     fn quality(&mut self, sections: &[Section]) {
-        if !sections.is_empty() {
-            self.line("quality", |out| view::write_quality(sections, out));
+        match &mut self.notes {
+            None if sections.is_empty() => {}
+            None => self.line("quality", |out| view::write_quality(sections, out)),
+            Some(_) if self.quiet => {}
+            Some(notes) => {
+                notes.bytes().extend(sections.iter().map(section_lines).collect::<String>().into_bytes());
+                // Without a reader of notes, results go on.
+                let _ = notes.flush();
+            }
         }
     }
 

@@ -145,7 +145,7 @@ fn scalar_maps() {
 
 fn bpftrace(aggregation: Option<&'static dyn Merge>, entries: &[(Value, Value)]) -> String {
     let out = Paper::default();
-    let mut json = Json::new(Box::new(out.clone()), false).of_bpftrace();
+    let mut json = Json::new(Box::new(out.clone()), false).of_bpftrace(Box::new(std::io::sink()));
     keyed(&mut json, aggregation, ALL, entries);
     json.flush().unwrap();
     out.text()

@@ -211,6 +211,19 @@ impl Text {
     }
 }
 
+/// The line of a warning or an error.
+pub(crate) fn noted(kind: &str, text: &[u8], place: &SourceLocation) -> String {
+    let text = String::from_utf8_lossy(text);
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    let before = if place.file.is_empty() { String::new() } else { format!("{}: ", position(place)) };
+    format!("{before}{}: {text}\n", severity(kind))
+}
+
+/// A section of the losses, as lines.
+pub(crate) fn section_lines(section: &Section) -> String {
+    format!("{}\n{}\n", section.title, section.lines.join("\n"))
+}
+
 fn severity(kind: &str) -> &'static str {
     if kind.starts_with("error") { "ERROR" } else { "WARNING" }
 }
@@ -253,16 +266,10 @@ impl EventSink for Text {
     }
 
     fn note(&mut self, kind: &'static str, text: &[u8], place: &SourceLocation) {
-        let severity = severity(kind);
-        let text = String::from_utf8_lossy(text);
-        let text = text.strip_suffix('\n').unwrap_or(&text);
         // Earlier results must precede the note if both go to one terminal.
         let _ = self.out.flush();
-        if place.file.is_empty() {
-            return self.note(format_args!("{severity}: {text}\n"));
-        }
-        self.note(format_args!("{}: {severity}: {text}\n", position(place)));
-        self.expansions(severity, place);
+        self.note(format_args!("{}", noted(kind, text, place)));
+        self.expansions(severity(kind), place);
     }
 
     fn helper_failed(&mut self, failure: &HelperFailure<'_>, place: &SourceLocation) {
@@ -362,7 +369,7 @@ impl SnapshotSink for Text {
 
     fn quality(&mut self, sections: &[Section]) {
         for section in sections {
-            self.note(format_args!("{}\n{}\n", section.title, section.lines.join("\n")));
+            self.note(format_args!("{}", section_lines(section)));
         }
     }
 

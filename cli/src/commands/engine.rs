@@ -331,7 +331,7 @@ pub(super) fn run(
             Box::new(Csv::new(out, notes()?, notes()?, arguments.quiet))
         }
         Format::Json => Box::new(Json::new(out, arguments.quiet)),
-        Format::BpftraceJson => Box::new(Json::new(out, arguments.quiet).of_bpftrace()),
+        Format::BpftraceJson => Box::new(Json::new(out, arguments.quiet).of_bpftrace(notes()?)),
     };
     let output = progress::in_front_of(output, arguments);
     let symbols = HostSymbols::read_by(&options.reader);
