@@ -24,6 +24,7 @@ use profiler_runtime::ring::{Origin, Rings};
 use profiler_runtime::sys::bpf::{test_run, test_run_on};
 
 use crate::interpreted::World;
+use crate::sys::stay_on_this_cpu;
 
 /// The running kernel and its machine.
 pub static HOST: LazyLock<Host> = LazyLock::new(Host::new);
@@ -273,21 +274,10 @@ pub fn loaded(object: &Object) -> Result<Loaded, String> {
     load(&object.elf, LoadOptions::default()).map_err(|error| error.to_string())
 }
 
-/// Keeps this thread on the CPU where it is: each CPU has its own values of an aggregation, so
-/// rounds on two CPUs leave two values where the evaluator has one.
-fn stay_on_this_cpu() {
-    // SAFETY: all-zero bytes are an empty set; the number is a CPU's; the set outlives the call,
-    // and its size is stated.
-    let result = unsafe {
-        let mut cpus: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(libc::sched_getcpu() as usize, &mut cpus);
-        libc::sched_setaffinity(0, size_of_val(&cpus), &raw const cpus)
-    };
-    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
-}
-
 /// Runs the programs in the kernel, all on one CPU.
 pub fn run_by_kernel(object: &Object, setting: &Setting) -> Result<Outcome, String> {
+    // Each CPU has its own values of an aggregation: rounds on two CPUs would leave two values
+    // where the evaluator has one.
     stay_on_this_cpu();
     let loaded = loaded(object)?;
     for (round, name, context) in setting.runs(&programs(object)) {

@@ -23,6 +23,7 @@ mod print;
 mod readback;
 mod shrink;
 mod stress;
+mod sys;
 mod tree;
 
 /// The seeds to run: how many programs, and the first seed.
