@@ -6,6 +6,7 @@
 //! time are bounded.
 
 mod disk;
+mod endings;
 mod measured;
 mod network;
 mod rare;
@@ -94,16 +95,18 @@ pub fn act(words: &[String]) -> Result<()> {
             });
             Ok(())
         }
-        other => {
-            [measured::act, waiting::act, rare::act].iter().find_map(|act| act(other, rest)).unwrap_or_else(|| {
+        other => [measured::act, waiting::act, rare::act, endings::act]
+            .iter()
+            .find_map(|act| act(other, rest))
+            .unwrap_or_else(|| {
                 Err(Error::other(format!(
-                    "these are known:\n{USAGE}{}{}{}",
+                    "these are known:\n{USAGE}{}{}{}{}",
                     measured::USAGE,
                     waiting::USAGE,
-                    rare::USAGE
+                    rare::USAGE,
+                    endings::USAGE
                 )))
-            })
-        }
+            }),
     }
 }
 

@@ -190,6 +190,13 @@ pub fn signal_itself(signal: i32) -> io::Result<()> {
     checked(unsafe { libc::syscall(libc::SYS_kill, libc::getpid(), signal) })
 }
 
+/// Ends the calling thread, and nothing else.
+pub fn end_thread() -> ! {
+    // SAFETY: the call touches no memory.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    unreachable!("the thread has ended")
+}
+
 /// Sets the user id to the current one.
 pub fn setuid_again() -> io::Result<()> {
     // SAFETY: the calls touch no memory. The call would not affect other threads, but there are

@@ -226,6 +226,7 @@ mod tests {
                 format!("{id}/mine.prof"),
                 "stdlib/proc/exits.prof".into(),
                 // What that one uses.
+                "stdlib/std/ends.prof".into(),
                 "stdlib/std/windows.prof".into(),
                 format!("{id}/more.prof"),
             ]

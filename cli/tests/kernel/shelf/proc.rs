@@ -2,7 +2,7 @@
 
 use super::super::machine::{run_beside, skip};
 use super::super::recipes::Outcome;
-use super::{Case, Is, NOBODY, Row, printed, says_in_words, says_nothing};
+use super::{Case, Is, NOBODY, Row, find, printed, says_in_words, says_nothing};
 
 #[test]
 fn a_program_is_a_line_with_its_arguments() {
@@ -71,6 +71,32 @@ fn an_end_of_a_process_has_its_life_and_result() {
     }
     assert!(printed(&outcome, &[]).is_empty(), "{}", outcome.text);
     says_nothing("proc/life", NOBODY, &["ends of processes"]);
+}
+
+/// The main thread ends first, or while the process goes on as another program; or many threads
+/// end at once.
+#[test]
+fn a_process_ends_once_with_its_last_thread_and_the_status_that_its_parent_gets() {
+    if skip() {
+        return;
+    }
+    let outcome = Outcome::run("act ends 20", &["proc/life", "--parent", "PID"]);
+    for (result, number, name) in [("exit", "7", "many"), ("exit", "5", "other"), ("Aborted", "6", "fault")] {
+        let row =
+            find(&outcome, "ends of processes", &[("process", "workload"), ("result", result), ("number", number)]);
+        assert_eq!(row["ended"].as_f64(), Some(outcome.truth(name)), "{name}: {}", outcome.text);
+    }
+    assert_eq!(printed(&outcome, &["workload"]).len(), 80, "{}", outcome.text);
+    assert_eq!(outcome.rows("ends of processes").len(), 3, "{}", outcome.text);
+    let counted = Outcome::run("act ends 20", &["proc/exits", "--name", "workload"]);
+    for (view, keys, least) in [
+        ("exit codes", [("process", "workload"), ("code", "7")], "many"),
+        ("exit codes", [("process", "workload"), ("code", "5")], "other"),
+        ("processes that signals killed", [("process", "workload"), ("signal", "Aborted")], "fault"),
+    ] {
+        let found = find(&counted, view, &keys)["processes"].as_f64();
+        assert!(found >= Some(counted.truth(least)), "{view}: {least}: {}", counted.text);
+    }
 }
 
 #[test]
