@@ -63,6 +63,7 @@ fn show(found: &[Option<NamedAddress<'_>>]) {
         mode: StackMode::Bpftrace,
         pid: 1,
         frames: frames.clone(),
+        interrupted: Vec::new(),
         end: None,
     });
     let mut text = Vec::new();

@@ -229,7 +229,14 @@ pub fn format(input: &[u8]) {
         Value::Buf(vec![0, 65, 255]),
         Value::Pointer(4096),
         Value::Tuple(vec![Value::Bool(true), Value::Int(1)]),
-        Value::Stack(Stack { space: Space::User, mode: StackMode::Perf, pid: 1, frames: vec![2, 3], end: None }),
+        Value::Stack(Stack {
+            space: Space::User,
+            mode: StackMode::Perf,
+            pid: 1,
+            frames: vec![2, 3],
+            interrupted: Vec::new(),
+            end: None,
+        }),
     ];
     let mut out = Vec::new();
     format.render(|index| values[index % values.len()].clone(), &Names, &mut out);

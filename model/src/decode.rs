@@ -9,7 +9,7 @@ use crate::layout;
 use crate::results::Vocabulary;
 use crate::statistics::{Number, Statistic};
 use crate::types::{Int, MOST_FRAMES, Member, NAMED_SYMBOL, NoRecords, Space, StackType, Type, Walk};
-use crate::unwind::End;
+use crate::unwind::{End, interrupted};
 use crate::value::{Stack, Value};
 
 /// Lookup of what encoded values refer to.
@@ -192,7 +192,20 @@ fn stack_value(ty: StackType, bytes: &[u8], lookup: &dyn Lookup) -> Option<Stack
     };
     let mut frames = if id < 0 { Vec::new() } else { lookup.stack(ty, id).unwrap_or_default() };
     let end = end_of(ty, &mut frames);
-    Some(Stack { space: ty.space, mode: ty.mode, pid, frames, end })
+    let interrupted = if ty.walk == Walk::Tables { take_marks(&mut frames) } else { Vec::new() };
+    Some(Stack { space: ty.space, mode: ty.mode, pid, frames, interrupted, end })
+}
+
+/// Takes the marks off the frames that a signal interrupted, and returns their indexes.
+fn take_marks(frames: &mut [u64]) -> Vec<usize> {
+    let mut marked = Vec::new();
+    for (index, frame) in frames.iter_mut().enumerate() {
+        if let Some(address) = interrupted(*frame) {
+            *frame = address;
+            marked.push(index);
+        }
+    }
+    marked
 }
 
 /// Takes the mark off the frames, if they end with one, and what follows a return address of 0: a

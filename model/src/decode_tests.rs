@@ -2,6 +2,7 @@ use super::*;
 use crate::results::NoWords;
 use crate::types::BtfId;
 use crate::types::StackMode;
+use crate::unwind::INTERRUPTED;
 
 #[derive(Debug)]
 struct Tables;
@@ -95,7 +96,9 @@ fn parts_lie_at_c_offsets() {
 #[test]
 fn stacks_come_from_the_table() {
     let stack = |space| StackType { space, mode: StackMode::Bpftrace, limit: 9, walk: Walk::Kernel };
-    let value = |space, pid, frames| Value::Stack(Stack { space, mode: StackMode::Bpftrace, pid, frames, end: None });
+    let value = |space, pid, frames| {
+        Value::Stack(Stack { space, mode: StackMode::Bpftrace, pid, frames, interrupted: Vec::new(), end: None })
+    };
     let kernel = Type::Stack(stack(Space::Kernel));
     assert_eq!(decoded(&kernel, &words(&[8])), value(Space::Kernel, 0, vec![0x10, 0x20, 9]));
     assert_eq!(decoded(&kernel, &words(&[0])), value(Space::Kernel, 0, vec![]), "nothing was written");
@@ -117,6 +120,17 @@ fn a_mark_at_the_end_of_a_stack_is_no_frame() {
     assert_eq!(ends(Walk::Tables, &[1, 0, 2, mark]), (vec![1], Some(End::NoTable)), "a return address of 0");
     assert_eq!(ends(Walk::Tables, &[7; 127]).1, Some(End::Depth));
     assert_eq!(ends(Walk::Kernel, &[1, 0, mark]), (vec![1], None));
+}
+
+#[test]
+fn frames_that_a_signal_interrupted_are_marked() {
+    // An address of the `vsyscall` page has both bits.
+    let mut frames = vec![0x1000, 0x2000, INTERRUPTED | 0x3000, 0xffff_ffff_ff60_0000, INTERRUPTED | 0x5000, 0x6000];
+    let interrupted = take_marks(&mut frames);
+    assert_eq!((frames[2], frames[3], &*interrupted), (0x3000, 0xffff_ffff_ff60_0000, &[2, 4][..]));
+    let stack = Stack { space: Space::User, mode: StackMode::Raw, pid: 1, frames, interrupted, end: None };
+    // The frame before one of these is where its handler returns to.
+    assert_eq!(stack.call_sites(), [0x1000, 0x2000, 0x3000, 0xffff_ffff_ff60_0000, 0x5000, 0x5fff]);
 }
 
 #[test]

@@ -105,7 +105,8 @@ fn write_record(fields: &[(String, Value)], symbols: &dyn Symbols, out: &mut Vec
 }
 
 /// A stack starts on a new line and each frame ends with a newline. If unwinding by frame pointers
-/// reaches an address that is not code, the stack ends there with a note.
+/// reaches an address that is not code, the stack ends there with a note, unless notes are not
+/// wanted ([`Symbols::shows_ends`]).
 fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
     out.push(b'\n');
     if stack.mode == StackMode::Raw {
@@ -124,7 +125,7 @@ fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
             origin.inlined.iter().for_each(|inlined| write_inlined(address, inlined, is_perf, out));
         }
         write_margin(address, is_perf, out);
-        if *location == Location::NoCode {
+        if *location == Location::NoCode && symbols.shows_ends() {
             put(out, format_args!("[stack ends here: {address:#x} is not code]\n"));
             return;
         }
@@ -135,7 +136,7 @@ fn write_stack(stack: &Stack, symbols: &dyn Symbols, out: &mut Vec<u8>) {
         }
         out.push(b'\n');
     }
-    if let Some(end) = stack.end {
+    if let Some(end) = stack.end.filter(|_| symbols.shows_ends()) {
         out.extend_from_slice(if is_perf { b"\t" } else { b"        " });
         put(out, format_args!("[stack ends here: {}]\n", end.reason()));
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::histogram::{linear_histogram, log2_buckets, log2_histogram, log2_index};
 use crate::strftime::Zone;
+use crate::unwind::End;
 use crate::value::{FilePosition, Origin};
 
 struct Names;
@@ -104,6 +105,9 @@ impl Symbols for WithOrigins {
     fn username(&self, _uid: u32) -> Option<String> {
         None
     }
+    fn shows_ends(&self) -> bool {
+        false
+    }
     fn boot_time_ns(&self) -> u64 {
         0
     }
@@ -127,7 +131,7 @@ fn frames_have_lines_and_inlined_functions() {
     let stack = |mode| {
         let frames = vec![0x20, 0x999];
         let mut out = Vec::new();
-        let stack = Stack { space: Space::User, mode, pid: 1, frames, end: None };
+        let stack = Stack { space: Space::User, mode, pid: 1, frames, interrupted: Vec::new(), end: None };
         write_value(&Value::Stack(stack), &WithOrigins, &mut out);
         String::from_utf8(out).unwrap()
     };
@@ -137,6 +141,22 @@ fn frames_have_lines_and_inlined_functions() {
     let perf = "\n\t20 inner (inlined)\n\t20 middle (inlined)\n\t20 main+32 (/bin/a)\n\t999 0x999 ([unknown])\n";
     assert_eq!(stack(StackMode::Perf), perf);
     assert_eq!(stack(StackMode::Raw), "\n20\n999\n");
+}
+
+#[test]
+fn a_stack_says_why_it_ends_if_that_is_wanted() {
+    let stack = |mode, symbols: &dyn Symbols| {
+        let (frames, end) = (vec![0x999], Some(End::NoTable));
+        let mut out = Vec::new();
+        let stack = Stack { space: Space::User, mode, pid: 2, frames, interrupted: Vec::new(), end };
+        write_value(&Value::Stack(stack), symbols, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    let ends = "[stack ends here: no unwind table yet]\n";
+    assert_eq!(stack(StackMode::Bpftrace, &Names), format!("\n        0x999\n        {ends}"));
+    assert_eq!(stack(StackMode::Perf, &Names), format!("\n\t999 0x999 ([unknown])\n\t{ends}"));
+    assert_eq!(stack(StackMode::Bpftrace, &WithOrigins), "\n        0x999\n");
+    assert_eq!(stack(StackMode::Perf, &WithOrigins), "\n\t999 0x999 ([unknown])\n");
 }
 
 #[test]
@@ -171,7 +191,8 @@ fn frames_are_positions_in_files() {
     }
 
     let frames = vec![0x1005, 0x1020, 0x9000];
-    let stack = Stack { space: Space::User, mode: StackMode::BuildId, pid: 1, frames, end: None };
+    let stack =
+        Stack { space: Space::User, mode: StackMode::BuildId, pid: 1, frames, interrupted: Vec::new(), end: None };
     let mut out = Vec::new();
     write_value(&Value::Stack(stack), &InFile, &mut out);
     assert_eq!(String::from_utf8(out).unwrap(), "\n0a1b 0x05\n0a1b 0x20\n9000\n");
@@ -180,7 +201,7 @@ fn frames_are_positions_in_files() {
 #[test]
 fn stacks_start_on_a_line_of_their_own() {
     let stack = |space, mode, frames: &[u64]| {
-        text(&Value::Stack(Stack { space, mode, pid: 1, frames: frames.to_vec(), end: None }))
+        text(&Value::Stack(Stack { space, mode, pid: 1, frames: frames.to_vec(), interrupted: Vec::new(), end: None }))
     };
     let kernel = [0xf010, 0x12];
     assert_eq!(stack(Space::Kernel, StackMode::Bpftrace, &kernel), "\n        do_idle+16\n        0x12\n");

@@ -266,6 +266,12 @@ pub enum Special {
     Plt10 = 5,
     /// The same, from 11 on.
     Plt11 = 6,
+    /// The return address is in RDI, and the CFA is RSP: the system call of glibc's `vfork`, whose
+    /// child uses the same stack.
+    InRdi = 7,
+    /// The byte before a function to which no call returns: a stack that was made by hand ends with
+    /// its address, and the function before is the outermost one.
+    Begun = 8,
 }
 
 impl Rule {
@@ -323,6 +329,17 @@ pub const ENDS: [End; 5] = [End::Depth, End::NoTable, End::NoInformation, End::U
 /// The last entry of a stored stack that ends early is this, plus the [`End`]: an address that user
 /// code cannot have.
 pub const END_MARK: u64 = 0xffff_ffff_ffff_ff00;
+
+/// Bit of an entry whose code a signal interrupted: its address is that of an instruction that has
+/// not run, and that of the entry before is where the signal's handler returns to. No address of
+/// user code has it, except for those of the kernel's `vsyscall` page, which have the next one too.
+pub const INTERRUPTED: u64 = 1 << 63;
+const NEXT_BIT: u64 = 1 << 62;
+
+/// The address of an entry whose code a signal interrupted.
+pub fn interrupted(entry: u64) -> Option<u64> {
+    (entry & (INTERRUPTED | NEXT_BIT) == INTERRUPTED).then_some(entry & !INTERRUPTED)
+}
 
 impl End {
     /// The entry that marks this end.

@@ -100,19 +100,28 @@ pub struct Stack {
     pub mode: StackMode,
     /// The process id, for user stacks.
     pub pid: u32,
-    /// Return addresses; empty if the kernel could not take the stack.
+    /// Where each function is; empty if the kernel could not take the stack.
     pub frames: Vec<u64>,
+    /// The frames that a signal interrupted, by their index, in ascending order.
+    pub interrupted: Vec<usize>,
     /// Why callers are missing, if that is known.
     pub end: Option<End>,
 }
 
 impl Stack {
-    /// The addresses at which its frames are resolved. All frames but the first are return
-    /// addresses, and a call may be the last instruction of its function: what counts is the byte
-    /// before.
+    /// The addresses at which its frames are resolved.
     pub fn call_sites(&self) -> Vec<u64> {
         let frames = self.frames.iter().enumerate();
-        frames.map(|(index, frame)| frame.saturating_sub(u64::from(index > 0))).collect()
+        frames.map(|(index, frame)| frame.saturating_sub(self.bytes_back(index))).collect()
+    }
+
+    /// How far before its address a frame is resolved. A return address is that of the instruction
+    /// after a call, which may be the last one of its function: what counts is the byte before. No
+    /// return addresses are the first frame, code that a signal interrupted, and the code that ends
+    /// the handler, as none has called that.
+    pub fn bytes_back(&self, index: usize) -> u64 {
+        let is_interrupted = |index| self.interrupted.binary_search(&index).is_ok();
+        u64::from(index > 0 && !is_interrupted(index) && !is_interrupted(index + 1))
     }
 }
 
@@ -177,6 +186,10 @@ pub trait Symbols {
     }
     /// Whether user stacks get source lines and inlined functions; called before any lookup.
     fn show_origins(&self, _is_shown: bool) {}
+    /// Whether the text of a stack says why callers are missing.
+    fn shows_ends(&self) -> bool {
+        true
+    }
     /// Resolves the frames of a stack, innermost first, at their [`Stack::call_sites`].
     fn locate_stack(&self, stack: &Stack) -> Vec<Location> {
         let addresses = stack.call_sites();
@@ -190,14 +203,14 @@ pub trait Symbols {
         for (index, location) in locations.iter_mut().enumerate() {
             let position = match location {
                 Location::Symbol(symbol, origin) => {
-                    symbol.offset += u64::from(index > 0);
+                    symbol.offset += stack.bytes_back(index);
                     origin.position.as_mut()
                 }
                 Location::Module(_, position) => Some(position),
                 Location::NoCode | Location::Unknown => None,
             };
             if let Some(position) = position {
-                position.offset += u64::from(index > 0);
+                position.offset += stack.bytes_back(index);
             }
         }
         locations
@@ -428,7 +441,9 @@ impl Value {
                 .find(|order| order.is_ne())
                 .unwrap_or_else(|| a.len().cmp(&b.len())),
             (Value::Inet(a), Value::Inet(b)) => a.cmp(b),
-            (Value::Stack(a), Value::Stack(b)) => (a.pid, &a.frames, a.end).cmp(&(b.pid, &b.frames, b.end)),
+            (Value::Stack(a), Value::Stack(b)) => {
+                (a.pid, &a.frames, a.end, &a.interrupted).cmp(&(b.pid, &b.frames, b.end, &b.interrupted))
+            }
             (Value::Symbol { address: a, pid: p, .. }, Value::Symbol { address: b, pid: q, .. }) => (p, a).cmp(&(q, b)),
             (Value::Username(a), Value::Username(b)) => a.cmp(b),
             (Value::Enum { number: a, .. }, Value::Enum { number: b, .. }) => a.cmp(b),

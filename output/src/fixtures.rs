@@ -78,7 +78,14 @@ pub(super) fn string(text: &str) -> Value {
 }
 
 pub(super) fn stack(frames: &[u64]) -> Value {
-    Value::Stack(Stack { space: Space::Kernel, mode: StackMode::Bpftrace, pid: 0, frames: frames.to_vec(), end: None })
+    Value::Stack(Stack {
+        space: Space::Kernel,
+        mode: StackMode::Bpftrace,
+        pid: 0,
+        frames: frames.to_vec(),
+        interrupted: Vec::new(),
+        end: None,
+    })
 }
 
 pub(super) fn hist(values: &[i64]) -> Value {

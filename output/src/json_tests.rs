@@ -192,8 +192,16 @@ fn keys_are_arrays_of_their_parts() {
 fn alike() -> Vec<Value> {
     let pair = |a: &str, b: &str| Value::Tuple(vec![string(a), string(b)]);
     let symbol = |pid, address| Value::Symbol { space: Space::User, address, pid };
-    let user =
-        |pid| Value::Stack(Stack { space: Space::User, mode: StackMode::Bpftrace, pid, frames: vec![0x10], end: None });
+    let user = |pid| {
+        Value::Stack(Stack {
+            space: Space::User,
+            mode: StackMode::Bpftrace,
+            pid,
+            frames: vec![0x10],
+            interrupted: Vec::new(),
+            end: None,
+        })
+    };
     vec![
         string("a b"),
         string("ab"),

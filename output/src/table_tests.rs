@@ -198,6 +198,7 @@ fn stacks(frames: u64) -> Table {
         mode: StackMode::Bpftrace,
         pid: 0,
         frames: (0..frames).map(|at| 0x1000 + at).collect(),
+        interrupted: Vec::new(),
         end: None,
     };
     let row = |n| vec![Cell::Value(Value::Stack(stack.clone())), number(n)];

@@ -348,7 +348,14 @@ fn nothing_that_a_terminal_obeys_is_shown_unless_the_script_wrote_it() {
 fn stacks() -> Vec<(Value, u64)> {
     let stack = |frames: &[u64]| {
         let frames = frames.to_vec();
-        Value::Stack(Stack { space: Space::User, mode: StackMode::Bpftrace, pid: 7, frames, end: None })
+        Value::Stack(Stack {
+            space: Space::User,
+            mode: StackMode::Bpftrace,
+            pid: 7,
+            frames,
+            interrupted: Vec::new(),
+            end: None,
+        })
     };
     let key = |name: &str, frames: &[u64]| Value::Tuple(vec![Value::Str(name.into()), stack(frames)]);
     vec![(key("a", &[1]), 3_000_000), (key("b\x1b[2J", &[1]), 1_000_000)]

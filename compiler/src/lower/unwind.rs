@@ -39,6 +39,7 @@ const COMPLETE: i64 = 0xff;
 /// Offsets in the saved registers (`struct pt_regs`, arch/x86/include/asm/ptrace.h).
 const SAVED_BP: i32 = 32;
 const SAVED_BX: i32 = 40;
+const SAVED_DI: i32 = 112;
 const SAVED_IP: i32 = 128;
 const SAVED_CS: i32 = 136;
 const SAVED_SP: i32 = 152;
@@ -174,12 +175,13 @@ fn memory_identity(cx: &mut Body<'_, '_>, offsets: MemoryOffsets, walked: Walked
 /// `finish` if they are those of 32-bit code.
 fn take_registers(cx: &mut Body<'_, '_>, buffer: VReg, task: VReg, finish: BlockId) {
     let registers = cx.b.call(Helper::TaskPtRegs, &[Arg::Value(task.into())]);
-    let [ip, sp, bp, bx, code] = [SAVED_IP, SAVED_SP, SAVED_BP, SAVED_BX, SAVED_CS]
+    let [ip, sp, bp, bx, di, code] = [SAVED_IP, SAVED_SP, SAVED_BP, SAVED_BX, SAVED_DI, SAVED_CS]
         .map(|offset| cx.b.load(Addr::reg(registers, offset), Size::B8));
     store(cx, buffer, WalkState::AT, ip);
     store(cx, buffer, WalkState::SP, sp);
     store(cx, buffer, WalkState::BP, bp);
     store(cx, buffer, WalkState::BX, bx);
+    store(cx, buffer, WalkState::DI, di);
     store(cx, buffer, FRAMES, ip);
     store(cx, buffer, WalkState::COUNT, 1);
     store(cx, buffer, WalkState::GUESSED, 0);

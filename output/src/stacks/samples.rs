@@ -223,7 +223,7 @@ fn frames(stack: &Stack, symbols: &dyn Symbols) -> Vec<Frame> {
     let mut frames = Vec::new();
     for (index, (location, address)) in symbols.locate_stack(stack).into_iter().zip(stack.call_sites()).enumerate() {
         // The call, not the instruction after it.
-        let offset = |position: &FilePosition| position.offset.saturating_sub(u64::from(index > 0));
+        let offset = |position: &FilePosition| position.offset.saturating_sub(stack.bytes_back(index));
         let place = |file: Option<String>, position: Option<FilePosition>| match position {
             Some(position) => {
                 let address = offset(&position);

@@ -53,7 +53,14 @@ fn named(name: &str, module: Option<&str>) -> SymbolName {
 }
 
 pub(super) fn stack(space: Space, frames: &[u64], end: Option<End>) -> Value {
-    Value::Stack(Stack { space, mode: StackMode::Bpftrace, pid: 7, frames: frames.to_vec(), end })
+    Value::Stack(Stack {
+        space,
+        mode: StackMode::Bpftrace,
+        pid: 7,
+        frames: frames.to_vec(),
+        interrupted: Vec::new(),
+        end,
+    })
 }
 
 pub(super) fn map(name: &str, entries: Vec<(Value, u64)>) -> MapSnapshot {

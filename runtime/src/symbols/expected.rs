@@ -64,7 +64,8 @@ mod tests {
     #[test]
     fn all_parts_are_searched_for_user_addresses() {
         let frames = vec![10, 21, 31];
-        let stack = Stack { space: Space::User, mode: StackMode::Perf, pid: 8, frames, end: None };
+        let stack =
+            Stack { space: Space::User, mode: StackMode::Perf, pid: 8, frames, interrupted: Vec::new(), end: None };
         let parts = vec![Value::Int(3), Value::Stack(stack), Value::Array(vec![symbol(Space::User, 5)])];
         let values = [Value::Tuple(parts), symbol(Space::Kernel, 6), symbol(Space::User, 5)];
         let expected = Expected::of(&mut values.iter(), 100);

@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Limit of an entry, in rows.
 const MAX_ROWS: u64 = 4 << 20;
 /// First bytes of an entry. The number changes with the encoding of rows and with their making.
-const MAGIC: [u8; 8] = *b"unwind04";
+const MAGIC: [u8; 8] = *b"unwind05";
 /// The magic number and the checksum.
 const HEAD_BYTES: u64 = 16;
 /// Rights of all users but the owner.
@@ -53,7 +53,7 @@ pub(super) fn digest(secret: &Secret, sections: &Sections<'_>) -> Option<Digest>
         return None;
     }
     let mut hasher = DefaultHasher::new();
-    (secret, MAGIC, sections.eh_frame, sections.debug_frame).hash(&mut hasher);
+    (secret, MAGIC, sections.eh_frame, &sections.debug_frame).hash(&mut hasher);
     let bases = &sections.bases.eh_frame;
     (bases.section, bases.text, bases.data, sections.entry).hash(&mut hasher);
     Some(Digest(hasher.finish()))

@@ -37,7 +37,7 @@ fn rows_come_back_for_the_same_information_only() {
     let digest = digest_in(&cache, &sections(&information)).expect("large enough");
     assert_eq!(digest_in(&cache, &sections(&information[1..])), None, "too small");
     assert_ne!(digest_in(&cache, &sections(&other)), Some(digest));
-    let debug = Sections { debug_frame: &information, ..Sections::default() };
+    let debug = Sections { debug_frame: information.as_slice().into(), ..Sections::default() };
     assert_ne!(digest_in(&cache, &debug), Some(digest));
     assert_eq!(cache.read(digest), None);
     cache.write(digest, &[1, 2, 3]).expect("space");

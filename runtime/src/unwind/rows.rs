@@ -28,6 +28,10 @@ const ROW_BYTES: usize = 2 * size_of::<u64>();
 const FUNCTION_BYTES: usize = size_of::<Function>() + 2 * ROW_BYTES;
 
 const NONE: Rule = Rule::Special(Special::None);
+/// The rule at the first instruction of a function, and everywhere in one that saves nothing.
+const AT_CALL: Rule = Rule::FromRsp { words: 1, rbp: 0 };
+/// Limit of a function to which a stack returns that no call has made. That of glibc has 26 bytes.
+const MAX_BEGUN_BYTES: u64 = 64;
 /// Limit of the code where a program begins, if nothing says where it ends: that of the dynamic
 /// linker has 80 bytes.
 const MAX_BEGINNING_BYTES: u64 = 256;
@@ -42,13 +46,14 @@ pub(super) type Instructions<'a, 'data> = &'a dyn Fn(u64, u64) -> Option<&'data 
 
 /// The rows of a file; empty if it has no call-frame information or too much of it.
 pub(super) fn rows<'data>(sections: &Sections<'data>, instructions: Instructions<'_, 'data>) -> Vec<u64> {
+    let mut entries = Entries::default();
     let eh_frame = EhFrame::new(sections.eh_frame, LittleEndian);
-    let mut entries = Entries::read(&eh_frame, &sections.bases, instructions);
-    if entries.rows.is_empty() {
-        let mut debug_frame = DebugFrame::new(sections.debug_frame, LittleEndian);
-        debug_frame.set_address_size(8);
-        entries = Entries::read(&debug_frame, &sections.bases, instructions);
-    }
+    entries.read(&eh_frame, &sections.bases, instructions);
+    // Compilers write one of both for their code; but the code of `crt1.o`, with which programs
+    // begin, and that of C in a program of Go, has the first one all the same.
+    let mut debug_frame = DebugFrame::new(&sections.debug_frame, LittleEndian);
+    debug_frame.set_address_size(8);
+    entries.read(&debug_frame, &sections.bases, instructions);
     if !entries.rows.is_empty() {
         entries.add_beginning(sections.entry);
     }
@@ -80,12 +85,15 @@ struct Function {
 }
 
 impl Entries {
+    /// Adds what a section says of functions that are not known yet. If that is too much, nothing
+    /// is left.
     fn read<'data, Section: UnwindSection<Bytes<'data>>>(
+        &mut self,
         section: &Section,
         bases: &BaseAddresses,
-        instructions: Instructions<'_, 'data>,
-    ) -> Entries {
-        let mut read = Entries::default();
+        instructions: Instructions<'_, '_>,
+    ) {
+        let known = self.functions.len();
         let mut context = UnwindContext::new();
         let mut common = None;
         let mut entries = section.entries(bases);
@@ -93,28 +101,37 @@ impl Entries {
         while let Ok(Some(entry)) = entries.next() {
             let CieOrFde::Fde(entry) = entry else { continue };
             let Some(entry) = parse(&entry, &mut common) else { continue };
-            read.work_bytes += entry.entry_len() + entry.cie().entry_len();
-            if read.work_bytes > MAX_WORK_BYTES || !read.reserved.grow(FUNCTION_BYTES) {
-                return Entries::default();
+            if self.is_known(known, entry.initial_address()) {
+                continue;
             }
-            read.add(&entry, section, bases, &mut context);
-            if read.is_refused {
-                return Entries::default();
+            self.work_bytes += entry.entry_len() + entry.cie().entry_len();
+            self.is_refused |= self.work_bytes > MAX_WORK_BYTES || !self.reserved.grow(FUNCTION_BYTES);
+            if !self.is_refused {
+                self.add(&entry, section, bases, &mut context);
+            }
+            if self.is_refused {
+                *self = Entries::default();
+                return;
             }
         }
-        read.functions.sort_by_key(|function| function.start);
-        read.find_rbx(instructions);
-        read
+        self.functions.sort_by_key(|function| function.start);
+        self.find_rbx(instructions);
+    }
+
+    /// Whether one of the first functions, which are sorted, contains an address.
+    fn is_known(&self, first: usize, address: u64) -> bool {
+        let sorted = &self.functions[..first];
+        let next = sorted.partition_point(|function| function.start <= address);
+        next.checked_sub(1).is_some_and(|before| sorted[before].end > address)
     }
 
     /// The code where the program begins has no caller. That of the dynamic linker has no entry: it
     /// calls the functions that prepare the program, and all constructors.
     fn add_beginning(&mut self, start: u64) {
-        let next = self.functions.partition_point(|function| function.start <= start);
-        let is_known = next.checked_sub(1).is_some_and(|before| self.functions[before].end > start);
-        if start == 0 || start >= END_OF_ADDRESSES || is_known {
+        if start == 0 || start >= END_OF_ADDRESSES || self.is_known(self.functions.len(), start) {
             return;
         }
+        let next = self.functions.partition_point(|function| function.start <= start);
         let end = start + MAX_BEGINNING_BYTES;
         let end = self.functions.get(next).map_or(end, |function| end.min(function.start));
         let function = Function { start, end, first: self.rows.len(), rows: 1, saved_rbx: 0 };
@@ -209,6 +226,14 @@ impl Entries {
         places.all(|place| place == first).then_some(first)
     }
 
+    /// Whether a stack may have been made by hand that returns to the begin of this function: it
+    /// is short and saves nothing, like the `__start_context` of glibc's `makecontext`. A call
+    /// never returns there, as it is not after an instruction.
+    fn may_begin(&self, function: &Function) -> bool {
+        let is_short = function.end - function.start <= MAX_BEGUN_BYTES;
+        is_short && function.rows == 1 && rule_of(self.rows[function.first]) == AT_CALL.code()
+    }
+
     /// All rows by address. Where functions overlap, the one that starts later counts.
     fn arrange(self) -> Vec<u64> {
         let mut sorted = Vec::with_capacity(self.rows.len());
@@ -218,9 +243,15 @@ impl Entries {
             for row in rows.iter().take_while(|row| address_of(**row) < next) {
                 push(&mut sorted, *row);
             }
-            // No code is in the padding between two functions, so it needs no row.
-            if next.saturating_sub(function.end) > PADDING_BYTES {
-                push(&mut sorted, row(function.end, NONE.code()));
+            match next.saturating_sub(function.end) {
+                0 => {}
+                // No code is in the padding between two functions, so it needs no row of its own.
+                1..=PADDING_BYTES => {
+                    if self.functions.get(index + 1).is_some_and(|next| self.may_begin(next)) {
+                        push(&mut sorted, row(next - 1, Rule::Special(Special::Begun).code()));
+                    }
+                }
+                _ => push(&mut sorted, row(function.end, NONE.code())),
             }
         }
         sorted.shrink_to_fit();

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use gimli::{CfaRule, EhFrameHdr, RegisterRule, UnwindTableRow};
 use object::read::{Object as _, ObjectSection as _};
 
@@ -6,8 +8,6 @@ use crate::symbols::naming::own_vdso;
 
 /// `rsp + 8`, the return address directly below it: how functions begin.
 const BEGIN: [u8; 5] = [0x0c, 7, 8, 0x90, 1];
-/// The rule of that.
-const AT_CALL: Rule = Rule::FromRsp { words: 1, rbp: 0 };
 const UNSUPPORTED: Rule = Rule::Special(Special::Unsupported);
 /// `DW_CFA_advance_loc`, plus the bytes.
 const ADVANCE: u8 = 0x40;
@@ -80,6 +80,8 @@ fn instructions_become_rules() {
         // As OpenSSL's assembly writes it.
         (vec![0x0f, 6, 0x77, 0x98, 1, 0x06, 0x23, 8, 0x86, 3], Rule::Stored { words: 19, rbp: 3 }),
         (vec![0x0c, 3, 56], Rule::FromRbx { words: 7, saved: 0 }),
+        // As in the middle of glibc's `vfork`.
+        (vec![0x0e, 0, 0x09, 16, 5], Rule::Special(Special::InRdi)),
     ] {
         expect(&[(0x1000, 0x20, &instructions)], &[(0x1000, rule), (0x1020, NONE)]);
     }
@@ -116,6 +118,9 @@ fn other_instructions_are_not_supported() {
         vec![0x90, 2],
         vec![0x08, 16],
         vec![0x09, 16, 3],
+        // In RDI, but the stack pointer is another, or RBP is saved.
+        vec![0x09, 16, 5],
+        vec![0x0e, 0, 0x09, 16, 5, 0x86, 2],
         // RBP as a difference, above the CFA, or in the return address's place.
         vec![0x14, 6, 2],
         vec![0x11, 6, 0x7f],
@@ -214,14 +219,35 @@ fn entries_with_errors_are_left_out() {
 }
 
 #[test]
-fn debug_frame_counts_only_without_eh_frame() {
+fn debug_frame_describes_what_eh_frame_does_not() {
     let mut debug_frame = entry([&[0xff; 4][..], &[3, 0, 1, 0x78, 16], &BEGIN].concat());
     let addresses = [0x7000_u64, 0x20].into_iter().flat_map(u64::to_le_bytes);
     debug_frame.extend(entry([0; 4].into_iter().chain(addresses).collect()));
     let eh_frame = section("zR", 16, &[(0x1000, 0x20, &[])]);
-    let read = |eh_frame| rows(&Sections { eh_frame, debug_frame: &debug_frame, ..Sections::default() }, &|_, _| None);
-    assert_eq!(read(&[]), coded(&[(0x7000, AT_CALL), (0x7020, NONE)]));
-    assert_eq!(read(&eh_frame), coded(&[(0x1000, AT_CALL), (0x1020, NONE)]));
+    let read = |eh_frame: &[u8]| {
+        let debug_frame = Cow::Borrowed(debug_frame.as_slice());
+        rows(&Sections { eh_frame, debug_frame, ..Sections::default() }, &|_, _| None)
+    };
+    let of_both = [(0x1000, AT_CALL), (0x1020, NONE), (0x7000, AT_CALL), (0x7020, NONE)];
+    assert_eq!(read(&[]), coded(&of_both[2..]));
+    assert_eq!(read(&eh_frame), coded(&of_both));
+    let other = section("zR", 16, &[(0x6ff0, 0x20, &[0x0e, 48])]);
+    assert_eq!(read(&other), coded(&[(0x6ff0, Rule::FromRsp { words: 6, rbp: 0 }), (0x7010, NONE)]));
+}
+
+/// As at the end of a stack that glibc's `makecontext` has made.
+#[test]
+fn a_stack_may_begin_before_a_short_function_that_saves_nothing() {
+    let begun = |address| (address, Rule::Special(Special::Begun));
+    let saves = &[0x0e, 48][..];
+    let [first, second] = [(0x1000, 0x18, saves), (0x1020, 0x40, &[][..])];
+    let rule = (0x1000, Rule::FromRsp { words: 6, rbp: 0 });
+    expect(&[first, second], &[rule, begun(0x101f), (0x1020, AT_CALL), (0x1060, NONE)]);
+    // Too long, with a frame, without padding, or after other code.
+    expect(&[first, (0x1020, 0x41, &[])], &[rule, (0x1020, AT_CALL), (0x1061, NONE)]);
+    expect(&[first, (0x1020, 0x40, saves)], &[rule, (0x1060, NONE)]);
+    expect(&[first, (0x1018, 0x40, &[])], &[rule, (0x1018, AT_CALL), (0x1058, NONE)]);
+    expect(&[first, (0x1030, 0x40, &[])], &[rule, (0x1018, NONE), (0x1030, AT_CALL), (0x1070, NONE)]);
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(super) fn rule<'data, Section: UnwindSection<Bytes<'data>>>(
     match row.register(X86_64::RA) {
         Some(RegisterRule::Undefined) => return Rule::Special(Special::Outermost),
         Some(RegisterRule::Offset(offset)) if offset == -WORD_BYTES => {}
+        Some(RegisterRule::Register(X86_64::RDI)) if is_below_return(row) => return Rule::Special(Special::InRdi),
         _ => return UNSUPPORTED,
     }
     let rbp = row.register(X86_64::RBP);
@@ -38,6 +39,13 @@ pub(super) fn rule<'data, Section: UnwindSection<Bytes<'data>>>(
         CfaRule::Expression(expression) => from_expression(*expression, rbp.as_ref(), section),
     };
     rule.unwrap_or(UNSUPPORTED)
+}
+
+/// Whether the CFA is RSP, as after the return address has been taken off the stack, and RBP has
+/// the caller's value.
+fn is_below_return(row: &UnwindTableRow<usize>) -> bool {
+    let is_own_rbp = saved(row.register(X86_64::RBP).as_ref()) == Some(0);
+    matches!(row.cfa(), CfaRule::RegisterAndOffset { register: X86_64::RSP, offset: 0 }) && is_own_rbp
 }
 
 fn from_register(register: Register, offset: i64, rbp: Option<&RegisterRule<usize>>) -> Option<Rule> {

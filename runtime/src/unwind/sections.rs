@@ -5,12 +5,17 @@
 //! instructions that are asked for. A file that is not
 //! for x86-64 gives nothing.
 
+use std::borrow::Cow;
+
 use gimli::BaseAddresses;
 use object::LittleEndian;
 use object::elf::{self, FileHeader64};
 use object::read::ReadRef;
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, SectionTable};
+use object::read::elf::{CompressionHeader as _, FileHeader, ProgramHeader, SectionHeader, SectionTable};
 use serde::{Deserialize, Serialize};
+
+use crate::host::budget::Reserved;
+use crate::host::inflate::inflate;
 
 type Header = FileHeader64<LittleEndian>;
 
@@ -22,13 +27,15 @@ const PAGE_BYTES: u64 = 4096;
 pub(super) struct Sections<'data> {
     /// The contents of `.eh_frame`; empty without it.
     pub eh_frame: &'data [u8],
-    /// The contents of `.debug_frame`; empty without it.
-    pub debug_frame: &'data [u8],
+    /// The contents of `.debug_frame`; empty without it, or without memory for it.
+    pub debug_frame: Cow<'data, [u8]>,
     /// The addresses to which pointers in these sections are relative.
     pub bases: BaseAddresses,
     /// Where the program begins; 0 if it does not say.
     pub entry: u64,
     pub code: Vec<CodeSegment>,
+    /// For what was decompressed.
+    pub reserved: Reserved,
 }
 
 /// A part of a file that is loaded as code.
@@ -50,11 +57,11 @@ impl<'data> Sections<'data> {
             Sections { code: code(header, data)?, entry: header.e_entry(LittleEndian), ..Sections::default() };
         let Ok(table) = header.sections(LittleEndian, data) else { return Some(found) };
         let address = |name: &[u8]| Some(table.section_by_name(LittleEndian, name)?.1.sh_addr(LittleEndian));
-        if let Some((address, bytes)) = contents(&table, data, b".eh_frame") {
-            found.eh_frame = bytes;
-            found.bases = found.bases.set_eh_frame(address);
+        if let Some((_, section)) = table.section_by_name(LittleEndian, b".eh_frame") {
+            found.eh_frame = section.data(LittleEndian, data).unwrap_or_default();
+            found.bases = found.bases.set_eh_frame(section.sh_addr(LittleEndian));
         }
-        found.debug_frame = contents(&table, data, b".debug_frame").map_or(&[], |(_, bytes)| bytes);
+        found.debug_frame = debug_frame(&table, data, &mut found.reserved).unwrap_or_default();
         if let Some(text) = address(b".text") {
             found.bases = found.bases.set_text(text);
         }
@@ -91,16 +98,22 @@ fn code<'data, Bytes: ReadRef<'data>>(header: &Header, data: Bytes) -> Option<Ve
     Some(header.program_headers(LittleEndian, data).ok()?.iter().filter(is_code).map(segment).collect())
 }
 
-/// Address and bytes of a section; `None` if it is missing or compressed.
-fn contents<'data, Bytes: ReadRef<'data>>(
+/// The contents of `.debug_frame`, for which memory is reserved if they are compressed, as Go's
+/// linker writes them.
+fn debug_frame<'data, Bytes: ReadRef<'data>>(
     table: &SectionTable<'data, Header, Bytes>,
     data: Bytes,
-    name: &[u8],
-) -> Option<(u64, &'data [u8])> {
-    let (_, section) = table.section_by_name(LittleEndian, name)?;
-    let is_compressed = section.sh_flags(LittleEndian) & u64::from(elf::SHF_COMPRESSED) != 0;
-    let bytes = section.data(LittleEndian, data).ok().filter(|_| !is_compressed)?;
-    Some((section.sh_addr(LittleEndian), bytes))
+    reserved: &mut Reserved,
+) -> Option<Cow<'data, [u8]>> {
+    let (_, section) = table.section_by_name(LittleEndian, b".debug_frame")?;
+    let Some((header, offset, size_bytes)) = section.compression(LittleEndian, data).ok()? else {
+        return section.data(LittleEndian, data).ok().map(Cow::Borrowed);
+    };
+    let unpacked_bytes = usize::try_from(header.ch_size(LittleEndian)).ok()?;
+    if header.ch_type(LittleEndian) != elf::ELFCOMPRESS_ZLIB || !reserved.grow(unpacked_bytes) {
+        return None;
+    }
+    inflate(data.read_bytes_at(offset, size_bytes).ok()?, unpacked_bytes).map(Cow::Owned)
 }
 
 impl CodeSegment {

@@ -110,7 +110,8 @@ mod tests {
     #[test]
     fn a_function_without_a_symbol_is_named_by_its_beginning() {
         let frames = vec![0x44, 0x48, 0x10];
-        let stack = Stack { space: Space::User, mode: StackMode::Bpftrace, pid: 7, frames, end: None };
+        let stack =
+            Stack { space: Space::User, mode: StackMode::Bpftrace, pid: 7, frames, interrupted: Vec::new(), end: None };
         let names = functions(&Value::Stack(stack), &Stripped).into_iter().map(|function| function.name);
         assert_eq!(names.collect::<Vec<_>>(), ["[a+0x40]", "[a+0x40]", "[a]"]);
     }

@@ -52,6 +52,8 @@ impl WalkState {
     pub(in crate::lower) const COPIED: i32 = 72;
     /// RBX with which the function runs; 0 if it is not known.
     pub(in crate::lower) const BX: i32 = 88;
+    /// RDI at the event.
+    pub(in crate::lower) const DI: i32 = 96;
 }
 
 /// 2^64 divided by the golden ratio, odd: each bit of a frame changes about half of the bits above

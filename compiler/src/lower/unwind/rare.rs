@@ -6,7 +6,7 @@
 
 use super::rows::bits;
 use super::step::{Step, add_frame, end_with, read_user, special};
-use super::{COMPLETE, store};
+use super::{COMPLETE, frame_at, store};
 use crate::ir::{Addr, BinOp, BlockId, CmpOp, Likely, Size, VReg, Width};
 use crate::lower::Body;
 use crate::lower::stacks::{WINDOW, WalkState};
@@ -115,16 +115,30 @@ fn frame_from_rbx(cx: &mut Body<'_, '_>, step: &Step<'_>, rule: VReg) {
 }
 
 fn apply_special(cx: &mut Body<'_, '_>, step: &Step<'_>, rule: VReg, (by_pointer, advance): (BlockId, BlockId)) {
-    let [some, outermost, inner, signal, linkage, tables, unsupported] = std::array::from_fn(|_| cx.b.new_block());
+    let [some, outermost, inner, signal, others, in_rdi, more, begun, linkage, tables, unsupported] =
+        std::array::from_fn(|_| cx.b.new_block());
     cx.b.branch(CmpOp::Eq, Width::W64, rule, special(Special::None), by_pointer, some, Likely::Unknown);
     cx.b.switch_to(some);
     cx.b.branch(CmpOp::Eq, Width::W64, rule, special(Special::Outermost), outermost, inner, Likely::Then);
     cx.b.switch_to(outermost);
     end_with(cx, step, COMPLETE);
     cx.b.switch_to(inner);
-    cx.b.branch(CmpOp::Eq, Width::W64, rule, special(Special::Signal), signal, linkage, Likely::Unknown);
+    cx.b.branch(CmpOp::Eq, Width::W64, rule, special(Special::Signal), signal, others, Likely::Unknown);
     cx.b.switch_to(signal);
     after_signal(cx, step);
+    cx.b.switch_to(others);
+    cx.b.branch(CmpOp::Eq, Width::W64, rule, special(Special::InRdi), in_rdi, more, Likely::Unknown);
+    cx.b.switch_to(in_rdi);
+    return_in_rdi(cx, step);
+    cx.b.switch_to(more);
+    cx.b.branch(CmpOp::Eq, Width::W64, rule, special(Special::Begun), begun, linkage, Likely::Unknown);
+    cx.b.switch_to(begun);
+    let count = cx.b.load(Addr::reg(step.buffer, WalkState::COUNT), Size::B8);
+    let fewer = cx.b.bin(BinOp::Sub, Width::W64, count, 1);
+    store(cx, step.buffer, WalkState::COUNT, fewer);
+    let last = frame_at(cx, step.maps, step.buffer, fewer);
+    cx.b.store(last, 0, Size::B8);
+    end_with(cx, step, COMPLETE);
     cx.b.switch_to(linkage);
     cx.b.branch(CmpOp::Ge, Width::W64, rule, special(Special::Plt9), tables, unsupported, Likely::Then);
     cx.b.switch_to(unsupported);
@@ -140,6 +154,20 @@ fn apply_special(cx: &mut Body<'_, '_>, step: &Step<'_>, rule: VReg, (by_pointer
     let cfa = cx.b.bin(BinOp::Add, Width::W64, above, 8);
     cx.b.assign(step.cfa, cfa);
     cx.b.jump(advance);
+}
+
+/// The return address is in RDI, which is known at the event itself only.
+fn return_in_rdi(cx: &mut Body<'_, '_>, step: &Step<'_>) {
+    let [known, unsupported] = std::array::from_fn(|_| cx.b.new_block());
+    let count = cx.b.load(Addr::reg(step.buffer, WalkState::COUNT), Size::B8);
+    cx.b.branch(CmpOp::Eq, Width::W64, count, 1, known, unsupported, Likely::Then);
+    cx.b.switch_to(unsupported);
+    end_with(cx, step, End::Unsupported as i64);
+    cx.b.switch_to(known);
+    let sp = cx.b.load(Addr::reg(step.buffer, WalkState::SP), Size::B8);
+    cx.b.assign(step.cfa, sp);
+    let caller = cx.b.load(Addr::reg(step.buffer, WalkState::DI), Size::B8);
+    add_frame(cx, step, caller, 1);
 }
 
 /// The interrupted code is the caller of a signal handler; its registers are in the `ucontext`, and

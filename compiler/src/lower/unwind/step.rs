@@ -14,8 +14,8 @@ use crate::lower::storage::StackMaps;
 use crate::lower::visited::is_visit;
 use crate::target::area_offsets;
 use crate::unwind::{
-    End, RBP_FLAG, RBP_WORDS_BITS, REALIGNED_FLAG, RSP_WORDS_BITS, RULE_BITS, SAVED_BITS, SPECIAL, Special,
-    VERSION_OFFSET,
+    End, INTERRUPTED, RBP_FLAG, RBP_WORDS_BITS, REALIGNED_FLAG, RSP_WORDS_BITS, RULE_BITS, SAVED_BITS, SPECIAL,
+    Special, VERSION_OFFSET,
 };
 
 /// The cache: for each CPU, two words at a hash of an address. The first has the rest of the
@@ -273,7 +273,8 @@ pub(super) fn add_frame(cx: &mut Body<'_, '_>, step: &Step<'_>, caller: VReg, ba
     store(cx, step.buffer, WalkState::AT, at);
     let count = cx.b.load(Addr::reg(step.buffer, WalkState::COUNT), Size::B8);
     let to = frame_at(cx, step.maps, step.buffer, count);
-    cx.b.store(to, caller, Size::B8);
+    let entry = if back == 0 { cx.b.bin(BinOp::Or, Width::W64, caller, INTERRUPTED as i64) } else { caller };
+    cx.b.store(to, entry, Size::B8);
     let counted = cx.b.bin(BinOp::Add, Width::W64, count, 1);
     store(cx, step.buffer, WalkState::COUNT, counted);
     cx.b.branch(CmpOp::Lt, Width::W64, counted, i64::from(step.maps.limit), more, full, Likely::Then);
