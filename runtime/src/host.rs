@@ -8,6 +8,8 @@ mod binary;
 pub mod bounded;
 pub(crate) mod budget;
 mod completion;
+pub(crate) mod debug_files;
+pub(crate) mod debug_sections;
 pub mod demangle;
 mod described;
 pub mod dwarf;

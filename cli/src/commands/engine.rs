@@ -334,7 +334,9 @@ pub(super) fn run(
         Format::BpftraceJson => Box::new(Json::new(out, arguments.quiet).of_bpftrace(notes()?)),
     };
     let output = progress::in_front_of(output, arguments);
-    let symbols = HostSymbols::read_by(&options.reader);
+    let mut symbols = HostSymbols::read_by(&options.reader);
+    // Scripts that draw flame graphs read its stacks, which have frames only.
+    symbols.shows_ends = !arguments.script.is_bpftrace;
     let outcome = stack_files.around(output, &arguments.script.origin.title(), |output| {
         session::run(object, &CATALOGUE, options, output, &symbols).map_err(|error| match error {
             RunError::Output(error) => {

@@ -1,6 +1,7 @@
 //! Function symbols and segments of ELF files.
 //!
-//! In: an executable or shared library. Out: function symbols with their file offsets.
+//! In: an executable or shared library, and where it was stripped, its separate debug file. Out:
+//! function symbols with their file offsets.
 //! Guarantee: only headers and symbol tables are read, into our own memory, so a file that changes
 //! meanwhile can give wrong answers but cannot crash us. A search for an exact name allocates no
 //! string for other names. Tables and names have limits: functions with longer names cannot be
@@ -9,6 +10,8 @@
 
 use super::bounded::{Bounded, Copied, MAX_SYMBOLS, MAX_TABLE_BYTES, open_regular};
 use super::budget::Reserved;
+use super::debug_files::{Program, Search};
+use super::debug_sections::DebugSections;
 use super::demangle::{MAX_NAME_BYTES, demangle};
 use super::{NEAR_NAMES, io_error};
 use object::elf::{self, FileHeader32, FileHeader64};
@@ -20,6 +23,7 @@ use profiler_compiler::{glob, similar};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Limit in bytes of all names that match a pattern.
 pub const MAX_LISTED_BYTES: usize = 64 << 20;
@@ -35,7 +39,12 @@ const CLONES: [&str; 4] = [".isra.", ".constprop.", ".part.", ".simdclone."];
 pub struct Symbols {
     path: PathBuf,
     segments: Vec<Segment>,
+    /// The full symbol table, and the dynamic one.
     tables: Vec<SymbolTable>,
+    /// Whether the first of these is there.
+    has_full: bool,
+    /// The full symbol table of the separate debug file, which is read when it is needed.
+    separate: OnceLock<Option<SymbolTable>>,
 }
 
 /// A loaded segment of code.
@@ -54,7 +63,10 @@ struct SymbolTable {
     _reserved: Reserved,
 }
 
-/// A function; the order of the fields decides which of several with the same name is chosen.
+/// The full symbol table and the dynamic one.
+type Tables = [Option<SymbolTable>; 2];
+
+/// A function; the order of the fields is that of several with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     /// An old version that new programs are not linked against.
@@ -77,32 +89,60 @@ impl Symbols {
     pub fn parse<'data, Bytes: ReadRef<'data> + Copied>(path: &Path, data: Bytes) -> Result<Symbols, TargetError> {
         let invalid = |error: Box<dyn Error>| TargetError::Invalid(format!("{}: {error}", path.display()));
         let class: u8 = *data.read_at(4).map_err(|()| not_elf(path))?;
-        let (segments, tables) = match class {
+        let (segments, [full, dynamic]) = match class {
             elf::ELFCLASS64 => read_tables::<FileHeader64<Endianness>, Bytes>(data).map_err(invalid)?,
             elf::ELFCLASS32 => read_tables::<FileHeader32<Endianness>, Bytes>(data).map_err(invalid)?,
             _ => return Err(not_elf(path)),
         };
-        Ok(Symbols { path: path.to_owned(), segments, tables })
+        let has_full = full.is_some();
+        let tables = [full, dynamic].into_iter().flatten().collect();
+        Ok(Symbols { path: path.to_owned(), segments, tables, has_full, separate: OnceLock::new() })
     }
 
-    /// Functions whose name matches a pattern, sorted by name, each name once.
+    /// The full symbol table that was moved to a separate debug file; none if it is in the file
+    /// itself, or if there is no such file.
+    fn separate(&self) -> Option<&SymbolTable> {
+        let read = || if self.has_full { None } else { read_separate(&self.path) };
+        self.separate.get_or_init(read).as_ref()
+    }
+
+    /// All tables.
+    fn all(&self) -> impl Iterator<Item = &SymbolTable> {
+        self.tables.iter().chain(self.separate())
+    }
+
+    /// Functions whose name matches a pattern, sorted by name. Several functions of one name, such
+    /// as static ones of several source files, are all there; but not the old versions of a
+    /// function that has a new one.
     pub fn functions(&self, pattern: &str) -> Result<Vec<FunctionSymbol>, TargetError> {
         let is_pattern = glob::is_pattern(pattern);
         let mut found: Vec<(&str, Entry)> = if is_pattern {
             self.named().filter(|(name, _)| glob::matches(pattern, name)).collect()
         } else {
-            let exact = |table: &'_ SymbolTable, entry: &Entry| table.has_name(*entry, pattern.as_bytes());
-            let hits = self.tables.iter().flat_map(|table| table.functions.iter().filter(move |e| exact(table, e)));
-            hits.map(|entry| (pattern, *entry)).collect()
+            let exact = |table: &SymbolTable, entry: &Entry| table.has_name(*entry, pattern.as_bytes());
+            let hits = |table: &SymbolTable| -> Vec<_> {
+                table.functions.iter().filter(|entry| exact(table, entry)).map(|entry| (pattern, *entry)).collect()
+            };
+            let own: Vec<_> = self.tables.iter().flat_map(hits).collect();
+            if own.is_empty() { self.separate().map(hits).unwrap_or_default() } else { own }
         };
         found.sort_unstable();
-        found.dedup_by_key(|(name, _)| *name);
+        found.dedup_by_key(|(name, entry)| (*name, entry.hidden, entry.address));
+        let same_name = found.chunk_by(|(name, _), (other, _)| name == other);
+        let found: Vec<(&str, Entry)> = same_name
+            .flat_map(|of_name| of_name.iter().filter(|(_, entry)| entry.hidden == of_name[0].1.hidden))
+            .copied()
+            .collect();
         let functions: Vec<FunctionSymbol> =
             found.iter().filter_map(|(name, entry)| self.place(name, *entry)).collect();
         if !functions.is_empty() {
             return Ok(functions);
         }
-        if self.tables.iter().all(|table| table.functions.is_empty()) {
+        if !found.is_empty() {
+            let path = self.path.display();
+            return Err(TargetError::Invalid(format!("{path} has no code: it is the debug file of a program")));
+        }
+        if self.all().all(|table| table.functions.is_empty()) {
             let path = self.path.display();
             return Err(TargetError::Invalid(format!("{path} has no function symbols: it is stripped")));
         }
@@ -168,7 +208,7 @@ impl Symbols {
     }
 
     fn named(&self) -> impl Iterator<Item = (&str, Entry)> {
-        self.tables.iter().flat_map(|table| {
+        self.all().flat_map(|table| {
             let named = table.functions.iter().filter_map(|entry| Some((table.name(*entry)?, *entry)));
             named.scan(table.most_name_bytes(), |left, (name, entry)| {
                 *left = left.checked_sub(name.len())?;
@@ -204,7 +244,7 @@ impl SymbolTable {
 /// Reads the code segments, then the full and the dynamic symbol table.
 fn read_tables<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data> + Copied>(
     data: Bytes,
-) -> Result<(Vec<Segment>, Vec<SymbolTable>), Box<dyn Error>> {
+) -> Result<(Vec<Segment>, Tables), Box<dyn Error>> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
     let code = |segment: &&Elf::ProgramHeader| {
@@ -220,7 +260,16 @@ fn read_tables<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data
     let sections = header.sections(endian, data)?;
     let full = read_table::<Elf, Bytes>(endian, data, &sections, elf::SHT_SYMTAB)?;
     let dynamic = read_table::<Elf, Bytes>(endian, data, &sections, elf::SHT_DYNSYM)?;
-    Ok((segments, [full, dynamic].into_iter().flatten().collect()))
+    Ok((segments, [full, dynamic]))
+}
+
+/// The full symbol table in the separate debug file of a program.
+fn read_separate(program: &Path) -> Option<SymbolTable> {
+    let open = |path: &Path| Some(Bounded::new(open_regular(path).ok()?, MAX_TABLE_BYTES));
+    let sections = DebugSections::parse(&open(program)?)?;
+    let (path, found) = Search::new().find(Program { path: program, root: Path::new("/") }, &sections)?;
+    let other = if found.has_symbols { Symbols::parse(&path, &open(&path)?).ok()? } else { return None };
+    other.tables.into_iter().next().filter(|_| other.has_full)
 }
 
 fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data> + Copied>(

@@ -152,6 +152,10 @@ impl Symbols for Counting<'_> {
         self.symbols.show_origins(is_shown);
     }
 
+    fn shows_ends(&self) -> bool {
+        self.symbols.shows_ends()
+    }
+
     fn locate_user(&self, pid: u32, addresses: &[u64]) -> Vec<Location> {
         let mut locations = self.symbols.locate_user(pid, addresses);
         let end = locations.iter().position(|location| *location == Location::NoCode);

@@ -9,14 +9,16 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use super::debug_files::{Program, Search, hex};
-use super::debug_sections::DebugSections;
 use super::image::{Contents, Image, NamedAddress};
 use super::line_cache::{FileKey, LineCache};
 use super::lines::{Found, Lines, Read};
+use super::packed::PackedSymbols;
 use crate::host::bounded::{Bounded, InSteps, MAX_TABLE_BYTES, open_regular};
+use crate::host::debug_files::{Program, Search, hex};
+use crate::host::debug_sections::DebugSections;
 
 /// Limit in bytes of cached symbols; above it the cache is emptied. The half million symbols of
 /// rustc and LLVM take 7 MB.
@@ -27,7 +29,7 @@ const MAX_FILES: usize = 512;
 /// All files read so far.
 #[derive(Debug)]
 pub(super) struct Files {
-    known: HashMap<FileKey, Arc<Known>>,
+    known: HashMap<FileKey, Rc<Known>>,
     kept_bytes: usize,
     lines: LineCache,
     search: Search,
@@ -58,7 +60,7 @@ enum Place {
 /// An opened file whose symbols have been read.
 #[derive(Debug, Clone)]
 pub(super) struct ReadFile {
-    pub known: Arc<Known>,
+    pub known: Rc<Known>,
     pub key: FileKey,
     contents: Contents,
 }
@@ -67,7 +69,7 @@ impl ReadFile {
     /// Bytes in memory, which have no separate debug file.
     pub(super) fn of_bytes(bytes: &[u8]) -> ReadFile {
         let known = Known { image: Image::parse(bytes), ..Known::default() };
-        ReadFile { known: Arc::new(known), key: FileKey::default(), contents: Contents::Bytes(bytes.into()) }
+        ReadFile { known: Rc::new(known), key: FileKey::default(), contents: Contents::Bytes(bytes.into()) }
     }
 
     /// The symbol at an offset of the file.
@@ -104,7 +106,7 @@ impl Files {
         let key = file.metadata().map(|meta| (meta.dev(), meta.ino(), meta.len(), (meta.mtime(), meta.mtime_nsec())));
         let key = key.unwrap_or_default();
         let known = match self.known.get(&key) {
-            Some(known) => Arc::clone(known),
+            Some(known) => Rc::clone(known),
             None => {
                 let mut known = self.parse(&file, program);
                 if known.image.is_too_large {
@@ -146,6 +148,7 @@ impl Files {
             return Known { image, build_id, lines: Place::Inside };
         }
         let Some((path, found)) = self.search.find(program, &sections) else {
+            image.add_packed(packed(file, &sections));
             return Known { image, build_id, lines: Place::Nowhere };
         };
         if found.has_symbols
@@ -154,20 +157,22 @@ impl Files {
             && let Ok(read) = file.try_clone()
         {
             image.add_symbols_of(Image::parse(&bounded(read)), &file);
+        } else {
+            image.add_packed(packed(file, &sections));
         }
         let lines = if found.has_lines() { Place::Separate(path) } else { Place::Nowhere };
         Known { image, build_id, lines }
     }
 
     /// Adds a file to the cache, which is emptied first if it is full.
-    fn keep(&mut self, key: FileKey, known: Known) -> Arc<Known> {
+    fn keep(&mut self, key: FileKey, known: Known) -> Rc<Known> {
         let size_bytes = known.image.size_bytes();
         if self.kept_bytes + size_bytes > MAX_KEPT_BYTES || self.known.len() >= MAX_FILES {
             self.clear();
         }
         self.kept_bytes += size_bytes;
-        let known = Arc::new(known);
-        self.known.insert(key, Arc::clone(&known));
+        let known = Rc::new(known);
+        self.known.insert(key, Rc::clone(&known));
         known
     }
 
@@ -175,6 +180,12 @@ impl Files {
         self.known.clear();
         self.kept_bytes = 0;
     }
+}
+
+/// The symbols that are compressed in a file, if it has no full symbol table.
+fn packed(file: &File, sections: &DebugSections) -> Option<PackedSymbols> {
+    let place = sections.packed_symbols.filter(|_| !sections.has_symbols)?;
+    PackedSymbols::new(file.try_clone().ok()?, place)
 }
 
 fn bounded(file: File) -> Bounded<InSteps> {

@@ -16,6 +16,8 @@ use object::elf::{self, FileHeader32, FileHeader64};
 use object::read::ReadRef;
 use object::read::elf::{FileHeader, ProgramHeader as _, SectionHeader as _, SectionTable, Sym as _};
 
+use super::linkage;
+use super::packed::PackedSymbols;
 use crate::host::bounded::MAX_SYMBOLS;
 use crate::host::budget::Reserved;
 use crate::host::demangle::MAX_NAME_BYTES;
@@ -31,10 +33,13 @@ const DW_EH_PE_DATAREL_SDATA4: u8 = 0x3b;
 #[derive(Debug, Default)]
 pub struct Image {
     segments: Vec<Segment>,
-    /// The full symbol table, the dynamic symbol table, and the full one of a separate debug file.
+    /// The full symbol table, the dynamic symbol table, the procedure linkage tables, and the full
+    /// symbol table of a separate debug file.
     tables: Vec<SymbolTable>,
     /// Where functions begin, if the file has no full symbol table.
     functions: Option<Functions>,
+    /// A symbol table that is compressed in the file, if it has no full one.
+    packed: Option<PackedSymbols>,
     /// Whether the file has more symbols than the limit, or than there is memory for.
     pub is_too_large: bool,
 }
@@ -87,6 +92,8 @@ struct SymbolTable {
     symbols: Vec<Symbol>,
     /// Offset and size of the names in the file.
     strings: (u64, u64),
+    /// What follows each name.
+    suffix: &'static [u8],
     is_dynamic: bool,
     /// The file with the names, if it is not the one with the code.
     names_in: Option<Arc<File>>,
@@ -94,11 +101,13 @@ struct SymbolTable {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Symbol {
-    address: u64,
-    /// Functions are smaller than 4 GiB: larger objects have no code.
-    size_bytes: u32,
-    name_offset: u32,
+pub(super) struct Symbol {
+    pub address: u64,
+    /// Functions are smaller than 4 GiB: larger objects have no code. Assembly often states no
+    /// size: such a symbol extends to the next one in its section, or in the dynamic table, which
+    /// is too sparse for that, over one byte.
+    pub size_bytes: u32,
+    pub name_offset: u32,
 }
 
 /// A symbol and the distance of an offset from its start.
@@ -128,6 +137,11 @@ impl Image {
         self.is_too_large |= debug_file.is_too_large;
     }
 
+    /// Adds the symbol table that is compressed in this file.
+    pub(super) fn add_packed(&mut self, packed: Option<PackedSymbols>) {
+        self.packed = packed;
+    }
+
     /// The address, as in the file's headers, of what is at a file offset.
     pub(crate) fn address_of(&self, file_offset: u64) -> Option<u64> {
         self.segments.iter().find_map(|segment| {
@@ -139,7 +153,8 @@ impl Image {
     /// The symbol at a file offset; `file` is the file whose symbols these are.
     pub fn find(&self, file_offset: u64, file: &Contents) -> Option<NamedAddress<'static>> {
         let address = self.address_of(file_offset)?;
-        self.tables.iter().find_map(|table| table.find(address, file))
+        let in_tables = || self.tables.iter().find_map(|table| table.find(address, file));
+        in_tables().or_else(|| self.packed.as_ref()?.find(address))
     }
 
     /// The file offset of the last function that begins at or before a file offset.
@@ -159,6 +174,7 @@ impl Image {
             + self.segments.len() * size_of::<Segment>()
             + tables
             + self.functions.as_ref().map_or(0, |functions| size_of_val(&*functions.addresses))
+            + self.packed.as_ref().map_or(0, PackedSymbols::size_bytes)
     }
 }
 
@@ -169,12 +185,7 @@ impl SymbolTable {
         let start = self.symbols[..end].partition_point(|symbol| symbol.address < nearest);
         let here = self.symbols[start..end].iter();
         let around = self.symbols[..start].iter().rev().take(MAX_NESTED);
-        let holds = |symbol: &&Symbol| match symbol.size_bytes {
-            // Assembly often states no size: such a symbol extends to the next one. The dynamic
-            // table is too sparse for that.
-            0 => symbol.address == address || symbol.address == nearest && !self.is_dynamic,
-            size_bytes => address - symbol.address < u64::from(size_bytes),
-        };
+        let holds = |symbol: &&Symbol| address - symbol.address < u64::from(symbol.size_bytes);
         here.chain(around).filter(holds).find_map(|symbol| {
             let name = Cow::Owned(self.name(symbol, file)?);
             Some(NamedAddress { name, offset: address - symbol.address })
@@ -188,7 +199,7 @@ impl SymbolTable {
         let separate = self.names_in.clone().map(Contents::File);
         let mut name = separate.as_ref().unwrap_or(file).read(offset, left_bytes as usize);
         name.truncate(name.iter().position(|byte| *byte == 0).unwrap_or(name.len()));
-        (!name.is_empty()).then_some(name)
+        (!name.is_empty()).then(|| [&name, self.suffix].concat())
     }
 }
 
@@ -212,6 +223,7 @@ fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data
         segments: segments.into_iter().map(|(_, segment)| segment).collect(),
         tables: Vec::new(),
         functions: None,
+        packed: None,
         is_too_large: false,
     };
     let sections = header.sections(endian, data).ok()?;
@@ -221,6 +233,7 @@ fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data
             None => image.is_too_large |= sections.iter().any(|section| section.sh_type(endian) == kind),
         }
     }
+    image.tables.extend(linkage_table((header, endian, data), &sections));
     if image.tables.iter().all(|table| table.is_dynamic || table.symbols.is_empty()) {
         let parts = header.program_headers(endian, data).ok()?;
         let unwind = parts.iter().find(|part| part.p_type(endian) == elf::PT_GNU_EH_FRAME);
@@ -270,9 +283,59 @@ fn read_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>
     let mut symbols = Vec::with_capacity(count);
     symbols.extend(found.iter().filter(is_code).map(symbol));
     symbols.sort_by_key(|symbol| (symbol.address, std::cmp::Reverse(symbol.size_bytes)));
+    let is_dynamic = kind == elf::SHT_DYNSYM;
+    add_sizes(&mut symbols, &if is_dynamic { Vec::new() } else { places(endian, sections) });
     let strings =
         if symbols.is_empty() { (0, 0) } else { sections.section(found.string_section()).ok()?.file_range(endian)? };
-    Some(SymbolTable { symbols, strings, is_dynamic: kind == elf::SHT_DYNSYM, names_in: None, _reserved: reserved })
+    Some(SymbolTable { symbols, strings, suffix: b"", is_dynamic, names_in: None, _reserved: reserved })
+}
+
+/// The entries through which functions of other files are called.
+fn linkage_table<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(
+    file: (&Elf, Endianness, Bytes),
+    sections: &SectionTable<'data, Elf, Bytes>,
+) -> Option<SymbolTable> {
+    let (_, endian, data) = file;
+    let functions = sections.symbols(endian, data, elf::SHT_DYNSYM).ok()?;
+    let mut symbols = linkage::entries(file, sections, &functions);
+    symbols.sort_by_key(|symbol| symbol.address);
+    let reserved = Reserved::new(symbols.len() * size_of::<Symbol>())?;
+    let strings = sections.section(functions.string_section()).ok()?.file_range(endian)?;
+    let table =
+        SymbolTable { symbols, strings, suffix: b"@plt", is_dynamic: true, names_in: None, _reserved: reserved };
+    Some(table).filter(|table| !table.symbols.is_empty())
+}
+
+/// First addresses of the sections that are loaded, and the addresses after their last ones.
+fn places<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(
+    endian: Endianness,
+    sections: &SectionTable<'data, Elf, Bytes>,
+) -> Vec<(u64, u64)> {
+    let is_loaded = |section: &&Elf::SectionHeader| section.sh_flags(endian).into() & u64::from(elf::SHF_ALLOC) != 0;
+    let place = |section: &Elf::SectionHeader| {
+        let start: u64 = section.sh_addr(endian).into();
+        (start, start.saturating_add(section.sh_size(endian).into()))
+    };
+    let mut places: Vec<(u64, u64)> = sections.iter().filter(is_loaded).map(place).collect();
+    places.sort_unstable();
+    places
+}
+
+/// Gives a size to the symbols that have none: up to the next one in the section, or one byte if
+/// they are in no section.
+fn add_sizes(symbols: &mut [Symbol], places: &[(u64, u64)]) {
+    let (mut next, mut after) = (u64::MAX, u64::MAX);
+    for symbol in symbols.iter_mut().rev() {
+        if symbol.address != next {
+            (next, after) = (symbol.address, next);
+        }
+        if symbol.size_bytes == 0 {
+            let place = places.partition_point(|(start, _)| *start <= symbol.address).checked_sub(1);
+            let end = place.map_or(0, |place| places[place].1.min(after));
+            let size_bytes = end.saturating_sub(symbol.address).max(1);
+            symbol.size_bytes = u32::try_from(size_bytes).unwrap_or(u32::MAX);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -349,13 +412,16 @@ mod tests {
     fn the_nearest_function_that_holds_an_address_counts() {
         let symbol = |address, size_bytes, name_offset| Symbol { address, size_bytes, name_offset };
         let file = Contents::Bytes(b"?\0outer\0inner\0bare\0?".as_slice().into());
-        let symbols = vec![symbol(0x10, 0x100, 1), symbol(0x20, 8, 7), symbol(0x30, 0, 0), symbol(0x200, 0, 13)];
-        let (strings, is_dynamic) = ((1, 18), false);
-        let mut table = SymbolTable { symbols, strings, is_dynamic, names_in: None, _reserved: Reserved::default() };
-        let name = |table: &SymbolTable, address| {
+        let symbols = [symbol(0x10, 0x100, 1), symbol(0x20, 8, 7), symbol(0x30, 0, 0), symbol(0x200, 0, 13)];
+        let name = |places: &[(u64, u64)], address| {
+            let mut symbols = symbols.to_vec();
+            add_sizes(&mut symbols, places);
+            let (strings, suffix, names_in, reserved) = ((1, 18), b"", None, Reserved::default());
+            let table = SymbolTable { symbols, strings, suffix, is_dynamic: false, names_in, _reserved: reserved };
             let found = table.find(address, &file)?;
             Some(format!("{}+{}", String::from_utf8_lossy(&found.name), found.offset))
         };
+        let sections = [(0x10, 0x120), (0x1f0, 0x301), (0x301, 0x400)];
         for (address, expected) in [
             (0x0f, None),
             (0x10, Some("outer+0")),
@@ -364,10 +430,23 @@ mod tests {
             (0x31, Some("outer+33")),
             (0x110, None),
             (0x300, Some("bare+256")),
+            (0x301, None),
         ] {
-            assert_eq!(name(&table, address).as_deref(), expected, "{address:#x}");
+            assert_eq!(name(&sections, address).as_deref(), expected, "{address:#x}");
         }
-        table.is_dynamic = true;
-        assert_eq!(name(&table, 0x300), None);
+        // In no section.
+        assert_eq!([name(&[], 0x200).as_deref(), name(&[], 0x201).as_deref()], [Some("bare+0"), None]);
+    }
+
+    #[test]
+    fn a_symbol_without_a_size_ends_at_the_next_one_and_with_its_section() {
+        let sizes = |symbols: &[(u64, u32)]| {
+            let symbol = |&(address, size_bytes): &(u64, u32)| Symbol { address, size_bytes, name_offset: 0 };
+            let mut symbols: Vec<Symbol> = symbols.iter().map(symbol).collect();
+            add_sizes(&mut symbols, &[(0x10, 0x40), (0x100, u64::MAX)]);
+            symbols.iter().map(|symbol| symbol.size_bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(&[(0x10, 0), (0x10, 0), (0x18, 3), (0x20, 0)]), [8, 8, 3, 0x20]);
+        assert_eq!(sizes(&[(0x8, 0), (0x40, 0), (0x100, 0)]), [1, 1, u32::MAX]);
     }
 }

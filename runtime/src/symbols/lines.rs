@@ -13,11 +13,11 @@ use addr2line::{Context, Frame};
 use gimli::{DwarfSections, SectionId};
 use profiler_model::value::{Inlined, Origin, Source};
 
-use super::debug_sections::{DebugSections, Place};
 use super::metered::{Meter, Metered, Section};
 use super::units::Units;
 use crate::host::bounded::Bounded;
 use crate::host::budget::Reserved;
+use crate::host::debug_sections::{DebugSections, Place};
 use crate::host::demangle::{MAX_NAME_BYTES, readable};
 use crate::host::inflate::inflate;
 

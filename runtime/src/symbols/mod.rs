@@ -7,8 +7,6 @@
 //! here.
 
 pub mod counting;
-mod debug_files;
-mod debug_sections;
 mod expected;
 mod files;
 mod generated;
@@ -18,8 +16,10 @@ pub(crate) mod kept;
 pub mod kernel;
 mod line_cache;
 pub mod lines;
+mod linkage;
 mod metered;
 pub(crate) mod naming;
+mod packed;
 pub mod perf_map;
 pub(crate) mod processes;
 mod recorder;
@@ -48,6 +48,9 @@ pub struct HostSymbols {
     usernames: OnceCell<HashMap<u32, String>>,
     boot_time_ns: u64,
     notes: RefCell<Vec<String>>,
+    /// Whether the text of a stack says why callers are missing; without, the loss ledger alone
+    /// does.
+    pub shows_ends: bool,
 }
 
 impl HostSymbols {
@@ -64,6 +67,7 @@ impl HostSymbols {
             usernames: OnceCell::new(),
             boot_time_ns: time::realtime_ns().saturating_sub(time::boottime_ns()),
             notes: RefCell::default(),
+            shows_ends: true,
         }
     }
 
@@ -120,6 +124,10 @@ impl Symbols for HostSymbols {
 
     fn show_origins(&self, is_shown: bool) {
         self.user.borrow_mut().with_origins = is_shown;
+    }
+
+    fn shows_ends(&self) -> bool {
+        self.shows_ends
     }
 
     fn shortfalls(&self) -> Shortfalls {

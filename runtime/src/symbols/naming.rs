@@ -15,7 +15,6 @@ use std::sync::Arc;
 use profiler_model::value::{FileId, FilePosition, Location, Origin, Shortfalls, SymbolName};
 use serde::{Deserialize, Serialize};
 
-use super::debug_files::Program;
 use super::files::{Files, ReadFile};
 use super::generated::{Generated, GeneratedCode};
 use super::image::NamedAddress;
@@ -24,6 +23,7 @@ use super::line_cache::FileKey;
 use super::processes::FilePlace;
 use super::regions::{Region, Regions};
 use crate::host::bounded::open_regular;
+use crate::host::debug_files::Program;
 use crate::host::demangle::readable;
 pub(crate) use crate::host::mapped::read_maps;
 use crate::host::stat::{MEMORY_BYTES, START_STACK, Stat};

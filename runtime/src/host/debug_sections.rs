@@ -30,7 +30,7 @@ const MAX_BUILD_ID_BYTES: usize = 64;
 
 /// The place of a section in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub offset: u64,
     pub size_bytes: u64,
     /// Size without compression by zlib; `None` if it is not compressed.
@@ -39,19 +39,21 @@ pub(super) struct Place {
 
 impl Place {
     /// Size of its contents in bytes.
-    pub(super) fn contents_bytes(&self) -> u64 {
+    pub(crate) fn contents_bytes(&self) -> u64 {
         self.unpacked_bytes.unwrap_or(self.size_bytes)
     }
 }
 
 /// What a file says about debug information.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DebugSections {
+pub(crate) struct DebugSections {
     pub endian: RunTimeEndian,
     /// The sections that the file has.
     pub places: Vec<(SectionId, Place)>,
     /// Whether it has a full symbol table.
     pub has_symbols: bool,
+    /// The place of a symbol table that was compressed by xz (`.gnu_debugdata`).
+    pub packed_symbols: Option<Place>,
     /// Empty if it has none.
     pub build_id: Vec<u8>,
     pub link: Option<DebugLink>,
@@ -59,7 +61,7 @@ pub(super) struct DebugSections {
 
 /// A reference to a separate debug file (`.gnu_debuglink`).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct DebugLink {
+pub(crate) struct DebugLink {
     /// The name of the file, without a directory.
     pub name: String,
     /// CRC-32 of the file.
@@ -68,7 +70,7 @@ pub(super) struct DebugLink {
 
 impl DebugSections {
     /// Reads the headers of a file; `None` if it is not an ELF file.
-    pub(super) fn parse<'data, Bytes: ReadRef<'data>>(data: Bytes) -> Option<DebugSections> {
+    pub(crate) fn parse<'data, Bytes: ReadRef<'data>>(data: Bytes) -> Option<DebugSections> {
         match data.read_at::<u8>(4) {
             Ok(&elf::ELFCLASS64) => read::<FileHeader64<Endianness>, Bytes>(data),
             Ok(&elf::ELFCLASS32) => read::<FileHeader32<Endianness>, Bytes>(data),
@@ -77,7 +79,7 @@ impl DebugSections {
     }
 
     /// Whether it has information about lines.
-    pub(super) fn has_lines(&self) -> bool {
+    pub(crate) fn has_lines(&self) -> bool {
         let has = |wanted| self.places.iter().any(|(id, _)| *id == wanted);
         has(SectionId::DebugInfo) && has(SectionId::DebugLine)
     }
@@ -91,6 +93,7 @@ fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data
         endian: if endian.is_big_endian() { RunTimeEndian::Big } else { RunTimeEndian::Little },
         places: Vec::new(),
         has_symbols: false,
+        packed_symbols: None,
         build_id: build_id(endian, data, &sections).unwrap_or_default(),
         link: None,
     };
@@ -103,6 +106,9 @@ fn read<'data, Elf: FileHeader<Endian = Endianness>, Bytes: ReadRef<'data>>(data
         let Ok(name) = sections.section_name(endian, section) else { continue };
         if name == b".gnu_debuglink" {
             found.link = found.link.or_else(|| link(endian, section.data(endian, data).ok()?));
+        }
+        if name == b".gnu_debugdata" {
+            found.packed_symbols = place::<Elf, Bytes>(endian, data, section);
         }
         let wanted = |id: &&SectionId| id.name().as_bytes() == name;
         if let (Some(id), Some(place)) = (SECTIONS.iter().find(wanted), place::<Elf, Bytes>(endian, data, section)) {

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use profiler_model::crc32::Crc32;
 
+use super::bounded::{Bounded, InSteps, MAX_TABLE_BYTES, open_regular};
 use super::debug_sections::{DebugLink, DebugSections};
-use crate::host::bounded::{Bounded, InSteps, MAX_TABLE_BYTES, open_regular};
 
 /// Where distributions install debug files.
 const SYSTEM: &str = "/usr/lib/debug";
@@ -23,7 +23,7 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 /// A mapped file, for finding its debug file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Program<'a> {
+pub(crate) struct Program<'a> {
     /// Its path in the mount namespace of its process.
     pub path: &'a Path,
     /// Where that namespace is reached: `/proc/PID/root`, or `/`.
@@ -32,19 +32,19 @@ pub(super) struct Program<'a> {
 
 /// Finds debug files.
 #[derive(Debug)]
-pub(super) struct Search {
+pub(crate) struct Search {
     /// debuginfod's cache.
     cache: Option<PathBuf>,
 }
 
 impl Search {
     /// A search in the places of this machine.
-    pub(super) fn new() -> Search {
+    pub(crate) fn new() -> Search {
         Search { cache: cache(|name| env::var_os(name)) }
     }
 
     /// The path of the debug file of a program, and what the file contains.
-    pub(super) fn find(&self, program: Program<'_>, sections: &DebugSections) -> Option<(PathBuf, DebugSections)> {
+    pub(crate) fn find(&self, program: Program<'_>, sections: &DebugSections) -> Option<(PathBuf, DebugSections)> {
         self.by_build_id(program, &sections.build_id).or_else(|| by_link(program, sections.link.as_ref()?))
     }
 
@@ -83,7 +83,7 @@ fn sections_of(path: &Path) -> Option<DebugSections> {
     DebugSections::parse(&Bounded::new(InSteps(open_regular(path).ok()?), MAX_TABLE_BYTES))
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
