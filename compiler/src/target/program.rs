@@ -140,6 +140,8 @@ pub enum ParameterPlace {
     Memory(u32, i32),
     /// In several places, one for each member of the struct that it is.
     Members(Vec<ParameterPlace>),
+    /// In no place: it always has this value, of which its type takes the lower bits.
+    Constant(i64),
     /// In no place that a program can read: why, after "it".
     Unreadable(String),
 }

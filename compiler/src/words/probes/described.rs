@@ -146,6 +146,10 @@ fn value(arch: Arch, btf: &Btf, parameter: &ProgramParameter) -> Result<(ExprKin
         ParameterPlace::Unreadable(why) => return Err(why.clone()),
         ParameterPlace::Members(places) => return members(arch, btf, parameter, places),
         ParameterPlace::Register(offset) => ExprKind::Register(*offset),
+        ParameterPlace::Constant(number) => {
+            let number = typed::Expr { kind: ExprKind::Int(*number), ty: Type::I64, span: Span::default() };
+            typed::Expr::convert(number, &ty).kind
+        }
         ParameterPlace::Memory(register, distance) => memory(*register, (*distance).into()),
         ParameterPlace::Stack(offset_bytes) => {
             memory(register_offset(arch, "sp").unwrap_or_default(), (*offset_bytes).into())

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::bpf_programs;
+use super::uprobe::LANGUAGES;
 use crate::btf::{Btf, Kind as BtfKind, Parameter, describe_in_c};
-use crate::target::{KernelFunction, Target, TargetError, shown_path};
+use crate::target::{FunctionSymbol, KernelFunction, Target, TargetError, shown_path};
 use crate::{glob, similar};
 
 /// Limit of suggested similar names.
@@ -123,15 +124,43 @@ pub(super) fn parameters(btf: &Btf, params: &[Parameter<'_>]) -> Vec<String> {
     params.iter().enumerate().map(line).collect()
 }
 
-/// `PATH:FUNCTION`, both with optional wildcards.
+/// `PATH:FUNCTION`, `PATH:cpp:NAME`, `PATH:rust:NAME`, all with optional wildcards. A function with
+/// `::` is a name in the source.
 pub(super) fn user_functions(target: &dyn Target, rest: &str) -> Result<Vec<String>, TargetError> {
-    let (file, function) = rest.rsplit_once(':').unwrap_or((rest, "*"));
+    let (file, function, language) = parts(rest);
     if file == "*" && target.of_process().is_none() {
         return Err(TargetError::Invalid("name a file or command, as in uprobe:/bin/bash:*".to_owned()));
     }
-    let function = if function.is_empty() { "*" } else { function };
+    let function = if function.is_empty() { "*" } else { function.trim_matches('"') };
     each_file(target, file, |path| {
-        Ok(target.functions(path, function)?.into_iter().map(|symbol| symbol.name).collect())
+        let found = match language {
+            Some(_) => target.functions_by_source_name(path, function)?,
+            None => target.functions(path, function)?,
+        };
+        let shown = |symbol: FunctionSymbol| match language {
+            Some(language) => format!("{language}:\"{}\"", symbol.name),
+            None => symbol.name,
+        };
+        let mut names: Vec<String> = found.into_iter().map(shown).collect();
+        names.dedup();
+        Ok(names)
+    })
+}
+
+/// The file, the function, and for a name in the source its language.
+fn parts(rest: &str) -> (&str, &str, Option<&'static str>) {
+    let of = |language: &'static str| {
+        let (file, name) = rest.split_once(&format!(":{language}:"))?;
+        Some((file, name, Some(language)))
+    };
+    let by_name = || {
+        let (file, name) = rest.split_once(':').filter(|_| rest.contains("::"))?;
+        Some((file, name, Some(LANGUAGES[0])))
+    };
+    let in_source = LANGUAGES.into_iter().find_map(of).or_else(by_name);
+    in_source.unwrap_or_else(|| {
+        let (file, name) = rest.rsplit_once(':').unwrap_or((rest, "*"));
+        (file, name, None)
     })
 }
 

@@ -155,7 +155,7 @@ pub(super) fn files(cx: &mut Points<'_, '_>, binary: &Ident) -> Option<Vec<Strin
 const OF_PROCESS_OR: &str = "*|";
 
 /// Languages whose compilers mangle function names.
-const LANGUAGES: [&str; 2] = ["cpp", "rust"];
+pub(super) const LANGUAGES: [&str; 2] = ["cpp", "rust"];
 
 /// Libraries that were merged into libc in glibc 2.34; the remaining files contain no functions.
 const PARTS_OF_LIBC: [&str; 5] = ["libanl.so", "libdl.so", "libpthread.so", "librt.so", "libutil.so"];

@@ -145,7 +145,7 @@ fn is_slice<'data>(entries: &Entries<'data, '_>, found: &Found<'data>, size_byte
     let names: Vec<_> = members.iter().filter_map(|member| entries.own_text(member, constants::DW_AT_name)).collect();
     let is_at = |(index, member): (u64, &Found<'data>)| {
         member.number(constants::DW_AT_data_member_location) == Some(index * WORD_BYTES)
-            && class(entries, member.target(constants::DW_AT_type)) == Class::Words(1)
+            && class(entries, entries.target(member, constants::DW_AT_type)) == Class::Words(1)
     };
     names == ["data_ptr", "length"] && (0..).zip(&members).all(is_at)
 }
@@ -180,7 +180,7 @@ fn integers<'data>(
         let offset =
             member.entry.attr_value(constants::DW_AT_data_member_location).map_or(Some(0), |at| at.udata_value());
         let start = start.checked_add(offset?)?;
-        let mut ty = plain(entries, member.target(constants::DW_AT_type), true)?;
+        let mut ty = plain(entries, entries.target(&member, constants::DW_AT_type), true)?;
         let mut count = 1_u64;
         while ty.tag() == constants::DW_TAG_array_type {
             count =

@@ -10,7 +10,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use gimli::{AttributeValue, DebugInfoOffset, DebuggingInformationEntry, DwAt, DwTag, Dwarf, UnitOffset, constants};
+use gimli::{
+    AttributeValue, DebugInfoOffset, DebugTypes, DebuggingInformationEntry, DwAt, DwTag, Dwarf, Reader as _,
+    Section as _, UnitHeader, UnitOffset, UnitType, constants,
+};
 
 use super::file::Slice;
 use super::ranges::Ranges;
@@ -38,7 +41,7 @@ pub(super) type Unit<'data> = gimli::Unit<Slice<'data>>;
 pub(super) type Entry<'data> = DebuggingInformationEntry<Slice<'data>>;
 pub(super) type Value<'data> = AttributeValue<Slice<'data>>;
 
-/// The position of an entry in `.debug_info`.
+/// The position of an entry in `.debug_info`, or from [`TYPES`] on in `.debug_types`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position(pub usize);
 
@@ -47,10 +50,16 @@ impl Position {
     pub(super) const UNKNOWN: Position = Position(usize::MAX);
 }
 
+/// Where positions of `.debug_types` begin. Compilers write that section for version 4 of DWARF.
+const TYPES: usize = 1 << 48;
+
 /// The units of a file and the functions of those units that were searched.
 #[derive(Debug, Default)]
 pub(super) struct Index {
+    /// Sorted by position.
     units: Option<Vec<UnitPlace>>,
+    /// The types that have a unit of their own, by their signatures.
+    signatures: BTreeMap<u64, Position>,
     code: Ranges,
     functions: BTreeMap<usize, BTreeMap<u64, Vec<Position>>>,
     /// Whether the compiler may have changed how functions of a unit are called.
@@ -149,16 +158,27 @@ impl<'data, 'index> Entries<'data, 'index> {
         if self.index.borrow().units.is_some() {
             return;
         }
-        let mut places = Vec::new();
-        let mut headers = self.dwarf.units();
-        while let (Ok(Some(header)), Some(())) = (headers.next(), self.step()) {
+        let (mut places, mut signatures) = (Vec::new(), BTreeMap::new());
+        let mut add = |header: &UnitHeader<Slice<'data>>, start: usize| {
             if places.len() == MAX_UNITS {
                 self.steps.set(0);
             }
+            places.push(UnitPlace { start, end: start.saturating_add(header.length_including_self()) });
+            if let UnitType::Type { type_signature, type_offset } = header.type_() {
+                signatures.insert(type_signature.0, Position(start.saturating_add(type_offset.0)));
+            }
+        };
+        let mut headers = self.dwarf.units();
+        while let (Ok(Some(header)), Some(())) = (headers.next(), self.step()) {
             let Some(start) = header.debug_info_offset() else { continue };
-            let end = start.0.saturating_add(header.length_including_self());
-            places.push(UnitPlace { start: start.0, end });
+            add(&header, start.0);
         }
+        let mut headers = self.dwarf.type_units();
+        while let (Ok(Some(header)), Some(())) = (headers.next(), self.step()) {
+            let Some(start) = header.debug_types_offset() else { continue };
+            add(&header, TYPES.saturating_add(start.0));
+        }
+        self.index.borrow_mut().signatures = signatures;
         let starts: Vec<usize> = places.iter().map(|place| place.start).collect();
         self.index.borrow_mut().units = Some(places);
         let mut code = Vec::with_capacity(starts.len());
@@ -178,7 +198,7 @@ impl<'data, 'index> Entries<'data, 'index> {
         let mut cursor = unit.entries();
         let root = cursor.next_dfs().ok()??;
         // Such a unit has what several units share: types.
-        let has_code = root.tag() != constants::DW_TAG_partial_unit;
+        let has_code = !matches!(root.tag(), constants::DW_TAG_partial_unit | constants::DW_TAG_type_unit);
         let ranges = self.ranges(unit, root);
         (!ranges.is_empty() || !has_code).then_some(ranges)
     }
@@ -267,7 +287,14 @@ impl<'data, 'index> Entries<'data, 'index> {
             return Some(Rc::clone(unit));
         }
         self.step()?;
-        let header = self.dwarf.unit_header(DebugInfoOffset(start)).ok()?;
+        let header = match start.checked_sub(TYPES) {
+            None => self.dwarf.unit_header(DebugInfoOffset(start)).ok()?,
+            Some(offset) => {
+                let mut from_here = *self.dwarf.debug_types.reader();
+                from_here.skip(offset).ok()?;
+                DebugTypes::from(from_here).units().next().ok()??
+            }
+        };
         let unit = Rc::new(self.dwarf.unit(header).ok()?);
         self.units.borrow_mut().insert(start, Rc::clone(&unit));
         Some(unit)
@@ -321,8 +348,8 @@ impl<'data, 'index> Entries<'data, 'index> {
             if found.entry.has_attr(name) {
                 return Some(found);
             }
-            let origin = found.target(constants::DW_AT_abstract_origin);
-            at = origin.or_else(|| found.target(constants::DW_AT_specification))?;
+            let origin = self.target(&found, constants::DW_AT_abstract_origin);
+            at = origin.or_else(|| self.target(&found, constants::DW_AT_specification))?;
         }
         None
     }
@@ -340,6 +367,22 @@ impl<'data, 'index> Entries<'data, 'index> {
         std::str::from_utf8(text.slice()).ok().map(str::to_owned)
     }
 
+    /// The position that an attribute refers to; one without an entry if that is in another file.
+    pub(super) fn target(&self, found: &Found<'data>, name: DwAt) -> Option<Position> {
+        match found.entry.attr_value(name)? {
+            AttributeValue::UnitRef(offset) => {
+                let start = found.at.0.checked_sub(found.entry.offset().0)?;
+                Some(Position(start.checked_add(offset.0)?))
+            }
+            AttributeValue::DebugInfoRef(offset) => Some(Position(offset.0)),
+            AttributeValue::DebugTypesRef(signature) => {
+                self.find_units();
+                Some(self.index.borrow().signatures.get(&signature.0).copied().unwrap_or(Position::UNKNOWN))
+            }
+            _ => Some(Position::UNKNOWN),
+        }
+    }
+
     /// The position of the type of an entry or of those that it is an instance of; `None` for
     /// `void`.
     pub(super) fn type_of(&self, at: Position) -> Option<Position> {
@@ -347,10 +390,10 @@ impl<'data, 'index> Entries<'data, 'index> {
         for _ in 0..MAX_ORIGINS {
             let Some(found) = self.get(at) else { break };
             if found.entry.has_attr(constants::DW_AT_type) {
-                return found.target(constants::DW_AT_type);
+                return self.target(&found, constants::DW_AT_type);
             }
-            let origin = found.target(constants::DW_AT_abstract_origin);
-            at = origin.or_else(|| found.target(constants::DW_AT_specification))?;
+            let origin = self.target(&found, constants::DW_AT_abstract_origin);
+            at = origin.or_else(|| self.target(&found, constants::DW_AT_specification))?;
         }
         Some(Position::UNKNOWN)
     }
@@ -359,18 +402,6 @@ impl<'data, 'index> Entries<'data, 'index> {
 impl Found<'_> {
     pub(super) fn tag(&self) -> DwTag {
         self.entry.tag()
-    }
-
-    /// The position that an attribute refers to; one without an entry if that is in another file or
-    /// in another section.
-    pub(super) fn target(&self, name: DwAt) -> Option<Position> {
-        match self.entry.attr_value(name)? {
-            AttributeValue::UnitRef(offset) => {
-                Some(Position(self.unit.header.debug_info_offset()?.0.checked_add(offset.0)?))
-            }
-            AttributeValue::DebugInfoRef(offset) => Some(Position(offset.0)),
-            _ => Some(Position::UNKNOWN),
-        }
     }
 
     /// An attribute that is a number without a sign.

@@ -26,7 +26,7 @@ pub(super) fn describe(
 ) -> Result<ProgramFunction, String> {
     let damaged = || "its debug information is damaged, or in a supplementary file (dwz), which is not read".to_owned();
     let function = entries.get(at).ok_or_else(damaged)?;
-    let origin = function.target(constants::DW_AT_abstract_origin);
+    let origin = entries.target(&function, constants::DW_AT_abstract_origin);
     let origin = origin.map(|at| entries.get(at).ok_or_else(damaged)).transpose()?;
     let result = entries.type_of(at);
     let of_result = calls::class(entries, result);
@@ -66,7 +66,7 @@ pub(super) fn parameters_of<'data>(
     };
     let mut declared = entries.children(origin, &parameter);
     declared.truncate(MAX_PARAMETERS);
-    let origin_of = |own: &Found<'data>| own.target(constants::DW_AT_abstract_origin);
+    let origin_of = |own: &Found<'data>| entries.target(own, constants::DW_AT_abstract_origin);
     let with_place = |declared: Found<'data>| {
         let actual = own.iter().find(|own| origin_of(own) == Some(declared.at)).cloned();
         (declared, actual)
@@ -95,6 +95,7 @@ fn place(arch: Arch, known: Location, by_convention: ParameterPlace, is_certain:
     let in_register = |number| calls::register(arch, number).map_or_else(removed, ParameterPlace::Register);
     match known {
         Location::Register(number) => in_register(number),
+        Location::Constant(value) => ParameterPlace::Constant(value),
         Location::Registers(first, second) => ParameterPlace::Members(vec![in_register(first), in_register(second)]),
         Location::Caller(offset) => ParameterPlace::Stack(calls::frame_distance_bytes(arch).saturating_add(offset)),
         Location::MainlyRegister(_) | Location::Stored if is_certain => by_convention,

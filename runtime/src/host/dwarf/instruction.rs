@@ -13,7 +13,7 @@ use super::entries::{Entries, Found, Position};
 use super::file::{FrameSections, Slice};
 use super::frames::{self, Frame};
 use super::function::{is_never_passed, parameters_of};
-use super::location::register_pair;
+use super::location::{constant, constant_of, register_pair};
 use super::types::Types;
 
 /// Limit of ranges read of one parameter.
@@ -48,7 +48,7 @@ pub(super) fn describe(
     let damaged = || "its debug information is damaged, or in a supplementary file (dwz), which is not read".to_owned();
     let scope = entries.get(at.scope).ok_or_else(damaged)?;
     let function = entries.get(at.function).ok_or_else(damaged)?;
-    let origin = scope.target(constants::DW_AT_abstract_origin);
+    let origin = entries.target(&scope, constants::DW_AT_abstract_origin);
     let origin = origin.map(|at| entries.get(at).ok_or_else(damaged)).transpose()?;
     let frame = frames::at(entries, sections, at.address);
     let mut parameters = Vec::new();
@@ -87,7 +87,7 @@ fn place<'data>(
 ) -> Result<ParameterPlace, &'static str> {
     let evaluate = |expression| evaluate(function, parameter, expression, (at.arch, frame));
     match parameter.entry.attr_value(constants::DW_AT_location) {
-        None => Err("was optimised away by the compiler"),
+        None => constant_of(parameter).map(ParameterPlace::Constant).ok_or("was optimised away by the compiler"),
         Some(AttributeValue::Exprloc(expression)) => evaluate(expression),
         Some(list) => {
             let Ok(Some(mut list)) = entries.dwarf().attr_locations(&parameter.unit, list) else {
@@ -129,6 +129,7 @@ fn evaluate<'data>(
             let base = frame_base(function, frame).ok_or("is in a frame that has no known start at this line")?;
             memory(base.register, base.offset.checked_add(offset).ok_or(COMPUTED)?)
         }
+        (Some(first), Some(Operation::StackValue)) => constant(&first).map(ParameterPlace::Constant).ok_or(COMPUTED),
         (Some(Operation::Piece { .. }) | None, _) => Err(DISCARDED),
         _ => Err(COMPUTED),
     }

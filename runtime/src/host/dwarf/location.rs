@@ -26,7 +26,9 @@ pub(super) enum Location {
     Caller(u32),
     /// In memory of the function, which it has yet to store, or in no place at the entry.
     Stored,
-    /// In no place at all: nothing uses it, or the compiler knows its value.
+    /// In no place: it always has this value.
+    Constant(i64),
+    /// In no place at all: nothing uses it.
     None,
 }
 
@@ -38,7 +40,7 @@ pub(super) fn at_entry<'data>(
     address: u64,
 ) -> Location {
     match parameter.entry.attr_value(constants::DW_AT_location) {
-        None => Location::None,
+        None => constant_of(parameter).map_or(Location::None, Location::Constant),
         Some(AttributeValue::Exprloc(expression)) => match location(function, parameter, expression) {
             Location::Register(number) => Location::MainlyRegister(number),
             other => other,
@@ -75,7 +77,23 @@ fn location<'data>(
             _ => Location::Stored,
         },
         (Some(Operation::RegisterOffset { .. }), None) => Location::Stored,
+        (Some(first), Some(Operation::StackValue)) => constant(&first).map_or(Location::None, Location::Constant),
         _ => Location::None,
+    }
+}
+
+/// The only value that a parameter has.
+pub(super) fn constant_of(parameter: &Found<'_>) -> Option<i64> {
+    let value = parameter.entry.attr(constants::DW_AT_const_value)?;
+    value.sdata_value().or_else(|| value.udata_value().map(u64::cast_signed))
+}
+
+/// The value of an operation that has no operand but this.
+pub(super) fn constant(operation: &Operation<Slice<'_>>) -> Option<i64> {
+    match *operation {
+        Operation::UnsignedConstant { value } => Some(value.cast_signed()),
+        Operation::SignedConstant { value } => Some(value),
+        _ => None,
     }
 }
 

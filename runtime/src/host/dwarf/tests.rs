@@ -201,7 +201,10 @@ fn places_follow_the_calling_convention() {
         let offset = |place| match place {
             ParameterPlace::Register(offset) => Some(offset),
             ParameterPlace::Stack(offset) => Some(1000 + offset),
-            ParameterPlace::Memory(..) | ParameterPlace::Members(_) | ParameterPlace::Unreadable(_) => None,
+            ParameterPlace::Memory(..)
+            | ParameterPlace::Members(_)
+            | ParameterPlace::Constant(_)
+            | ParameterPlace::Unreadable(_) => None,
         };
         classes.iter().map(|class| offset(places.next(*class))).collect()
     };

@@ -54,6 +54,11 @@ pub(super) fn plain<'data>(
     let mut at = at;
     for _ in 0..MAX_QUALIFIERS {
         let found = entries.get(at?)?;
+        // The type is in a unit of its own.
+        if found.entry.has_attr(constants::DW_AT_signature) {
+            at = entries.target(&found, constants::DW_AT_signature);
+            continue;
+        }
         let is_transparent = match found.tag() {
             constants::DW_TAG_const_type
             | constants::DW_TAG_volatile_type

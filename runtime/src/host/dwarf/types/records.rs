@@ -26,7 +26,7 @@ impl<'data> Types<'_, 'data, '_> {
         );
         let parts = [constants::DW_TAG_member, constants::DW_TAG_inheritance, constants::DW_TAG_enumerator];
         for part in self.entries.children(found, &parts) {
-            let ty = part.target(constants::DW_AT_type);
+            let ty = self.entries.target(&part, constants::DW_AT_type);
             let of = plain(self.entries, ty, false).map(|of| (of.tag(), self.name(&of)));
             let value = part.entry.attr_value(constants::DW_AT_const_value).and_then(number);
             let _ = write!(shape, "\n{} {of:?} {value:?} {:?}", self.name(&part), placed(self, &part));
@@ -49,7 +49,7 @@ impl<'data> Types<'_, 'data, '_> {
             let is_static = part.flag(constants::DW_AT_external) || part.flag(constants::DW_AT_declaration);
             let place = placed(self, part).filter(|(offset, _)| *offset < most_bits && !is_static);
             let Some((bit_offset, width)) = place else { continue };
-            let ty = self.id(part.target(constants::DW_AT_type));
+            let ty = self.id(self.entries.target(part, constants::DW_AT_type));
             // A base class is a part without a name: its members are found in it.
             let is_base = part.tag() == constants::DW_TAG_inheritance;
             let name = if is_base { String::new() } else { self.name(part) };
@@ -101,7 +101,7 @@ fn placed<'data>(types: &Types<'_, 'data, '_>, part: &Found<'data>) -> Option<(u
     // Before DWARF 4: the distance from the most significant bit of the integer that has the field.
     let Some(from_top) = part.number(constants::DW_AT_bit_offset) else { return Some((bits, Some(width))) };
     let size = part.number(constants::DW_AT_byte_size).or_else(|| {
-        let ty = part.target(constants::DW_AT_type);
+        let ty = types.entries.target(part, constants::DW_AT_type);
         plain(types.entries, ty, true)?.number(constants::DW_AT_byte_size)
     })?;
     let offset = bits.checked_add(size.checked_mul(8)?)?;
