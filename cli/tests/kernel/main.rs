@@ -14,6 +14,7 @@ mod doctor_script;
 mod dwarf;
 mod endings;
 mod faults;
+mod frames;
 mod gpu;
 mod hostile;
 mod iterators;
