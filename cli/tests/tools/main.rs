@@ -8,6 +8,7 @@
 
 mod beside;
 mod differential;
+mod idioms;
 #[path = "../patience/mod.rs"]
 mod patience;
 mod random;
