@@ -67,6 +67,7 @@ fn start_to_line(command: &mut Command) -> Result<u128> {
 /// Starts a command, interrupts it after `settle_ms` and measures the time until it exits.
 pub fn interrupt(settle_ms: u64, words: &[String]) -> Result<()> {
     let mut command = tool(words)?;
+    sys::accept_interrupts();
     let child: Child = command.stdout(Stdio::null()).spawn()?;
     std::thread::sleep(Duration::from_millis(settle_ms));
     let start = Instant::now();

@@ -190,6 +190,12 @@ pub fn signal_itself(signal: i32) -> io::Result<()> {
     checked(unsafe { libc::syscall(libc::SYS_kill, libc::getpid(), signal) })
 }
 
+/// SIGINT ends programs that are started from now on: jobs in the background of a shell ignore it.
+pub fn accept_interrupts() {
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+}
+
 /// Ends the calling thread, and nothing else.
 pub fn end_thread() -> ! {
     // SAFETY: the call touches no memory.
