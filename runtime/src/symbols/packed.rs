@@ -3,7 +3,7 @@
 //! In: an open file, and the place of this section. Out: the symbol that contains an address.
 //! Guarantee: what is decompressed is bounded before it is read for good. A damaged or malicious
 //! file yields wrong names or none. A file that its owner cuts off while it is read can end this
-//! process, as it is mapped.
+//! process, as it is mapped; one that is changed after the first pass can be larger than the limit.
 //!
 //! The section is an ELF file with a symbol table of the functions that the dynamic table lacks,
 //! compressed by xz (<https://sourceware.org/gdb/current/onlinedocs/gdb.html/MiniDebugInfo.html>).
